@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[np.float64]]
 
+#: What workers import before they run a procedure; its method imports the rest.
+PROCEDURE_MODULES = ("opticoll.solvers.solve",)
+
 
 @dataclass(frozen=True)
 class Solved:
@@ -184,7 +187,7 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
             wall_limit_s=None if left is None else left * 1.05 + 3.0,
             memory_limit_gib=course.budget.memory_left_gib(),
             threads=task.threads,
-            modules=("opticoll.solvers.solve",),
+            modules=PROCEDURE_MODULES,
             on_progress=relay,
             stop=course.stop,
         )

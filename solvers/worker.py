@@ -73,8 +73,12 @@ def importable_places() -> list[str]:
 
 
 def isolated_environment(threads: int | None = None) -> dict[str, str]:
-    """The environment of a worker, with the sizes of its thread pools."""
+    """The environment of a worker, with the sizes of its thread pools.
+
+    It lacks the variable in which pytest names the current test: a worker serves one environment, and many tests.
+    """
     environment = dict(os.environ)
+    environment.pop("PYTEST_CURRENT_TEST", None)
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     return environment

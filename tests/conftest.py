@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import sys
@@ -16,6 +15,28 @@ _steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], 
 settings.register_profile("steady", _steady)
 settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
 settings.load_profile("steady")
+
+# Hundreds of interpreters start in a run. They read modules compiled once, while tests are collected, also where Python
+# is told not to write them; tests themselves do as they are told.
+_writes_no_bytecode = sys.dont_write_bytecode
+sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish():
+    sys.dont_write_bytecode = _writes_no_bytecode
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_workers():
+    """Tests of many solvers and methods follow one another and share workers.
+
+    As many idle ones as there are solvers save most starts of interpreters. Those for procedures load once what each of
+    the processes that they fork would load.
+    """
+    from opticoll.solvers import attempt, worker
+
+    worker.MOST_IDLE = 12
+    attempt.PROCEDURE_MODULES += ("numba", "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,17 +52,6 @@ def digits_limit():
     limit = sys.get_int_max_str_digits()
     yield
     sys.set_int_max_str_digits(limit)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call():
-    """Tests share workers, each of which serves one environment: pytest names the current test in it."""
-    current = os.environ.pop("PYTEST_CURRENT_TEST", None)
-    try:
-        return (yield)
-    finally:
-        if current is not None:
-            os.environ["PYTEST_CURRENT_TEST"] = current
 
 
 @pytest.fixture(scope="session")

@@ -93,6 +93,8 @@ def gap_rows(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame
     records: list[dict[str, Any]] = []
     for heuristics in wanted:
         selected = rows[(rows["formulation"] == heuristics.formulation) & rows["method"].isin(heuristics.methods)]
+        if selected.empty:
+            continue
         same = "instance" if heuristics.over else "problem"
         others = dict(list(rows[rows["formulation"] == (heuristics.over or heuristics.formulation)].groupby(same)))
         for run in selected.to_dict("records"):

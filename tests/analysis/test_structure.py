@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -37,28 +38,65 @@ def modules() -> dict[str, Path]:
     return result
 
 
-def imports(name: str, path: Path) -> set[str]:
-    """Modules of the package that ``name`` imports anywhere but under TYPE_CHECKING."""
-    known = modules()
+@dataclass(frozen=True)
+class Facts:
+    """What the tests below ask about a file, which is parsed once.
+
+    Attributes
+    ----------
+    imported
+        What it imports from other modules of any package, anywhere but under TYPE_CHECKING, as ``(module, name)``.
+    strings
+        String constants that are no docstrings.
+    classes
+        Public classes.
+    untyped
+        Public functions, methods and fields whose annotations have a dict or mapping with values of Any.
+    """
+
+    imported: list[tuple[str, str]]
+    strings: list[str]
+    classes: list[str]
+    untyped: list[str]
+
+
+@cache
+def facts(path: Path) -> Facts:
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
     typing_only = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
-    result = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing_only:
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                result.add(full if full in known else node.module)
-    return {one for one in result if one in known}
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return Facts(
+        [
+            (node.module, alias.name)
+            for node in nodes
+            if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing_only
+            for alias in node.names
+        ],
+        [
+            node.value
+            for node in nodes
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
+        ],
+        [node.name for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")],
+        untyped(path.stem, tree),
+    )
 
 
 @cache
 def all_imports() -> dict[str, set[str]]:
-    return {name: imports(name, path) for name, path in modules().items()}
+    known = modules()
+    result = {}
+    for name, path in known.items():
+        pairs = facts(path).imported
+        named = {full if (full := f"{module}.{one}") in known else module for module, one in pairs}
+        result[name] = named & set(known)
+    return result
 
 
 def test_layers_import_downwards_only():
@@ -139,9 +177,8 @@ def test_a_class_name_means_one_thing():
     for path in modules().values():
         if path.stem.endswith("_check"):  # these stand alone, and are printed for others to run
             continue
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(path.relative_to(ROOT).as_posix())
+        for name in facts(path).classes:
+            places[name].append(path.relative_to(ROOT).as_posix())
     assert not {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
@@ -186,10 +223,10 @@ def untyped(name: str, tree: ast.Module) -> list[str]:
 
 def test_no_public_signature_has_a_dictionary_of_anything():
     assert not [
-        one
+        (name, one)
         for name, path in modules().items()
         if not name.removeprefix("opticoll.").startswith(INTERNAL)
-        for one in untyped(name, ast.parse(path.read_text(encoding="utf-8")))
+        for one in facts(path).untyped
     ]
 
 
@@ -217,17 +254,6 @@ SERVING = ("solvers/methods/", "solvers/exact/", "solvers/schedules/")
 MEASURED = "solvers/memory.py"
 
 
-def strings(path: Path) -> list[str]:
-    """String constants of a file that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
-    ]
-
-
 def naming(names: set[str], texts: list[str]) -> set[str]:
     """The formulations that strings name, alone or with settings behind; sentences with a name in them do not count."""
     return {text.partition(" ")[0] for text in texts if re.fullmatch(r"[\w.-]+( [\w.-]+=\S*)*", text)} & names
@@ -240,7 +266,7 @@ def test_a_formulation_is_named_in_its_own_file_and_in_files_above_that_serve_it
     homes = {f"formulations/{name.replace('.', '/').replace('-', '_')}.py": name for name in known}
     for path in modules().values():
         place = path.relative_to(ROOT).as_posix()
-        named = naming(known, strings(path))
+        named = naming(known, facts(path).strings)
         if place.startswith("formulations/"):
             assert named <= {homes.get(place)}, place
         elif place.startswith("instances/") or (
@@ -259,7 +285,7 @@ def test_the_registry_of_methods_names_none():
     from opticoll.formulations import formulations
 
     for place in ("solvers/methods/registry.py", "solvers/methods/method.py"):
-        assert not naming(set(formulations()), strings(ROOT / place))
+        assert not naming(set(formulations()), facts(ROOT / place).strings)
 
 
 def test_no_layer_names_a_module_above_it_by_string():
@@ -267,5 +293,5 @@ def test_no_layer_names_a_module_above_it_by_string():
         layer = path.relative_to(ROOT).parts[0]
         above = "|".join(LAYERS[LAYERS.index(layer) + 1 :])
         if above:
-            upward = [text for text in strings(path) if re.match(rf"opticoll\.({above})\b", text)]
+            upward = [text for text in facts(path).strings if re.match(rf"opticoll\.({above})\b", text)]
             assert not upward, path

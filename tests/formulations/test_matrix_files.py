@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import program_writers
 import pytest
+from forked_readers import read_in_fork
 from program_writers import outcomes
 
 import opticoll as oc
@@ -37,6 +38,12 @@ def script(*arguments: object) -> str:
     return done.stdout
 
 
+@pytest.fixture
+def forked(monkeypatch):
+    monkeypatch.setattr(second_readings, "_run", read_in_fork)
+
+
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_random_programs_are_read_back(tmp_path, monkeypatch, writer, suffix):
@@ -201,6 +208,7 @@ READ_MPS = {
 }
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("case", READ_MPS)
 def test_mps_constructs_are_read_as_their_documents_say(tmp_path, case):
     text, expected = READ_MPS[case]
@@ -306,6 +314,7 @@ READ_LP = {
 }
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("case", READ_LP)
 def test_lp_constructs_are_read_as_their_documents_say(tmp_path, case):
     text, expected = READ_LP[case]
@@ -493,6 +502,7 @@ def test_what_cannot_be_read_is_refused_with_its_line(tmp_path, monkeypatch, suf
 # Two readings
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [

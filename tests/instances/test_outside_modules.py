@@ -54,7 +54,9 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch, forgotten_plugins: None) -> I
     """Modules of a test are gone after it, before its plug-ins."""
     modules = set(sys.modules)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    # Compiled modules are told apart by size and second alone, and files change faster here.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     yield
     for name in set(sys.modules) - modules:
         if "pytest-of-" in str(getattr(sys.modules[name], "__path__", getattr(sys.modules[name], "__file__", ""))):

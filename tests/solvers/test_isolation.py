@@ -523,18 +523,20 @@ def none_waiting() -> None:
     worker_module.end_waiting()
 
 
-def test_a_worker_started_ahead_takes_the_next_solves(none_waiting: None) -> None:
+def test_a_worker_started_ahead_takes_the_next_solves(none_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     worker_module.start_ahead(isolation.modules_of("highs"), 2)
     [first] = waiting()
     worker_module.start_ahead(isolation.modules_of("highs"), 2)
     assert waiting() == [first]  # one waits already
-    for _ in range(2):
+    for test in ("one", "another"):
+        monkeypatch.setenv("PYTEST_CURRENT_TEST", test)
         assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
         if worker_module.FORKS:
             assert waiting() == [first]
 
 
 def test_a_waiting_worker_takes_nothing_else(none_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "MOST_IDLE", 3)
     worker_module.start_ahead(isolation.modules_of("highs"), 2)
     [first] = waiting()
     assert solve_isolated(SMALL, "highs", SolveRequest(threads=1)).objective == pytest.approx(2.0)  # other threads
@@ -547,7 +549,7 @@ def test_a_waiting_worker_takes_nothing_else(none_waiting: None, monkeypatch: py
     assert seen == []
     monkeypatch.setenv("ANYTHING", "else")
     assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
-    assert len(waiting()) <= worker_module.MOST_IDLE
+    assert len(waiting()) <= 3
     assert first.process.poll() is not None  # the one that has waited longest
 
 

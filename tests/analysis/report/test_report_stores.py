@@ -45,6 +45,7 @@ def few_figures() -> Any:
     """Draw the figures of the store and write no images of them: test_paper_figures and test_report do the rest."""
 
     def drawing(figure: Figure) -> str:
+        figure.set_layout_engine("none")  # it takes most of the time, and the other two tests lay figures out
         figure.draw_without_rendering()
         return "<svg></svg>"
 

@@ -183,7 +183,13 @@ def test_finding_studies(tmp_path: Path) -> None:
         load(tmp_path / "binary.toml")
 
 
-@pytest.mark.parametrize("name", sorted(studies()))
+#: Studies whose instances take seconds to make.
+LARGE = {"alltoall-fig7", "alltoall-fig13", "alltoall-fig14", "topoopt-fig15"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in sorted(studies())]
+)
 def test_built_in_studies_are_valid(name: str) -> None:
     study = load(studies()[name])
     assert study.name == name

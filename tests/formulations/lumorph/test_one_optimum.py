@@ -90,7 +90,7 @@ def problems(draw):
     return spec, chosen
 
 
-@pytest.mark.parametrize("examples", [4, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [2, pytest.param(150, marks=pytest.mark.slow)])
 def test_every_method_has_the_same_optimum(examples):
     @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(problems())

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -53,17 +54,24 @@ command = "no-such-program-anywhere {{mps}} {{sol}}"
 INF = np.inf
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """One folder for all tests: an idle worker serves one environment, which names the configuration file."""
+    return tmp_path_factory.mktemp("commands")
+
+
 @pytest.fixture(autouse=True)
-def solvers(tmp_path, monkeypatch):
+def solvers(place, monkeypatch):
     """The configuration file, in a folder whose name has a blank."""
-    folder = tmp_path / "my solvers"
+    folder = place / "my solvers"
     folder.mkdir()
     file = folder / "solvers.toml"
     file.write_text(TABLE.format(python=sys.executable, script=SCRIPT), encoding="utf-8")
     monkeypatch.setenv(VARIABLE, str(file))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "none"))
     monkeypatch.setenv(TABLES, "")
-    return file
+    yield file
+    shutil.rmtree(folder)
 
 
 def form(*, integer: bool = False, sense: str = "max") -> StandardForm:
