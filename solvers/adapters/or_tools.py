@@ -158,6 +158,15 @@ def _value(solver: str, name: str, value: Any, field: Any) -> Any:
 
 _MAX_DENOMINATOR = 10**6
 _MAX_ACTIVITY = 2**60
+#: States without a proof, and options besides the time limit that lead to them.
+_UNPROVEN = ("FEASIBLE", "UNKNOWN")
+_LIMITS = {
+    "max_deterministic_time",
+    "max_number_of_conflicts",
+    "stop_after_first_solution",
+    "stop_after_presolve",
+    "stop_after_root_propagation",
+}
 _ROUND = Fraction(1, 10**9)
 
 
@@ -232,9 +241,11 @@ class CpSat(Adapter):
         known = {"OPTIMAL": Termination.OPTIMAL, "INFEASIBLE": Termination.INFEASIBLE}
         if raw in known:
             return known[raw]
-        if request.time_limit_s is not None and wall >= 0.9 * request.time_limit_s:
+        # A short limit may end CP-SAT a little early; where no other limit is set, it is the reason.
+        late = request.time_limit_s is not None and wall >= 0.9 * request.time_limit_s
+        if late or (request.time_limit_s is not None and raw in _UNPROVEN and not _LIMITS & set(request.options)):
             return Termination.TIME_LIMIT
-        return Termination.ITERATION_LIMIT if raw in ("FEASIBLE", "UNKNOWN") else Termination.ERROR
+        return Termination.ITERATION_LIMIT if raw in _UNPROVEN else Termination.ERROR
 
     def _build(self, proto: Any, form: StandardForm, request: SolveRequest) -> int:
         """Fill the model and return the factor by which the objective was scaled to integers."""
