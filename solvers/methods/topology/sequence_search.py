@@ -478,7 +478,7 @@ METHOD = Method(
     takes_over=(Beyond("topology.sequence", 370, 1_300, proves=False),),
     parameters=(
         Parameter("starts", int, default=8, help="random generators of each group, and random circuits, to start from"),
-        Parameter("moves", int, default=10_000, help="replacements of generators, judged by hops, per start"),
+        Parameter("moves", int, default=30_000, help="replacements of generators, judged by hops, per start"),
         Parameter(
             "exchanges",
             int,
