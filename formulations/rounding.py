@@ -39,6 +39,16 @@ def decimal(value: float) -> Fraction:
     return Fraction(whole) if whole == value and abs(whole) < 2**53 else Fraction(repr(float(value)))
 
 
+def least(value: float) -> Fraction:
+    """The smaller of a float and the shortest decimal that it stands for."""
+    return min(decimal(value), Fraction(value))
+
+
+def largest(value: float) -> Fraction:
+    """The larger of a float and the shortest decimal that it stands for."""
+    return max(decimal(value), Fraction(value))
+
+
 def is_entered(value: float) -> bool:
     """Whether a float stands for a decimal of at most 12 digits, or is a whole number below 2^53."""
     return (value == int(value) and abs(value) < 2**53) or float(f"{value:.{DIGITS}g}") == value

@@ -72,13 +72,9 @@ class CollectiveStep:
         One for each exchange, for the largest amounts if there are more exchanges than ports; each further port
         goes to the exchange that would take longest.
         """
-        share = np.zeros(len(self.amounts), dtype=np.int64)
-        share[:ports] = 1
-        for _ in range(ports - int(share.sum())):
-            share[int(np.argmax(self.amounts / np.maximum(share, 1)))] += 1
         n = self.nodes
         result = np.zeros((n, n), dtype=np.int64)
-        for peers, copies in zip(self.peers, share.tolist(), strict=True):
+        for peers, copies in zip(self.peers, shared_ports(self.amounts, ports).tolist(), strict=True):
             result[np.arange(n), peers] += copies
         np.fill_diagonal(result, 0)
         return result
@@ -87,6 +83,15 @@ class CollectiveStep:
         """The same exchanges in the other direction."""
         back = np.argsort(self.peers, axis=1, kind="stable")
         return CollectiveStep(self.name, back, self.amounts)
+
+
+def shared_ports(amounts: F64, ports: int) -> I64:
+    """Ports of a node for each of the amounts in descending order, ``(p,)``: one each, further ones for the slowest."""
+    share = np.zeros(len(amounts), dtype=np.int64)
+    share[:ports] = 1
+    for _ in range(ports - int(share.sum())):
+        share[int(np.argmax(amounts / np.maximum(share, 1)))] += 1
+    return share
 
 
 def collective_steps(algorithm: str, nodes: int, collective: str = "") -> list[CollectiveStep]:

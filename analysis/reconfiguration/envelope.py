@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from opticoll.formulations.topology.sequence import TopologySequence
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,6 @@ class Envelope:
     known: tuple[SequenceRecord, ...]
 
     @cached_property
-    def _data(self) -> TopologySequence:
-        return sequence_data(self.n, self.degree, 1, directed=self.directed)
-
-    @cached_property
     def direct(self) -> int:
         """Number of configurations from which the ports alone bound the time: direct circuits between all pairs."""
         return -(-(self.n - 1) // self.degree)
@@ -85,31 +79,30 @@ class Envelope:
 
         The last one is that of the ports, and holds for any more configurations.
         """
-        result = []
-        for K in range(1, self.direct + 2):
-            data = replace(self._data, configurations=K)
-            impossible = sequence_bounds.hop_time(data, K)[0] == math.inf
-            result.append(math.inf if impossible else float(bound_on_time(data, K)))
-        return tuple(result)
+        return bounds_of(self.n, self.degree, self.directed)
 
     def bound(self, configurations: int) -> float:
         """Lower bound on the time of so many configurations, without changes."""
         return self.bounds[min(configurations, len(self.bounds)) - 1]
 
     @cached_property
+    def best(self) -> dict[int, SequenceRecord]:
+        """The best known sequences by number of configurations."""
+        numbers = sorted({one.configurations for one in self.known})
+        return {
+            K: min((one for one in self.known if one.configurations == K), key=lambda one: one.time) for K in numbers
+        }
+
+    @cached_property
     def times(self) -> dict[int, float]:
         """Times of the best known sequences, without changes, by number of configurations."""
-        result: dict[int, float] = {}
-        for one in self.known:
-            result[one.configurations] = min(one.time, result.get(one.configurations, math.inf))
-        return dict(sorted(result.items()))
+        return {K: one.time for K, one in self.best.items()}
 
     def frame(self) -> pd.DataFrame:
         """Times and bounds by number of configurations, without changes [shards / link bandwidth]."""
         import pandas as pd
 
-        best = {one.configurations: one for one in sorted(self.known, key=lambda one: -one.time)}
-        rows = [(K, T, self.bound(K), T / self.bound(K) - 1.0, best[K].group) for K, T in self.times.items()]
+        rows = [(K, one.time, self.bound(K), one.time / self.bound(K) - 1.0, one.group) for K, one in self.best.items()]
         return pd.DataFrame(rows, columns=["configurations", "T", "bound", "gap", "group"])
 
     def plot(self, *, schemes: bool = True) -> Figure:
@@ -151,6 +144,16 @@ class Envelope:
         return max(
             (min(((bound - T) / (K - few_K) for few_K, bound in few), default=0.0) for K, T in many), default=0.0
         )
+
+
+@cache
+def bounds_of(n: int, degree: int, directed: bool) -> tuple[float, ...]:
+    """Lower bounds of :attr:`Envelope.bounds`, which all envelopes of these sizes share."""
+    data = sequence_data(n, degree, 1, directed=directed)
+    ports, _ = sequence_bounds.port_time(data)
+    numbers = range(1, -(-(n - 1) // degree) + 2)
+    hops = [sequence_bounds.hop_time(replace(data, configurations=K), K)[0] for K in numbers]
+    return tuple(math.inf if time == math.inf else float(max(Fraction(time), ports)) for time in hops)
 
 
 def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:

@@ -70,11 +70,7 @@ def records_table() -> str:
         "|" + "---|" * (len(SHOWN) + 1),
     ]
     for one in _envelopes():
-        best: dict[int, SequenceRecord] = {}
-        for row in one.known:
-            if row.configurations not in best or row.time < best[row.configurations].time:
-                best[row.configurations] = row
-        cells = [_cell(best.get(K)) for K in SHOWN]
+        cells = [_cell(one.best.get(K)) for K in SHOWN]
         if any(cells):
             lines.append(f"| {one.n}, {one.degree}, {_way(one.directed)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -24,13 +24,12 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.instances.duration import Duration, relative, shard_seconds
-from opticoll.instances.families.regular_graphs import digraph_spec
-from opticoll.instances.topology import Topology
+from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json
@@ -244,14 +243,12 @@ def _answer(curve: Envelope, delay: float, unit_s: float | None, *, interrupted:
     others = min(bound for K, bound in least.items() if best != K)
     unknown = sorted((bound, K) for K, bound in least.items() if K not in times and bound < value)
     shown = sorted([*times, *(K for _, K in unknown[:MOST_LISTED])])
-    sources = {one.configurations: one.group for one in sorted(curve.known, key=lambda one: -one.time)}
     rows = []
     for K in shown:
-        T = times.get(K)
+        T, source = times.get(K), curve.best[K].group if K in times else ""
         paid = None if T is None else T + delay * (K - 1)
-        rows.append(NumberOfConfigurations(K, T, curve.bound(K), paid, least[K], sources.get(K, "")))
-    record = min((one for one in curve.known if one.configurations == best), key=lambda one: one.time)
-    topologies, lengths = _sequence(record)
+        rows.append(NumberOfConfigurations(K, T, curve.bound(K), paid, least[K], source))
+    topologies, lengths = _sequence(curve.best[best])
     return Reconfiguration(
         curve.n,
         curve.degree,
@@ -282,21 +279,11 @@ def _sequence(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...
         return tuple(row.topology for row in rows if row is not None and row.time == record.time)[:1], (record.time,)
     if record.group == "direct":
         return _direct(record)
-    group = named_group(n, record.group)
-    generators = np.array(record.generators, dtype=np.int64)
-    data = sequence_data(n, degree, record.configurations, directed=record.directed)
-    routed = route(data, orbit_lines(data, group.table, generators), record.configurations)
+    one = OrbitSequence(0, named_group(n, record.group), np.array(record.generators, dtype=np.int64))
+    data = sequence_data(n, degree, record.configurations, directed=directed)
+    routed = route(data, orbit_lines(data, one.group.table, one.generators), record.configurations)
     lengths: F64 = np.zeros(0) if routed is None else routed.lengths
-    topologies = record.topologies
-    if not topologies:
-        nodes, every = np.arange(n), []
-        for row in OrbitSequence(0, group, generators).generators:
-            counts = np.zeros((n, n), dtype=np.int64)
-            for g in row.tolist():
-                counts[nodes, group.table[nodes, g]] += 1
-            every.append(counts)
-        topologies = _specs(every)
-    return topologies, tuple(lengths.tolist())
+    return record.topologies or _specs(one.circuits), tuple(lengths.tolist())
 
 
 def _direct(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...]]:
@@ -321,13 +308,9 @@ def _direct(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...]]
     return _specs(every), tuple(lengths)
 
 
-def _specs(every: list[I64]) -> tuple[str, ...]:
+def _specs(every: Iterable[I64]) -> tuple[str, ...]:
     """Specs of circuits ``(n, n)``; none if one cannot be expressed."""
-    specs = []
-    for counts in every:
-        tail, head = np.nonzero(counts)
-        copies = counts[tail, head]
-        specs.append(digraph_spec(Topology(len(counts), np.repeat(tail, copies), np.repeat(head, copies))))
+    specs = [circuits_spec(counts) for counts in every]
     return tuple(spec for spec in specs if spec is not None) if all(specs) else ()
 
 

@@ -22,6 +22,7 @@ from opticoll.analysis.design import records, solved
 from opticoll.analysis.reconfiguration.sequence_records import bound_on_time, routed_record
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
+from opticoll.instances.collective_steps import collective_steps, shared_ports
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
 from opticoll.solvers.methods.topoopt.ring_permutations import selected
 
@@ -46,58 +47,26 @@ class Scheme:
         return self.time + delay * (self.configurations - 1)
 
 
-def index_steps(n: int, radix: int, *, balanced: bool = False) -> list[dict[int, int]]:
-    """Shards that a node sends over every shift, by step: ``{shift: shards}``.
-
-    With ``balanced``, digits run from -(radix - 1) / 2 to (radix - 1) / 2, for an odd radix.
-    """
-    steps: list[dict[int, int]] = []
-    for distance in range(1, n):
-        left = distance if not balanced or 2 * distance <= n else distance - n
-        place = 0
-        while left:
-            digit = left % radix
-            if balanced and digit > radix // 2:
-                digit -= radix
-            if place == len(steps):
-                steps.append({})
-            if digit:
-                shift = digit * radix**place
-                steps[place][shift] = steps[place].get(shift, 0) + 1
-            left = (left - digit) // radix
-            place += 1
-    return steps
-
-
-def serving_time(loads: Sequence[int], ports: int) -> tuple[int, float]:
+def serving_time(loads: Sequence[float], ports: int) -> tuple[int, float]:
     """Configurations and time of loads on different circuits: larger ones get the ports that are left over."""
-    configurations, time = 0, 0.0
-    ordered = sorted(loads, reverse=True)
-    for first in range(0, len(ordered), ports):
-        served = ordered[first : first + ports]
-        copies = [1] * len(served)
-        for _ in range(ports - len(served)):
-            slowest = max(range(len(served)), key=lambda at: served[at] / copies[at])
-            copies[slowest] += 1
-        configurations += 1
-        time += max(load / many for load, many in zip(served, copies, strict=True))
-    return configurations, time
+    ordered = np.sort(np.asarray(loads, dtype=float))[::-1]
+    each = [ordered[first : first + ports] for first in range(0, len(ordered), ports)]
+    return len(each), sum(float((served / shared_ports(served, ports)).max()) for served in each)
 
 
 def index_scheme(n: int, degree: int, radix: int, *, directed: bool) -> Scheme | None:
     """The index algorithm of a radix; None if two-way circuits cannot carry it."""
     if directed:
-        steps = [list(step.values()) for step in index_steps(n, radix)]
+        steps = [step.amounts.tolist() for step in collective_steps(f"bruck:{radix}", n)]
         ports = degree
     elif radix == 2 and n & (n - 1) == 0:
-        steps, ports = [[n // 2]] * (n.bit_length() - 1), degree
+        steps, ports = [[n / 2]] * (n.bit_length() - 1), degree
     elif radix == 3 and degree > 1:
         # a circuit to either side carries both directions
-        steps = [[max(step.values())] for step in index_steps(n, radix, balanced=True)]
-        ports = degree // 2
+        steps, ports = [[step.amounts[0]] for step in collective_steps("retri", n)], degree // 2
     else:
         return None
-    served = [serving_time(step, ports) for step in steps if step]
+    served = [serving_time(step, ports) for step in steps]
     names = {2: "index algorithm, radix 2 (Bruck)", 3: "index algorithm, radix 3 (ReTri)"}
     return Scheme(
         names.get(radix, f"index algorithm, radix {radix}"),

@@ -155,10 +155,7 @@ def write_records(path: Path, known: Records) -> None:
 
 
 def bound_on_time(data: TopologySequence, configurations: int) -> Fraction:
-    """Lower bound on the time of every sequence of so many configurations, without changes; 0 if there is none.
-
-    Infinite bounds are refused by :func:`fewest_configurations`.
-    """
+    """Lower bound on the time of every sequence of so many configurations that reaches all nodes, without changes."""
     hops, _ = sequence_bounds.hop_time(data, configurations)
     ports, _ = sequence_bounds.port_time(data)
     return ports if hops == math.inf else max(Fraction(hops), ports)

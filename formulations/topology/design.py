@@ -335,13 +335,24 @@ def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: i
     if degree == 1 and n > 2 and not directed:
         msg = f"{NAME}: one two-way link per node cannot connect {n} nodes; use degree=2 or directed=true"
         raise NotApplicable(msg)
+    refuse_racks(NAME, n, rack, cables, uplinks)
+    return Design(n, degree, directed, rack, cables, uplinks)
+
+
+def refuse_racks(name: str, n: int, rack: int, cables: int, uplinks: int) -> None:
+    """Refuse limits of racks that are out of range or without racks.
+
+    Raises
+    ------
+    NotApplicable
+        If they are.
+    """
     if min(rack, cables, uplinks) < 0 or rack >= n:
-        msg = f"{NAME}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
+        msg = f"{name}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
         raise NotApplicable(msg + "use racks of 1 to n-1 nodes and limits of at least 1")
     if bool(rack) != bool(cables or uplinks):
-        msg = f"{NAME}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
+        msg = f"{name}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
         raise NotApplicable(msg)
-    return Design(n, degree, directed, rack, cables, uplinks)
 
 
 def _rack_rows(data: Design, model: pyo.ConcreteModel) -> dict[str, tuple[Any, ...]]:

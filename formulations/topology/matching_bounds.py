@@ -57,6 +57,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
+from opticoll.formulations.rounding import largest, least
 
 if TYPE_CHECKING:
     from opticoll.formulations.topology.matchings import TopologyMatchings
@@ -64,16 +65,6 @@ if TYPE_CHECKING:
 
 #: Largest number of lengths at which prices are examined exactly; beyond, they are grouped.
 MOST_LENGTHS = 256
-
-
-def least(value: float) -> Fraction:
-    """The smaller of a float and the shortest decimal that it stands for."""
-    return min(rounding.decimal(value), Fraction(value))
-
-
-def largest(value: float) -> Fraction:
-    """The larger of a float and the shortest decimal that it stands for."""
-    return max(rounding.decimal(value), Fraction(value))
 
 
 def lines_of(demand: F64) -> list[list[float]]:

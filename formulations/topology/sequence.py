@@ -72,13 +72,11 @@ from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.design import Design, rack_excess
+from opticoll.formulations.topology.design import Design, rack_excess, refuse_racks
+from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 from opticoll.formulations.variables import SHARDS, TIME, Array, Links
-from opticoll.instances import parse
-from opticoll.instances.demands import UNIFORM, read_demand
 from opticoll.instances.duration import Duration, relative, shard_seconds
-from opticoll.instances.families.regular_graphs import digraph_spec
-from opticoll.instances.servers import ServerPool
+from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.instances.topology import Topology
 from opticoll.instances.topology_setting import TopologySetting, read_topology
 
@@ -224,29 +222,16 @@ class TopologySequence(Formulation):
         BadInput
             For a demand or a start that cannot be read.
         """
-        if not isinstance(instance, ServerPool):
-            msg = f"{NAME}: needs nodes with ports; write servers:n=8,degree=2"
-            raise NotApplicable(msg)
-        between = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
-        if instance.groups or between.min() <= 0 or between.min() != between.max():
-            msg = f"{NAME}: takes its demand from --set demand=..., not from the servers; write traffic=alltoall"
-            raise NotApplicable(msg)
-        given = parameters or {}
-        stated = given.get("demand", UNIFORM)
-        if str(stated).startswith("longest"):
-            msg = f"{NAME}: demand=longest-matching needs the distances of a topology; use another demand"
-            raise NotApplicable(msg)
-        nodes = parse(f"ring:{instance.n}")
-        assert isinstance(nodes, Topology)
+        pool, given = pool_of_nodes(instance, NAME), parameters or {}
         unit_s = shard_seconds(str(given.get("shard", "")), str(given.get("bandwidth", "")), NAME)
         delay, startup = (
             relative(Duration(given.get(name, 0.0)), unit_s, f"{NAME}: {name}") for name in ("delay", "startup")
         )
         return sequence_data(
-            instance.n,
-            instance.degree,
+            pool.n,
+            pool.degree,
             int(given.get("configurations", 2)),
-            demand=read_demand(stated, nodes, NAME),
+            demand=stated_demand(pool.n, given, NAME),
             delay=delay,
             directed=bool(given.get("directed", False)),
             start=read_topology(TopologySetting(given.get("start", "")), f"{NAME}: start"),
@@ -670,17 +655,11 @@ class TopologySequence(Formulation):
                 runs[-1].append(k)
             else:
                 runs.append([k])
-        specs = []
-        for run in runs:
-            tail, head = np.nonzero(counts[run[0]])
-            copies = counts[run[0]][tail, head]
-            spec = digraph_spec(Topology(self.n, np.repeat(tail, copies), np.repeat(head, copies)))
-            specs.append(spec or "")
         return {
             "configurations": len(runs),
             "T_flow": float(t.sum()),
             "lengths": [float(t[run].sum()) for run in runs],
-            "topologies": list(specs),
+            "topologies": [circuits_spec(counts[run[0]]) or "" for run in runs],
         }
 
     def links(self, values: Mapping[str, F64]) -> Links:
@@ -744,7 +723,7 @@ def sequence_data(
         if not 0 <= time < np.inf:
             msg = f"{NAME}: {name}={time} must be finite and nonnegative"
             raise NotApplicable(msg)
-    _refuse_racks(n, rack, cables, uplinks)
+    refuse_racks(NAME, n, rack, cables, uplinks)
     needing = {
         "charge=changed": charge == "changed",
         "overlap=true": overlap,
@@ -818,15 +797,6 @@ def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) 
         msg = f"{NAME}: start={start.spec} has one-way links; add directed=true"
         raise NotApplicable(msg)
     return counts
-
-
-def _refuse_racks(n: int, rack: int, cables: int, uplinks: int) -> None:
-    if min(rack, cables, uplinks) < 0 or rack >= n:
-        msg = f"{NAME}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
-        raise NotApplicable(msg + "use racks of 1 to n-1 nodes and limits of at least 1")
-    if bool(rack) != bool(cables or uplinks):
-        msg = f"{NAME}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
-        raise NotApplicable(msg)
 
 
 def _rack_rows(data: TopologySequence, model: pyo.ConcreteModel) -> dict[str, tuple[Any, ...]]:

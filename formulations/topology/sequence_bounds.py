@@ -88,6 +88,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
+from opticoll.formulations.rounding import largest, least
 from opticoll.formulations.topology.design import Design, least_time
 
 if TYPE_CHECKING:
@@ -110,16 +111,6 @@ class KnownSequence:
 
     configurations: int
     time: Fraction
-
-
-def exact(value: float) -> Fraction:
-    """The smaller of a float and the shortest decimal that it stands for, as a fraction."""
-    return min(rounding.decimal(value), Fraction(value))
-
-
-def exact_up(value: float) -> Fraction:
-    """The larger of a float and the shortest decimal that it stands for, as a fraction."""
-    return max(rounding.decimal(value), Fraction(value))
 
 
 def nodes_at(hops: int, configurations: int, degree: int, *, directed: bool, step: bool) -> int:
@@ -182,7 +173,7 @@ def least_work(amounts: Sequence[Fraction], reached: Sequence[int]) -> Time:
 
 
 def _exact_rows(matrix: F64) -> list[list[Fraction]]:
-    return [[exact(value) for value in row] for row in matrix.tolist()]
+    return [[least(value) for value in row] for row in matrix.tolist()]
 
 
 def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
@@ -192,7 +183,7 @@ def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
         return _standing_time(data, data.standing)
     reached = layers(data, configurations)
     if data.amount is not None:
-        work: Time = data.n * hops_from_one(reached) * exact(data.amount)
+        work: Time = data.n * hops_from_one(reached) * least(data.amount)
         if sum(reached) < data.n - 1:
             work = math.inf
     else:
@@ -206,11 +197,11 @@ def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
     reason = f"at most {', '.join(map(str, reached))} nodes at 1 {hops} in {where}"
     if configurations == 1 and data.amount is not None and data.degree < data.n:
         sharper, why = least_time(Design(data.n, data.degree, data.directed))
-        sharper *= exact(data.amount)
+        sharper *= least(data.amount)
         if sharper > time:
             return sharper, why
     if data.amount is not None and not data.overlap:
-        sharper = full_circuits_time(data.n, data.degree, configurations) * exact(data.amount)
+        sharper = full_circuits_time(data.n, data.degree, configurations) * least(data.amount)
         if sharper > time:
             return sharper, f"a circuit carries one shard to its end, and {where} have more of them than others"
     return time, reason
@@ -236,7 +227,7 @@ def _standing_time(data: TopologySequence, standing: I64) -> tuple[Time, str]:
     if np.isinf(distance[wanted]).any():
         return math.inf, "the topology at the start has no path for some demand"
     pairs = zip(data.demand[wanted].tolist(), distance[wanted].tolist(), strict=True)
-    work = sum((exact(amount) * int(hops) for amount, hops in pairs), Fraction(0))
+    work = sum((least(amount) * int(hops) for amount, hops in pairs), Fraction(0))
     return work / int(standing.sum()), "hops on the topology at the start, over all its circuits"
 
 
@@ -244,7 +235,7 @@ def port_time(data: TopologySequence) -> tuple[Fraction, str]:
     """Lower bound on the lengths of any number of configurations in all, by the ports of one node."""
     degree = min(data.degree, data.parallel * (data.n - 1))
     if data.amount is not None:
-        most = (data.n - 1) * exact(data.amount)
+        most = (data.n - 1) * least(data.amount)
     else:
         rows = (*_exact_rows(data.demand), *_exact_rows(data.demand.T))
         most = max(sum(row, Fraction(0)) for row in rows)
@@ -260,7 +251,7 @@ def rack_time(data: TopologySequence) -> tuple[Fraction, str]:
             inside = (racks.rack_of >= first) & (racks.rack_of < first + number)
             links = racks.leaving(int(inside.sum()), number)
             for tails, heads in ((inside, ~inside), (~inside, inside)):
-                shards = sum(map(exact, data.demand[np.ix_(tails, heads)].ravel().tolist()), Fraction(0))
+                shards = sum(map(least, data.demand[np.ix_(tails, heads)].ravel().tolist()), Fraction(0))
                 if shards > best * links:
                     best = shards / links
                     several = "a rack sends or receives" if number == 1 else f"{number} racks send"
@@ -288,7 +279,7 @@ def bounds(data: TopologySequence) -> list[Bound]:
             best, reason = value, f"{why}; least for {configurations} of up to {data.configurations} configurations"
     return [
         Bound("choice", _down(best), reason, "topology"),
-        *(Bound(name, _down(time + exact(data.startup)), why, "topology") for name, (time, why) in any_number.items()),
+        *(Bound(name, _down(time + least(data.startup)), why, "topology") for name, (time, why) in any_number.items()),
     ]
 
 
@@ -298,8 +289,8 @@ def _with_delay(data: TopologySequence, flow: Time, configurations: int) -> Time
     started = 1 if data.overlap else configurations
     if data.standing is not None and data.charge == "changed":
         started = max(started - 1, 1)
-    waiting = exact(data.delay) * changes
-    return (max(flow, waiting) if data.overlap else flow + waiting) + exact(data.startup) * started
+    waiting = least(data.delay) * changes
+    return (max(flow, waiting) if data.overlap else flow + waiting) + least(data.startup) * started
 
 
 def _down(value: Time) -> float:
@@ -330,14 +321,14 @@ def ring_time(data: TopologySequence) -> Fraction | None:
         return None
     farthest = n - 1 if data.directed else n // 2
     if data.amount is not None:
-        return exact_up(data.amount) * (farthest * (farthest + 1) // 2) / copies
+        return largest(data.amount) * (farthest * (farthest + 1) // 2) / copies
     loads = []
     for ahead, distances in ((True, range(1, farthest + 1)), (False, range(1, n - farthest))):
         change = [Fraction(0)] * (2 * n)  # of the load from one circuit of the ring to the next, unrolled twice
         for s in range(n):
             for distance in distances:
                 v = (s + distance) % n if ahead else (s - distance) % n
-                amount, first = exact_up(float(data.demand[s, v])), s if ahead else v
+                amount, first = largest(float(data.demand[s, v])), s if ahead else v
                 change[first] += amount
                 change[first + distance] -= amount
         total = list(accumulate(change))
@@ -354,7 +345,7 @@ def known_sequences(data: TopologySequence) -> list[KnownSequence]:
     direct = rotation(data.n, data.degree, directed=data.directed)
     if not data.rack or all(data.fits(_counted(data.n, pairs)) for pairs in direct):
         slowest = [max(float(data.demand[pair]) for pair in pairs) for pairs in direct]
-        result.append(KnownSequence(len(direct), sum(map(exact_up, slowest), Fraction(0))))
+        result.append(KnownSequence(len(direct), sum(map(largest, slowest), Fraction(0))))
     return result
 
 
@@ -382,17 +373,17 @@ def _changes(data: TopologySequence, known: KnownSequence) -> int:
 
 def longest(data: TopologySequence) -> float:
     """L: no less than the length of every configuration in some optimum, a decimal of few digits."""
-    most = sum(map(exact_up, data.demand[data.demand > 0].tolist()), Fraction(0))
+    most = sum(map(largest, data.demand[data.demand > 0].tolist()), Fraction(0))
     for known in known_sequences(data):
         if _changes(data, known) < data.configurations:
-            charged = exact_up(data.delay) * _changes(data, known) if data.charge == "changed" else Fraction(0)
-            most = min(most, known.time + charged + exact_up(data.startup) * known.configurations)
+            charged = largest(data.delay) * _changes(data, known) if data.charge == "changed" else Fraction(0)
+            most = min(most, known.time + charged + largest(data.startup) * known.configurations)
     return rounding.digits_up(rounding.fraction_up(most), LENGTH_DIGITS)
 
 
 def most_useful(data: TopologySequence) -> int:
     """Number of configurations that no optimum needs to exceed, for a delay > 0."""
-    delay, startup = exact(data.delay), exact(data.startup)
+    delay, startup = least(data.delay), least(data.startup)
     known = min(
         known.time + delay * _changes(data, known) + startup * known.configurations for known in known_sequences(data)
     )

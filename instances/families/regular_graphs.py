@@ -17,6 +17,8 @@ from opticoll.instances.topology import Topology, both_ways, check_size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opticoll.instances.topology import I64
+
 
 #: Maximum number of links (n d / 2) of random regular graphs and Xpander, which are drawn in Python.
 MAX_DRAWN_LINKS = 500_000
@@ -374,6 +376,13 @@ def digraph_spec(topology: Topology) -> str | None:
     for tail, head in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
         rows[tail] += DIGITS[head]
     return "digraph:" + ".".join(rows)
+
+
+def circuits_spec(counts: I64) -> str | None:
+    """Spec of a topology by its arcs from every node to every other, ``(n, n)``; None as for :func:`digraph_spec`."""
+    tail, head = np.nonzero(counts)
+    copies = counts[tail, head]
+    return digraph_spec(Topology(len(counts), np.repeat(tail, copies), np.repeat(head, copies)))
 
 
 @population(

@@ -41,6 +41,16 @@ class OrbitSequence:
     group: Group
     generators: I64
 
+    @property
+    def circuits(self) -> I64:
+        """Circuits u -> u g of every configuration, ``(K, n, n)``."""
+        n = len(self.group.table)
+        counts, nodes = np.zeros((len(self.generators), n, n), dtype=np.int64), np.arange(n)
+        for one, row in zip(counts, self.generators.tolist(), strict=True):
+            for g in row:
+                one[nodes, self.group.table[nodes, g]] += 1
+        return counts
+
 
 @dataclass(frozen=True)
 class Group:

@@ -221,7 +221,7 @@ class SequenceSearch:
             if self._least(data, one.hops) >= self.best.value:
                 break
             value, better = self._refine(data, one, target)
-            results.append((value, _counts(data, better)))
+            results.append((value, better.circuits))
             if self.best.value <= target:
                 return []
         results.sort(key=lambda one: one[0])
@@ -253,7 +253,7 @@ class SequenceSearch:
         routed = route(data, lines, data.configurations)
         if routed is None:
             return math.inf
-        counts = _counts(data, one)
+        counts = one.circuits
         self._keep(data, counts, routed, lines, one.group.table)
         return self._value(data, routed, counts)
 
@@ -343,16 +343,6 @@ def changed(counts: I64) -> Mask:
 def _is_vertex_transitive(data: TopologySequence) -> bool:
     """Whether all nodes are alike: the demand is uniform, there are elements enough for the ports, and no racks."""
     return data.amount is not None and data.degree < data.n and not data.rack
-
-
-def _counts(data: TopologySequence, one: OrbitSequence) -> I64:
-    """Circuits u -> u g of every configuration, ``(K, n, n)``."""
-    counts = np.zeros((len(one.generators), data.n, data.n), dtype=np.int64)
-    nodes = np.arange(data.n)
-    for k, row in enumerate(one.generators):
-        for g in row.tolist():
-            counts[k, nodes, one.group.table[nodes, g]] += 1
-    return counts
 
 
 def _put(data: TopologySequence, circuits: I64, u: int, v: int, way: int) -> None:
