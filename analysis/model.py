@@ -1,47 +1,128 @@
-"""The model of a formulation on an instance, to inspect and to draw."""
+"""The model of a formulation on an instance: to read, to change by hand, and to solve again."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.rendering import WIDTH
 from opticoll.errors import BadInput
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.matrix.stated_model import StatedModel
+from opticoll.formulations.model import CvxpyModel, read_parameters
 from opticoll.formulations.registry import formulation as named
-from opticoll.instances import Instance, as_instance
+from opticoll.instances import Topology, as_instance
+from opticoll.solvers import verify
+from opticoll.solvers.known import Known
+from opticoll.solvers.recompiled import Fingerprint, Recompiler, fingerprint
+from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
 from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.result import InstanceLike, Setting
+    from opticoll.analysis.result import InstanceLike, Result, Setting, StartLike
     from opticoll.formulations import Formulation
+    from opticoll.formulations.matrix.stated_model import StatedProgram
+    from opticoll.formulations.model import PyomoModel
+    from opticoll.instances import Instance
+    from opticoll.instances.topology import F64
+    from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import Progress, SimplexBasis
+
+#: Symbols of data in the models by the names that :meth:`Model.update` also takes.
+SYMBOLS = {"capacity": "c", "demand": "D"}
+#: LPs above this size are first solved by interior point and crossover, which is faster than a simplex without a basis.
+SIMPLEX_VARIABLES = 4000
 
 
-@dataclass(frozen=True, repr=False, eq=False)
 class Model:
-    """The stated model of a formulation on an instance, built in one modelling layer and not solved.
+    """The stated model of a formulation on an instance, which can be changed by hand and solved.
 
-    Parameters
+    ``pyomo`` (or ``cvxpy``) is the model itself. Pyomo models are changed in place: constraints and variables added,
+    deactivated, fixed. A CVXPY problem is replaced: ``m.cvxpy = cp.Problem(m.cvxpy.objective, m.cvxpy.constraints +
+    [...])``. :meth:`solve` then solves what the model says, and its record names a model that was changed by hand as
+    such.
+
+    Attributes
     ----------
     formulation, instance, form
-        The formulation, the instance, and the modelling layer.
-    stated
-        The model: a ``pyomo.environ.ConcreteModel`` or a ``cvxpy.Problem``.
-    matrix
-        The compiled model: sparse constraint matrix, bounds, cost, and the names of rows and columns.
+        The problem, its instance, and the modelling layer.
     """
 
-    formulation: Formulation
-    instance: Instance
-    form: str
-    stated: Any
-    matrix: StandardForm
+    def __init__(self, plan: Plan) -> None:
+        self._build(plan)
+
+    def _build(self, plan: Plan) -> None:
+        self._plan = plan
+        self.formulation: Formulation = plan.formulation
+        self.instance: Instance = plan.instance
+        self.form: str = plan.form
+        built = plan.formulation.build(plan.form)
+        self._built: PyomoModel | CvxpyModel = named_model(built)
+        self._stated: Any = self._built.problem if isinstance(self._built, CvxpyModel) else self._built.model
+        self._original = fingerprint(self._stated)
+        self._compile = Recompiler(self._built)
+        self._loader: Loader | None = None
+        self._updated = False
+        self._basis: SimplexBasis | None = None
+        self._values: Mapping[str, F64] | None = None
+
+    # the model
+
+    @property
+    def stated(self) -> Any:
+        """The model: a ``pyomo.environ.ConcreteModel`` or a ``cvxpy.Problem``."""
+        return self._stated
+
+    @property
+    def pyomo(self) -> Any:
+        """The Pyomo model.
+
+        Raises
+        ------
+        BadInput
+            If the model is stated in CVXPY.
+        """
+        return self._in("pyomo")
+
+    @property
+    def cvxpy(self) -> Any:
+        """The CVXPY problem; another one may be put in its place.
+
+        Raises
+        ------
+        BadInput
+            If the model is stated in Pyomo.
+        """
+        return self._in("cvxpy")
+
+    @cvxpy.setter
+    def cvxpy(self, problem: Any) -> None:
+        if layer_of(problem) != "cvxpy":
+            msg = f"model: cvxpy must be a cp.Problem, not {type(problem).__name__}"
+            raise BadInput(msg)
+        self._in("cvxpy")
+        self._stated = problem
+
+    def _in(self, form: str) -> Any:
+        if self.form != form:
+            msg = f"model: it is stated in {self.form}; write oc.model(..., form={form!r})"
+            raise BadInput(msg)
+        return self._stated
+
+    @property
+    def matrix(self) -> StandardForm:
+        """The model as it is now, compiled: sparse constraint matrix, bounds, cost, names of rows and columns."""
+        return self._compile(self._stated)[0]
 
     @property
     def mathematics(self) -> str:
@@ -51,6 +132,206 @@ class Model:
         stated = type(self.formulation) if self.formulation.own else (sys.modules.get(path) or module)
         return inspect.cleandoc(stated.__doc__ or getattr(module, "__doc__", None) or "")
 
+    @property
+    def changed(self) -> bool:
+        """Whether the model was changed by hand since it was built; :meth:`update` is no such change."""
+        return self._differs(fingerprint(self._stated))
+
+    def _differs(self, now: Fingerprint) -> bool:
+        return now != self._original or not self._data_as_stated()
+
+    def _data_as_stated(self) -> bool:
+        data = self.formulation.updates()
+        return all(np.array_equal(array, data[name].ravel()) for name, array in self._parameters().items())
+
+    def _parameters(self) -> dict[str, F64]:
+        """Current values of the parameters of the model that the formulation can update."""
+        data = self.formulation.updates()
+        if self.form == "cvxpy":
+            found = {name: self._stated.param_dict.get(name) for name in data}
+            return {name: np.asarray(one.value).ravel() for name, one in found.items() if one is not None}
+        found = {name: self._stated.find_component(name) for name in data}
+        return {
+            name: np.array([_value_of(entry) for entry in one.values()])
+            for name, one in found.items()
+            if one is not None
+        }
+
+    # changes
+
+    def update(self, *, capacity: Any = None, **settings: Any) -> Model:
+        """Change the data of the model; the next :meth:`solve` starts from where the last one ended.
+
+        Parameters
+        ----------
+        capacity
+            Capacities of links [link bandwidths]: a mapping from links (``"u->v"`` or ``(u, v)``) to numbers, an array
+            with one per link, or a number. A link of capacity 0 is left out.
+        **settings
+            Other parameters of the formulation, such as ``demand``.
+
+        Returns
+        -------
+        The model itself. Capacities, and in Pyomo demands between the same ranks, change in place and keep what was
+        changed by hand. For anything else the model is built again.
+
+        Raises
+        ------
+        BadInput
+            For an unknown link or parameter; or if the model would have to be built again and was changed by hand.
+        """
+        from opticoll.instances.link_changes import with_capacities
+
+        instance = self.instance
+        if capacity is not None:
+            if not isinstance(instance, Topology):
+                msg = f"update: {self.formulation.name} has no links whose capacity could change; omit capacity"
+                raise BadInput(msg)
+            instance = with_capacities(instance, capacity)
+        given = {**{p.name: self._plan.parameters[p.name] for p in self.formulation.parameters}, **settings}
+        read_parameters(self.formulation.parameters, given, self.formulation.name)
+        plan = _planned(type(self.formulation), instance, self.form, given)
+        by_hand = self.changed
+        if not self._changes_in_place(plan.formulation):
+            if by_hand:
+                msg = (
+                    "update: these data need other variables or constraints, and the model was changed by hand; "
+                    "build it again with oc.model and repeat the change"
+                )
+                raise BadInput(msg)
+            self._build(plan)
+            return self
+        self._plan, self.formulation, self.instance, self._updated = plan, plan.formulation, plan.instance, True
+        return self
+
+    def _changes_in_place(self, new: Formulation) -> bool:
+        """Put new data into the parameters of the model; False if they do not fit into it."""
+        old, now = self.formulation.updates(), new.updates()
+        held = self._parameters()
+        same = {name for name in now if name in old and np.array_equal(old[name], now[name])}
+        fits = now.keys() == old.keys() and all(old[name].shape == now[name].shape for name in now)
+        if not now or not fits or not (now.keys() - same) <= held.keys():
+            return False
+        if self.formulation.index_sets({}) != new.index_sets({}):
+            return False
+        for name in now.keys() - same:
+            values = np.asarray(now[name], dtype=float)
+            if self.form == "cvxpy":
+                parameter = self._stated.param_dict[name]
+                parameter.value = values.reshape(parameter.shape)
+            else:
+                parameter = self._stated.find_component(name)
+                for key, value in zip(list(parameter.keys()), values.ravel().tolist(), strict=True):
+                    parameter[key] = value
+        return True
+
+    # the solve
+
+    def solve(
+        self,
+        method: str = "auto",
+        *,
+        time_limit: float | None = None,
+        memory_limit: float | None = None,
+        tol: float = 1e-6,
+        seed: int = 0,
+        threads: int = 2,
+        exact: bool = False,
+        shard: str | float | None = None,
+        start: StartLike | None = None,
+        log: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+        stop: threading.Event | None = None,
+        **options: Setting,
+    ) -> Result:
+        """Solve the model as it is now; its variables hold the solution afterwards.
+
+        A model that is as it was built (or updated) is solved as its formulation. One that was changed by hand is
+        solved as the program that it states (:mod:`opticoll.formulations.matrix.stated_model`): checked against that
+        matrix, and proven by that matrix's own duals. Where its variables still are those of the formulation, the
+        result has link loads and a plot, and says what the original checker finds.
+
+        Parameters
+        ----------
+        method
+            A solver, ``"auto"``, or, for a model that was not changed, a method of the formulation.
+        **options
+            Options of the solver, by name.
+        time_limit, memory_limit, tol, seed, threads, exact, shard, start, log, on_progress, stop
+            As in :func:`opticoll.solve`.
+        """
+        from opticoll.analysis.result import run_task
+
+        limits = (time_limit, memory_limit, tol, seed, threads)
+        form, now = self._compile(self._stated)
+        assert self._compile.fingerprint is not None
+        by_hand, linear = self._differs(self._compile.fingerprint), not form.is_mip
+        warm = linear and method == "auto" and self._basis is not None and self._basis.fits(form)
+        if warm:
+            method = "highs"
+        elif linear and method == "auto" and (by_hand or self._updated) and form.cost.size > SIMPLEX_VARIABLES:
+            method, options = "highs-ipx", {"run_crossover": "on", **options}
+        if by_hand:
+            task = Task(StatedModel, self._by_hand(form), method, None, options, *limits, exact=exact)
+        else:
+            given = {**self._plan.parameters, **options}
+            task = Task(type(self.formulation), self.instance, method, self.form, given, *limits, exact=exact)
+        known = Known(
+            self._usual_start(form) if start is None and not linear else None,
+            source="the solution before",
+            basis=self._basis if warm else None,
+            form=None if by_hand else form,
+            want_basis=linear,
+        )
+        result = run_task(task, shard=shard, start=start, known=known, log=log, on_progress=on_progress, stop=stop)
+        self._basis = result.basis or self._basis
+        if result.verified and result.values is not None:
+            self._values = result.values
+            if self._loader is None or self._loader.built is not now:
+                self._loader = Loader(self._stated, now)
+            self._loader(result.values)
+        return result
+
+    def _by_hand(self, form: StandardForm) -> StatedProgram:
+        """The program that the changed model states."""
+        assert self._compile.fingerprint is not None
+        return program_of(
+            form,
+            f"{self.formulation.name} on {self.instance.spec}, changed by hand",
+            origin=self.formulation,
+            origin_instance=self.instance,
+            same_objective=self._compile.fingerprint.objective == self._original.objective,
+            notes=(f"the model of {self.formulation.name} was changed by hand",),
+        )
+
+    def _usual_start(self, form: StandardForm) -> Mapping[str, F64] | None:
+        """The last solution, if it is one of the integer program as it is now."""
+        if self._values is None or not form.columns.keys() <= self._values.keys():
+            return None
+        x = verify.pack(form, self._values)
+        feasible = x is not None and max(verify.matrix_violations(form, x).values()) <= verify.FEASIBLE
+        return self._values if feasible else None
+
+    # files and pictures
+
+    def export(self, path: str | Path) -> None:
+        """Write the model as it is now to a file, ``.mps`` or ``.lp``.
+
+        Raises
+        ------
+        BadInput
+            If the name has another ending or the folder is missing.
+        """
+        from pathlib import Path
+
+        from opticoll.solvers.isolation import write_isolated
+
+        target = Path(path)
+        if target.suffix not in {".mps", ".lp"} or not target.parent.is_dir():
+            msg = f"export: {target} must end in .mps or .lp, in a folder that exists"
+            raise BadInput(msg)
+        write_isolated(self.matrix, "highs", target)
+
     def plot(self) -> Figure:
         """Draw the nonzeros of the matrix in the blocks of its variables and constraints."""
         from opticoll.analysis.plots import model_plots
@@ -59,7 +340,35 @@ class Model:
 
     def __repr__(self) -> str:
         size = ", ".join(f"{count:,} {name}" for name, count in self.matrix.size.items())
-        return f"{self.formulation.name} on {label(self.instance.spec, WIDTH)} in {self.form}: {size}"
+        by_hand = ", changed by hand" if self.changed else ""
+        return f"{self.formulation.name} on {label(self.instance.spec, WIDTH)} in {self.form}{by_hand}: {size}"
+
+
+# helpers
+
+
+def _value_of(entry: Any) -> float:
+    return float(getattr(entry, "value", entry))
+
+
+def _planned(
+    formulation: str | type[Formulation], instance: InstanceLike, form: str, settings: Mapping[str, Any]
+) -> Plan:
+    """The plan of a model; ``settings`` are parameters of the formulation alone.
+
+    Raises
+    ------
+    BadInput
+        For anything that a solve refuses, and for a formulation that takes its data from another one's solution.
+    """
+    from opticoll.solvers.plan import make_plan
+
+    stated = named(formulation)
+    if stated.needs is not None:
+        msg = f"model: {stated.name} takes its data from a solution of {stated.needs}; use solve"
+        raise BadInput(msg)
+    read_parameters(stated.parameters, settings, stated.name)
+    return make_plan(Task(formulation, as_instance(instance), method="highs", form=form, settings=settings))
 
 
 def model(
@@ -70,7 +379,7 @@ def model(
     demand: object = None,
     **settings: Setting,
 ) -> Model:
-    """Build the stated model of a formulation on an instance, to read, change or hand to a solver yourself.
+    """Build the stated model of a formulation on an instance, to read, to change by hand and to solve.
 
     Parameters
     ----------
@@ -84,17 +393,5 @@ def model(
     BadInput
         For anything that :func:`solve` refuses, and for a formulation that takes its data from another one's solution.
     """
-    from opticoll.solvers.plan import make_plan
-    from opticoll.solvers.standard_form import compile_model
-
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
-    wanted: Any = formulation
-    stated = named(wanted)
-    if stated.needs is not None:
-        msg = f"model: {stated.name} takes its data from a solution of {stated.needs}; use solve"
-        raise BadInput(msg)
-    read_parameters(stated.parameters, chosen, stated.name)
-    plan = make_plan(Task(wanted, as_instance(instance), method="highs", form=form, settings=chosen))
-    built = plan.formulation.build(plan.form)
-    inner = next((getattr(built, part) for part in ("model", "problem") if hasattr(built, part)), built)
-    return Model(plan.formulation, plan.instance, plan.form, inner, compile_model(built))
+    return Model(_planned(formulation, instance, form, chosen))

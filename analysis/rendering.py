@@ -46,7 +46,6 @@ _PROOFS = {
     Proof.BOUND_ONLY: "no solution passed the checker",
 }
 #: Units of metrics that several formulations have.
-_UNITS = {"T": f"   [{TIME}]", "T_s": " s"}
 #: Lines for notebooks; colours are those of the page.
 _HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
 <caption style="text-align:left;color:inherit;font-weight:600;padding-bottom:4px">{{ title }}</caption>
@@ -121,6 +120,7 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
     worst = max(blocks, key=blocks.__getitem__, default=None)
     solver, memory = record.solver, record.peak_memory_mb
     lines = {
+        **_time_line(metrics),
         "value": number(record.objective, 12) + _note(record.sense),
         **({"meaning": meaning} if meaning else {}),
         **({} if record.objective_exact is None else {"exact": record.objective_exact}),
@@ -130,6 +130,7 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
         **({"infeasible": f"proven by {record.infeasible_by}"} if record.infeasible_by else {}),
         "verified": number(record.verified) + _note(None if worst is None else _violation(worst, blocks[worst])),
         **_repair_line(record),
+        **_start_line(record),
         "model": _model(record),
         "method": number(record.method),
         "solver": " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part) or "–",
@@ -138,11 +139,29 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
         "peak memory": "–" if memory is None else f"{memory:.0f} MB",
     }
     for name, value in metrics.items():
-        shown = number(value, 12) + _UNITS.get(name, "")
-        lines[f"{name} (metric)" if name in lines else name.replace(" ", "_")] = shown
+        lines[f"{name} (metric)" if name in lines else name.replace(" ", "_")] = number(value, 12)
     if record.message:
         lines["message"] = record.message
     return lines
+
+
+def _time_line(metrics: dict[str, Any]) -> dict[str, str]:
+    """T, in seconds too where they are known, as the first line; it is taken out of the metrics."""
+    time, seconds = metrics.pop("T", None), metrics.pop("T_s", None)
+    if time is None:
+        return {}
+    shown = f"{number(time, 12)}   [{TIME}]"
+    return {"T": shown if seconds is None else f"{number(seconds, 6)} s = {shown}"}
+
+
+def _start_line(record: Record) -> dict[str, str]:
+    """The solution from which the run started, as a line; none without one."""
+    start = record.start
+    if start is None:
+        return {}
+    used = f"{' and '.join(start.used)} began with it" if start.used else f"{record.method} takes no start"
+    kept = "; nothing better was found" if start.kept else ""
+    return {"start": f"{start.source}, of value {number(start.objective, 12)}: {used}{kept}"}
 
 
 def _ended(record: Record) -> str:
@@ -159,7 +178,7 @@ def _note(text: str | None) -> str:
 
 def extent(record: Record) -> str:
     """Vertices, and arcs if there are any; empty where the instance is a matrix, whose size is listed anyway."""
-    if record.n is None or record.paper == "matrix":
+    if record.n is None or str(record.formulation).startswith("matrix."):
         return ""
     arcs = "" if record.arcs is None else f", {record.arcs} arcs"
     return f"   ({record.n} vertices{arcs})"

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import msgspec
 import numpy as np
@@ -31,16 +31,20 @@ from opticoll.formulations.variables import TIME
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
+from opticoll.solvers.known import Known
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.standard_form import index_labels
+from opticoll.solvers.stated_models import Loader, layer_of, stated_task
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Hashable, Sequence
 
+    import cvxpy as cp
     import networkx as nx
     import pandas as pd
+    import pyomo.environ as pyo
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
@@ -49,15 +53,17 @@ if TYPE_CHECKING:
     from opticoll.instances.types import Json
     from opticoll.solvers.task import Progress
 
+    StatedLike: TypeAlias = pyo.ConcreteModel | cp.Problem
     InstanceLike = str | Instance | nx.Graph | ArrayLike | pd.DataFrame
     Setting = str | float | bool
+    StartLike = Run | Mapping[str, ArrayLike] | str | Path
 
 
 _log = logging.getLogger("opticoll")
 
 
 def solve(
-    formulation: str | type[Formulation] | Task,
+    formulation: str | type[Formulation] | Task | StatedLike,
     instance: InstanceLike | None = None,
     *,
     demand: object = None,
@@ -72,6 +78,7 @@ def solve(
     log: bool = False,
     shard: str | float | None = None,
     exact: bool = False,
+    start: StartLike | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     **settings: Setting,
@@ -81,8 +88,10 @@ def solve(
     Parameters
     ----------
     formulation
-        Name, a formulation object, or a :class:`Task`, which then holds the instance and everything else except
-        ``log``, ``shard``, ``on_progress`` and ``stop``.
+        Name or class of a formulation; or a model of your own, a ``pyomo.environ.ConcreteModel`` or a ``cvxpy.Problem``
+        that is linear or mixed-integer linear, without instance: its variables hold the solution afterwards. Or a
+        :class:`Task`, which then holds the instance and everything else except ``log``, ``shard``, ``start``,
+        ``on_progress`` and ``stop``.
     instance
         A spec such as ``"torus:4x4"``, an instance, a networkx graph, a matrix of capacities, or a DataFrame of edges
         (:func:`opticoll.instances.as_instance`).
@@ -103,6 +112,10 @@ def solve(
         (:mod:`opticoll.instances.topology`).
     exact
         Also solve in rational arithmetic: ``objective_exact`` is the optimum as a fraction, proven without rounding.
+    start
+        A known solution of the same problem, from which solvers and methods that take one begin, and which is returned
+        if nothing better is found: a result, named values, or a file written by ``--solution`` or by a solver
+        (``.sol``). ``record.start`` says who began with it.
     on_progress, stop
         Called with incumbent and bound when they improve; an event that ends the solve when set. Without
         ``on_progress`` and ``log``, the logger ``opticoll`` reports both from time to time in a solve of over 10 s.
@@ -125,12 +138,21 @@ def solve(
         from opticoll.instances.plugins import load_plugin
 
         load_plugin(place)
+    limits = (time_limit, memory_limit, tol, seed, threads)
+    given = (instance, demand, form)
+    stated = None
     if isinstance(formulation, Task):
-        given = (instance, demand, form, time_limit, memory_limit, *settings.values())
-        if any(one is not None for one in given) or (method, tol, seed, threads, exact) != ("auto", 1e-6, 0, 2, False):
+        changed = (method, *limits, exact) != ("auto", None, None, 1e-6, 0, 2, False)
+        if changed or settings or any(one is not None for one in given):
             msg = "solve: a Task holds the instance, settings and limits; set them in the Task, and pass nothing else"
             raise BadInput(msg)
         task = formulation
+    elif layer_of(formulation) is not None:
+        if any(one is not None for one in given):
+            msg = "solve: a model of your own holds its data; pass no instance, demand or form beside it"
+            raise BadInput(msg)
+        asked = dict(zip(("time_limit_s", "memory_limit_gib", "tol", "seed", "threads"), limits, strict=True))
+        task, stated = stated_task(formulation, method=method, settings=settings, exact=exact, **asked)
     else:
         if instance is None:
             msg = "solve: no instance; write for example oc.solve('alltoall.master', 'torus:4x4')"
@@ -138,12 +160,40 @@ def solve(
         chosen: Any = settings if demand is None else {**settings, "demand": demand}
         wanted: Any = formulation
         value = instance if isinstance(instance, str) else as_instance(instance)
-        task = Task(wanted, value, method, form, chosen, time_limit, memory_limit, tol, seed, threads, exact=exact)
+        task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
+    result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
+    if stated is not None and result.verified and result.values is not None:
+        Loader(formulation, stated)(result.values)
+    return result
+
+
+def run_task(
+    task: Task,
+    *,
+    shard: str | float | None = None,
+    start: StartLike | None = None,
+    known: Known | None = None,
+    log: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Result:
+    """Solve a task as :func:`solve` does, with its line of progress; the record says why there is no solution.
+
+    ``known`` is what the caller has already, beside ``start``.
+    """
     model = named(task.formulation)
     watched = on_progress is not None or log
     try:
         with nullcontext(on_progress) if watched else ProgressLine(model.name, _log.warning) as shown:
-            return solve_task(task, shard=shard, on_progress=shown, stop=stop, log=sys.stdout if log else None)
+            return solve_task(
+                task,
+                shard=shard,
+                start=start,
+                known=known,
+                on_progress=shown,
+                stop=stop,
+                log=sys.stdout if log else None,
+            )
     except NoSolution as error:
         record = Record(
             formulation=model.name,
@@ -161,6 +211,8 @@ def solve_task(
     task: Task,
     *,
     shard: str | float | None = None,
+    start: StartLike | None = None,
+    known: Known | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     log: TextIO | None = None,
@@ -171,8 +223,10 @@ def solve_task(
     ----------
     task
         What to solve.
-    shard, on_progress, stop
+    shard, start, on_progress, stop
         As for :func:`solve`.
+    known
+        What the caller has already, beside ``start``.
     log
         Where the solver's own log goes.
 
@@ -189,7 +243,35 @@ def solve_task(
             task = msgspec.structs.replace(task, settings={**task.settings, "shard": str(shard)})
     if shard is not None:  # refuse it before anything is solved
         Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
-    return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log), shard)
+    if start is not None:
+        given = _known(start, task)
+        known = replace(known or Known(), values=given.values, source=given.source)
+    return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log, known=known), shard)
+
+
+def _known(start: StartLike, task: Task) -> Known:
+    """The solution from which a task starts.
+
+    Raises
+    ------
+    BadInput
+        If it is none of the task's problem.
+    """
+    from opticoll.solvers.solution import read_start
+
+    model = named(task.formulation)
+    if isinstance(start, Run):
+        if start.values is None or not start.verified:
+            msg = f"start: the run ended with {start.termination} and has no verified solution"
+            raise BadInput(msg)
+        return Known(start.values, f"the given solution of {start.record.formulation}")
+    if isinstance(start, str | Path):
+        path = Path(start)
+        return Known(read_start(model, as_instance(task.instance), path, task.settings), f"start {path}")
+    if not isinstance(start, Mapping):
+        msg = f"start: must be a result, named values or a file, not {type(start).__name__}"
+        raise BadInput(msg)
+    return Known({str(name): np.asarray(array, dtype=float) for name, array in start.items()}, "start")
 
 
 def _instance_of(run: Run) -> Instance:
@@ -223,6 +305,17 @@ class Result(Run):
     def gap(self) -> float | None:
         """Relative gap between value and bound; None if one is missing."""
         return self.record.gap
+
+    @property
+    def value(self) -> float | None:
+        """The value of the solution, as ``objective``; None if there is none."""
+        return self.objective
+
+    @property
+    def T(self) -> float | None:
+        """The time in which everything is sent [shards / link bandwidth]; None where the value states no time."""
+        time = self.metrics.get("T")
+        return float(time) if isinstance(time, int | float) else None
 
     @property
     def metrics(self) -> Mapping[str, Json]:

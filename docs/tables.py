@@ -212,6 +212,8 @@ MEANING = {
     "requested": "method, settings and limits as requested",
     "needed": "run whose solution was input",
     "repaired": "how far an approximate solution was changed to make it feasible",
+    "start": "solution from which the run started: its source, its value, who began with it, and whether it was "
+    "kept because nothing better was found",
     "plugins": "plug-ins that took part and the modules they loaded, with their SHA-256",
     "schedule": "file written by `--schedule`",
     "paths": "file written by `--paths`",

@@ -151,12 +151,13 @@ class PyomoModel:
 
     An axis is the length of a dimension of the named array, whose Pyomo indices are 0, 1, ...; or the Pyomo indices
     themselves, in the order of the array. Such an index is a number, a string, or a tuple of these: ``chord[i,j,h]``
-    may be an array of two dimensions, the pair (i,j) and h.
+    may be an array of two dimensions, the pair (i,j) and h. ``labelled`` says whether results name these indices.
     """
 
     model: pyo.ConcreteModel
     variables: Mapping[str, tuple[Axis, ...]]
     constraints: Mapping[str, tuple[Axis, ...]]
+    labelled: bool = False
 
 
 @dataclass(frozen=True)
@@ -351,6 +352,13 @@ class Formulation:
         Such as shares of a total: the exact values of the model's floats, for exact solving. Signs do not matter.
         """
         return ()
+
+    def updates(self) -> Mapping[str, NDArray[np.float64]]:
+        """Data that can change in a model that is built: by their symbols, under which Pyomo models hold parameters.
+
+        Entries are in the order of the parameter. CVXPY models hold parameters of the same names for some of them.
+        """
+        return {}
 
     # the checker
 

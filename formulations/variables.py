@@ -260,6 +260,14 @@ def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, .
     return {sum(names, ()): value for names, value in zip(product(*spread), array.ravel().tolist(), strict=True)}
 
 
+def pyomo_parameter(array: NDArray[Any], *axes: Sequence[Hashable]) -> Any:
+    """A mutable parameter of a Pyomo model with the entries of an array, see :func:`entries`."""
+    import pyomo.environ as pyo
+
+    values = {key if len(key) > 1 else key[0]: value for key, value in entries(array, *axes).items()}
+    return pyo.Param(list(values), initialize=values, mutable=True, within=pyo.Any)
+
+
 def pair_names(topology: Topology, sources: I64, targets: I64) -> list[tuple[Hashable, ...]]:
     """Indices of commodities in Pyomo: (s,t), or (s,t,1), (s,t,2), ... if some pair is repeated, ``(|K|,)``."""
     V = vertex_names(topology)

@@ -101,7 +101,7 @@ def solve_model(course: Course) -> Solved:
         out = solve_scaled(
             form,
             plan.adapter.name,
-            SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options)),
+            starting(course, form, SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options))),
             steps=steps,
             memory_limit_gib=course.budget.memory_left_gib(),
             on_progress=course.tell,
@@ -119,6 +119,17 @@ def solve_model(course: Course) -> Solved:
     return without_solution(course, form, solved) if out.termination in NO_SOLUTION else solved
 
 
+def starting(course: Course, form: StandardForm, request: SolveRequest) -> SolveRequest:
+    """The request, with the start that the caller has, if the solver takes one for this problem."""
+    known, adapter = course.known, course.plan.adapter
+    assert adapter is not None
+    x = None if known.values is None else verify.pack(form, known.values)
+    if x is not None and adapter.capabilities.warm_start and (form.is_mip or not adapter.capabilities.exact):
+        course.start_used.append(adapter.name)
+        request = replace(request, warm_start=x)
+    return replace(request, basis=known.basis, want_basis=known.want_basis)
+
+
 def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
     """The compiled matrix and the steps in which it is solved, or the outcome if a limit was reached."""
     plan = course.plan
@@ -126,10 +137,12 @@ def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
     try:
         with limits:
             start = time.monotonic()
-            model = plan.formulation.build(plan.form)
-            built = time.monotonic()
-            form = compile_built(plan.formulation, model)
-            del model
+            form, built = course.known.form, start
+            if form is None:
+                model = plan.formulation.build(plan.form)
+                built = time.monotonic()
+                form = compile_built(plan.formulation, model)
+                del model
             steps = scaling_steps(form)
             if plan.reformulation is not None and plan.reformulation.reformulate is not None:
                 target = steps[-1].form if steps else form
@@ -170,6 +183,8 @@ def without_solution(course: Course, form: StandardForm, solved: Solved) -> Solv
 def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bound, ...] = ()) -> Solved:
     """Run a method's procedure in a separate worker, from a known solution and beside known bounds, if any."""
     plan, task = course.plan, course.task
+    if start is not None and plan.procedure is not None and plan.procedure.starts:
+        course.start_used.append(plan.method)
     pinned = {name: plan.settings[name] for name in task.settings}
     sent = msgspec.structs.replace(task, settings=pinned, method=plan.method, exact=False)
 

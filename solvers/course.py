@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from opticoll.errors import NoSolution
 from opticoll.instances import plugins
 from opticoll.solvers import solver_log, verify
+from opticoll.solvers.known import Known
 from opticoll.solvers.own_limits import BOUNDS_S, LimitReached
 from opticoll.solvers.task import SolveRequest, Times
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.own_limits import Budget
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
-    from opticoll.solvers.task import Progress, Task
+    from opticoll.solvers.task import Progress, StartRecord, Task
 
     OnProgress = Callable[[Progress], None]
 
@@ -36,8 +37,9 @@ class Course:
     """The circumstances of a run, shared by its steps.
 
     ``deadline`` is on the clock of ``time.monotonic``; the run that this one belongs to may have a later one, and the
-    ``budget``. ``times`` are the seconds of each part by the names of :class:`opticoll.solvers.task.Times`, ``notes``
-    the sentences that follow the solver's own message in the record.
+    ``budget``. ``known`` is what the caller has already, ``start`` what became of a solution in it and ``start_used``
+    who began with it. ``times`` are the seconds of each part by the names of :class:`opticoll.solvers.task.Times`,
+    ``notes`` the sentences that follow the solver's own message in the record.
     """
 
     task: Task
@@ -46,6 +48,9 @@ class Course:
     deadline: float | None
     on_progress: OnProgress | None = None
     stop: threading.Event | None = None
+    known: Known = field(default_factory=Known)
+    start: StartRecord | None = None
+    start_used: list[str] = field(default_factory=list)
     times: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(Times.__struct_fields__))
     notes: list[str] = field(default_factory=list)
 

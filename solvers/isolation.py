@@ -24,7 +24,7 @@ from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
 from opticoll.solvers.shared_files import removed_afterwards
 from opticoll.solvers.standard_form import assemble
-from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
+from opticoll.solvers.task import Outcome, PrimalStatus, SimplexBasis, SolveRequest, Termination
 from opticoll.solvers.worker import note_nested_peak, start_job, worker_job
 
 if TYPE_CHECKING:
@@ -266,7 +266,8 @@ def solve_isolated(
     arrays = form.arrays()
     if request.warm_start is not None:
         arrays["warm_start"] = request.warm_start
-    asked = asdict(replace(request, warm_start=None))
+    arrays |= _basis_arrays(request.basis)
+    asked = asdict(replace(request, warm_start=None, basis=None))
 
     def relay(values: dict[str, Any], result: dict[str, NDArray[Any]]) -> None:
         if on_progress is not None:
@@ -286,6 +287,15 @@ def solve_isolated(
     return accepted(adapter_name, form, _outcome(answer, adapter_name))
 
 
+def _basis_arrays(basis: SimplexBasis | None) -> dict[str, NDArray[Any]]:
+    """A basis as arrays that can be sent; :func:`_basis_of` is the inverse."""
+    return {} if basis is None else {"basis_columns": basis.columns, "basis_rows": basis.rows}
+
+
+def _basis_of(arrays: Mapping[str, NDArray[Any]]) -> SimplexBasis | None:
+    return SimplexBasis(arrays["basis_columns"], arrays["basis_rows"]) if "basis_columns" in arrays else None
+
+
 def _outcome(answer: WorkerAnswer, adapter_name: str) -> Outcome:
     """Build the Outcome of a finished or failed call."""
     values = dict(answer.values)
@@ -299,6 +309,7 @@ def _outcome(answer: WorkerAnswer, adapter_name: str) -> Outcome:
                 "primal": PrimalStatus(values["primal"]),
                 "x": x,
                 "row_duals": answer.arrays.get("row_duals"),
+                "basis": _basis_of(answer.arrays),
                 "incumbents": incumbents,
                 "peak_memory_mb": answer.peak_memory_mb,
             }
@@ -324,7 +335,8 @@ def solve_in_worker(
     arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Solve in the worker; target of :func:`solve_isolated`."""
-    request = SolveRequest(**{**arguments["request"], "warm_start": arrays.pop("warm_start", None)})
+    warm = {"warm_start": arrays.pop("warm_start", None), "basis": _basis_of(arrays)}
+    request = SolveRequest(**{**arguments["request"], **warm})
     form = assemble(arrays)
     start = time.perf_counter()
     history: list[tuple[float, float]] = []
@@ -344,8 +356,8 @@ def solve_in_worker(
             report(values)
 
     outcome = solve_here(form, arguments["adapter"], request, progress)
-    values = {name: value for name, value in vars(outcome).items() if name not in ("x", "row_duals")}
-    result = {"x": outcome.x, "row_duals": outcome.row_duals}
+    values = {name: value for name, value in vars(outcome).items() if name not in ("x", "row_duals", "basis")}
+    result = {"x": outcome.x, "row_duals": outcome.row_duals, **_basis_arrays(outcome.basis)}
     return values, {name: array for name, array in result.items() if array is not None}
 
 

@@ -84,5 +84,6 @@ def record_of(
         requested=Requested.of(task),
         needed=None if needed is None else Needed.of(needed.record),
         repaired=checked.repaired,
+        start=course.start,
         plugins=digests_after_run(plan) or None,
     )

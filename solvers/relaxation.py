@@ -71,11 +71,15 @@ def solve_scaled(
     """Solve a problem through its reformulations; outcome and progress are of ``form`` itself.
 
     ``steps`` are by default :func:`scaling_steps`. ``in_process`` solves in this process, without limit on memory. The
-    other parameters and the errors are those of :func:`opticoll.solvers.isolation.solve_isolated`. A warm start cannot
-    be converted.
+    other parameters and the errors are those of :func:`opticoll.solvers.isolation.solve_isolated`. A start that a
+    reformulation cannot convert is omitted.
     """
-    assert request.warm_start is None
     chain = scaling_steps(form) if steps is None else steps
+    if any(step.begin is None for step in chain):
+        request = replace(request, warm_start=None, basis=None, want_basis=False)
+    for step in chain:
+        if request.warm_start is not None and step.begin is not None:
+            request = replace(request, warm_start=step.begin(request.warm_start))
 
     def relay(objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
         del x  # of the scaled problem
@@ -128,7 +132,7 @@ def unit_rows(form: StandardForm) -> Reformulation | None:
         x = None if outcome.x is None else np.asarray(outcome.x) * size
         return replace(_with_values(outcome, value), x=x)
 
-    return Reformulation(scaled, recover, value)
+    return Reformulation(scaled, recover, value, begin=lambda x: x / size)
 
 
 def _with_values(outcome: Outcome, value: Callable[[float], float]) -> Outcome:
@@ -172,7 +176,7 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
         duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * factor
         return replace(outcome, row_duals=duals)
 
-    return Reformulation(scaled, recover, lambda value: value)
+    return Reformulation(scaled, recover, value=lambda value: value, begin=lambda x: x)
 
 
 def unit_columns(form: StandardForm) -> Reformulation | None:
@@ -211,7 +215,7 @@ def unit_columns(form: StandardForm) -> Reformulation | None:
         duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * unit
         return replace(_with_values(outcome, value), x=x, row_duals=duals)
 
-    return Reformulation(scaled, recover, value)
+    return Reformulation(scaled, recover, value, begin=lambda x: x * k)
 
 
 #: A bound beyond an attainable value by at most this part of a step counts as that value. This only weakens the bound:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
     from opticoll.instances import Instance
+    from opticoll.instances.matrix_program import SolFile
+    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import CheckRecord, Run
 
 FORMAT = "opticoll-solution/1"
@@ -348,30 +350,12 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
         solution, which the file does not hold.
     """
     from opticoll.formulations.matrix.program import most_violated
-    from opticoll.instances.matrix_program import positions, read_sol
+    from opticoll.instances.matrix_program import positions
     from opticoll.solvers.adapters.interface import plain_names
-    from opticoll.solvers.standard_form import compile_built
 
-    if model.needs is not None:
-        msg = f"{path}: {model.name} takes its data from a solution of {model.needs}; check a JSON file with both"
-        raise BadFile(msg)
     where = f"solution file {path}"
-    problem = prepared(model, instance, parameters)
-    result = read_sol(path)
-    if not result.solved:
-        msg = f"{where} contains no solution (status {result.status or 'unknown'}); name a file with values"
-        raise BadFile(msg)
+    result, problem, form, x, values = _sol_values(model, instance, path, parameters)
     program = instance if isinstance(instance, MatrixProgram) else None
-    form = compile_built(problem, problem.build("matrix" if program is not None else None))
-    if program is not None:
-        columns, rows = list(program.column_names), list(program.row_names)
-    else:
-        columns, rows = plain_names(form.column_names(), "x"), plain_names(form.row_names(), "r")
-    x = np.zeros(len(columns))
-    x[positions(result.values, columns, where)] = list(result.values.values())
-    values = {"x": x} if program is not None else form.values(x)
-    if program is None:
-        values = problem.unfold(values)
     violations = _residuals(problem, values) | matrix_violations(form, x)
     worst = max(violations, key=lambda k: violations[k])
     objective = verify.objective(problem, values)
@@ -386,6 +370,7 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
             reason = f"the file claims objective {result.objective}, but its values have {objective!r}"
     bound = None
     if result.duals is not None and not form.is_mip:
+        rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
         y = np.zeros(len(rows))
         y[positions(result.duals, rows, where, "row")] = list(result.duals.values())
         bound = dual_bound(form, y)
@@ -398,6 +383,67 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
     record |= {"claimed": result.objective, "bound": bound, "notes": notes}
     record["bound_source"] = None if bound is None else "lp-dual"
     return record
+
+
+def _sol_values(
+    model: type[Formulation], instance: Instance, path: Path, parameters: Settings
+) -> tuple[SolFile, Formulation, StandardForm, NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    """A solver's solution file, the problem and its matrix, and the values in the file: of the columns, and by name.
+
+    Raises
+    ------
+    BadFile
+        As :func:`check_sol`.
+    """
+    from opticoll.instances.matrix_program import positions, read_sol
+    from opticoll.solvers.adapters.interface import plain_names
+    from opticoll.solvers.standard_form import compile_built
+
+    if model.needs is not None:
+        msg = f"{path}: {model.name} takes its data from a solution of {model.needs}; name a JSON file with both"
+        raise BadFile(msg)
+    where = f"solution file {path}"
+    problem = prepared(model, instance, parameters)
+    result = read_sol(path)
+    if not result.solved:
+        msg = f"{where} contains no solution (status {result.status or 'unknown'}); name a file with values"
+        raise BadFile(msg)
+    program = instance if isinstance(instance, MatrixProgram) else None
+    form = compile_built(problem, problem.build("matrix" if program is not None else None))
+    columns = plain_names(form.column_names(), "x") if program is None else list(program.column_names)
+    x = np.zeros(len(columns))
+    x[positions(result.values, columns, where)] = list(result.values.values())
+    values = problem.unfold(form.values(x)) if program is None else {"x": x}
+    return result, problem, form, x, values
+
+
+def read_start(
+    model: type[Formulation], instance: Instance, path: Path, settings: Mapping[str, object]
+) -> dict[str, NDArray[np.float64]]:
+    """Named values of a solution file from which a solve of the same problem may start.
+
+    Parameters
+    ----------
+    model, instance
+        The formulation and the instance.
+    path
+        A solution that ``opticoll solve --solution`` wrote, or a solver's file (``.sol``).
+    settings
+        Those of the task; those that the formulation does not have are ignored.
+
+    Raises
+    ------
+    BadFile
+        If it is no such file, or is for another problem.
+    """
+    own = {p.name for p in model.parameters}
+    parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
+    if path.suffix.lower() == ".sol" and not _is_json(path):
+        return _sol_values(model, instance, path, parameters)[-1]
+    document = read_document(path)
+    refuse_other_problem(model, instance, document, path)
+    refuse_other_settings(model, parameters, document.get("settings"), path, instance)
+    return read_solution(model, instance, parameters, document, path).values
 
 
 def check_rounds(

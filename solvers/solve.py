@@ -17,6 +17,7 @@ from opticoll.solvers.auto import PROOF, PROOF_S, PROOF_SHARE, Continuation, con
 from opticoll.solvers.course import Course
 from opticoll.solvers.isolation import write_isolated
 from opticoll.solvers.judgement import at_optimum, check_values, gather_bounds, judge, met
+from opticoll.solvers.known import Known, kept
 from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.own_limits import Budget, LimitReached
 from opticoll.solvers.plan import Plan, instance_of, make_plan, needed_task
@@ -49,6 +50,7 @@ def solve(
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
     log: TextIO | None = None,
+    known: Known | None = None,
 ) -> Run:
     """Solve a task.
 
@@ -62,6 +64,8 @@ def solve(
         Ends the solve when set, e.g. from another thread; the incumbent and the bound are kept.
     log
         Stream that shows the solvers' own logs while they run, with incumbents and bounds between their lines.
+    known
+        What the caller has already, such as a solution to start from.
 
     Returns
     -------
@@ -77,11 +81,16 @@ def solve(
         If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
     with solver_log.streamed(log), plugins.exits_refused():
-        return _exactly(_solve(task, None, on_progress, stop, budget := Budget(task, stop)), budget)
+        return _exactly(_solve(task, None, on_progress, stop, budget := Budget(task, stop), known), budget)
 
 
 def _solve(
-    task: Task, instance: Instance | None, on_progress: OnProgress | None, stop: threading.Event | None, budget: Budget
+    task: Task,
+    instance: Instance | None,
+    on_progress: OnProgress | None,
+    stop: threading.Event | None,
+    budget: Budget,
+    known: Known | None = None,
 ) -> Run:
     """The six steps: parse, prepare, build, solve, verify, record; then other methods, if ``auto`` continues."""
     try:
@@ -91,6 +100,7 @@ def _solve(
         needed = _solve_needed(task, instance, first, on_progress, stop)
         with budget.reading() as limits:
             plan = first if needed is None else make_plan(task, instance=instance, needed=needed.values)
+            known = Known() if known is None else known.checked(plan)
             refutation = plan.formulation.refute()
             if refutation is None:
                 memory.refuse_plan(task, plan)
@@ -104,14 +114,14 @@ def _solve(
         raise LimitSpent(msg, limits.ending) from None
     if needed is None:
         budget.start_solving()
-    course = Course(task, plan, budget, budget.deadline, on_progress, stop)
+    course = Course(task, plan, budget, budget.deadline, on_progress, stop, known)
     if refutation is not None:
         solved = refuted_by(refutation)
     elif plan.procedure is not None:
-        solved = call_procedure(course)
+        solved = call_procedure(course, known.values)
     else:
         solved = solve_model(course)
-    run = finish(course, solved, needed)
+    run = finish(course, kept(course, solved), needed)
     if plan.choice is None:
         return auto.explained(run)
     return _continued(run, continuations(plan.choice, run), on_progress, stop, budget)
@@ -141,7 +151,8 @@ def finish(course: Course, solved: Solved, needed: Run | None, known: list[Bound
     record = record_of(course, solved, checked, judgement, metrics, needed)
     values = None if checked.values is None else dict(checked.values)
     duals = None if solved.duals is None else dict(solved.duals)
-    return Run(course.task, record, values, duals, course.plan, gathered.analytic, needed)
+    basis = solved.outcome.basis if checked.repaired is None else None
+    return Run(course.task, record, values, duals, course.plan, gathered.analytic, needed, basis=basis)
 
 
 def _continued(

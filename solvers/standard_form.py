@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import ModelError
+from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel, states
 from opticoll.formulations.variables import Array
 from opticoll.instances.plugins import place_of
@@ -257,9 +258,9 @@ def compile_model(model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
     if layer == "pyomo":
         from opticoll.solvers.pyomo_models import as_pyomo_model
 
-        return _from_pyomo(as_pyomo_model(model), labelled=True)
+        return from_pyomo(as_pyomo_model(model), labelled=True)[0]
     if isinstance(model, PyomoModel):
-        return _from_pyomo(model)
+        return from_pyomo(model, labelled=model.labelled)[0]
     if isinstance(model, CvxpyModel):
         return _from_cvxpy(model)
     if isinstance(model, MatrixModel):
@@ -319,6 +320,8 @@ def index_labels(formulation: Formulation, form: str | None) -> dict[str, tuple[
 
     The model is built again; models of the package, and those with declared arrays, have no such labels.
     """
+    if isinstance(formulation, StatedModel):
+        return formulation.index_labels()
     if not formulation.own or states(formulation, "arrays") or (form or formulation.forms[0]) != "pyomo":
         return {}
     blocks = compile_built(formulation, formulation.pyomo()).columns
@@ -438,7 +441,8 @@ def _named_block(name: str, named: Named, places: Mapping[int, NDArray[np.int64]
     return Block(name, named.shape, index)
 
 
-def _from_pyomo(model: PyomoModel, *, labelled: bool = False) -> StandardForm:
+def from_pyomo(model: PyomoModel, *, labelled: bool = False) -> tuple[StandardForm, list[Any], list[Any]]:
+    """Compile a Pyomo model; also returns the Pyomo variable of every column and the constraint of every row."""
     import scipy.sparse as sp
     from pyomo.environ import maximize
 
@@ -447,10 +451,10 @@ def _from_pyomo(model: PyomoModel, *, labelled: bool = False) -> StandardForm:
     linear, impossible = pyomo_models.compiled(model.model)
     found = list(linear.columns)
     variables = dict(model.variables) | (pyomo_models.elsewhere(model, found) if labelled else {})
-    columns = _pyomo_blocks(variables, found, labelled=labelled)
+    columns = pyomo_blocks(variables, found, labelled=labelled)
     if any((block.index < 0).any() for block in columns.values()):
         found += pyomo_models.unused(model, found)
-        columns = _pyomo_blocks(variables, found, labelled=labelled)
+        columns = pyomo_blocks(variables, found, labelled=labelled)
     A = sp.csc_array(linear.A)
     A.resize((A.shape[0] + len(impossible), len(found)))
     cost = np.zeros(len(found))
@@ -471,11 +475,12 @@ def _from_pyomo(model: PyomoModel, *, labelled: bool = False) -> StandardForm:
     low = np.array([-np.inf if lb is None else lb for lb, _ in bounds], dtype=float)
     high = np.array([np.inf if ub is None else ub for _, ub in bounds], dtype=float)
     listed = [*(row.constraint for row in linear.rows), *impossible]
-    rows = _pyomo_blocks(model.constraints, listed, labelled=labelled)
-    return _tidy(A, lower, upper, low, high, cost, sense, offset, integer, columns, rows)
+    rows = pyomo_blocks(model.constraints, listed, labelled=labelled)
+    form = _tidy(A, lower, upper, low, high, cost, sense, offset, integer, columns, rows)
+    return form, found, listed
 
 
-def _pyomo_blocks(
+def pyomo_blocks(
     axes: Mapping[str, tuple[Axis, ...]], items: Sequence[Any], *, labelled: bool = False
 ) -> dict[str, Block]:
     """Positions of Pyomo's items in the named arrays; with labels on the axes whose indices are not 0, 1, ..."""
@@ -493,8 +498,7 @@ def _pyomo_blocks(
             names[id(component)] = component.name if component.name in blocks else component.local_name
         name = names[id(component)]
         if name in blocks:
-            key = item.index()
-            left = key if isinstance(key, tuple) else (key,)
+            left = as_tuple(item.index())
             at = 0
             for size, place in zip(blocks[name].shape, places[name], strict=True):
                 width, numbers = place or (1, None)
@@ -504,12 +508,17 @@ def _pyomo_blocks(
     return blocks
 
 
+def as_tuple(key: Any) -> tuple[Any, ...]:
+    """An index of a Pyomo component as a tuple."""
+    return key if isinstance(key, tuple) else (key,)
+
+
 def _places(axis: Sequence[Hashable], *, alone: bool) -> tuple[int, dict[tuple[Hashable, ...], int]]:
     """Number of Pyomo indices per entry of an axis, and the position of each of its labels.
 
     The labels of an only axis may have different lengths; the number is then that of the longest.
     """
-    labels = [label if isinstance(label, tuple) else (label,) for label in axis]
+    labels = [as_tuple(label) for label in axis]
     width = max(map(len, labels), default=1) if alone else len(labels[0]) if labels else 1
     return width, {label: i for i, label in enumerate(labels)}
 

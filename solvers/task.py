@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
     from opticoll.solvers.plan import Plan
+    from opticoll.solvers.standard_form import StandardForm
 
 
 class Termination(StrEnum):
@@ -79,6 +80,18 @@ class PrimalStatus(StrEnum):
 
 
 @dataclass(frozen=True)
+class SimplexBasis:
+    """A simplex basis: the status of every column and row, in HiGHS's numbers (0 lower, 1 basic, 2 upper, 3 zero)."""
+
+    columns: NDArray[np.int8]
+    rows: NDArray[np.int8]
+
+    def fits(self, form: StandardForm) -> bool:
+        """Whether it has a status for every row and column of the problem."""
+        return (self.rows.size, self.columns.size) == form.A.shape
+
+
+@dataclass(frozen=True)
 class SolveRequest:
     """A request to a solver adapter.
 
@@ -97,6 +110,10 @@ class SolveRequest:
         Solver options by the solver's own names, values as strings or numbers; unknown names are refused.
     warm_start
         A column vector to start from, or None.
+    basis
+        A basis for the simplex method to start from, or None; solvers without one ignore it.
+    want_basis
+        Whether the basis of the solution is returned, where the solver has one.
     """
 
     time_limit_s: float | None = None
@@ -105,6 +122,8 @@ class SolveRequest:
     seed: int = 0
     options: Mapping[str, object] = field(default_factory=dict)
     warm_start: NDArray[np.float64] | None = None
+    basis: SimplexBasis | None = None
+    want_basis: bool = False
 
 
 @dataclass
@@ -115,7 +134,8 @@ class Outcome:
     bound >= objective). ``row_duals`` are shadow prices d(objective)/d(rhs) in the sense of the stated problem:
     for a max problem the dual of a binding ``<=`` row is >= 0, for a min problem it is <= 0.
     ``solve_s`` is the wall-clock time of the solver [s], ``cpu_s`` its processor time, summed over threads [s].
-    ``algorithm`` is the one that ran, ``options`` are those that differ from the solver's defaults.
+    ``algorithm`` is the one that ran, ``options`` are those that differ from the solver's defaults, ``basis`` that of
+    the solution, if it was wanted and the solver has one.
     """
 
     termination: Termination
@@ -135,6 +155,7 @@ class Outcome:
     peak_memory_mb: float | None = None
     message: str = ""
     incumbents: list[tuple[float, float]] = field(default_factory=list)
+    basis: SimplexBasis | None = None
 
 
 #: Largest time limit [s], memory limit [GiB] and number of threads; solvers abort on larger ones, which are mistakes.
@@ -342,6 +363,18 @@ class Requested(Fields, frozen=True, kw_only=True):
 LIMITS = ("time_limit_s", "memory_limit_gib", "tol", "seed", "threads", "repetition")
 
 
+class StartRecord(Fields, frozen=True, kw_only=True):
+    """The solution from which a run started: where it comes from, its value, and what became of it.
+
+    ``used`` are the solvers and methods that began with it, ``kept`` says whether nothing better was found.
+    """
+
+    source: str | None = None
+    objective: float | None = None
+    used: list[str] | None = None
+    kept: bool | None = None
+
+
 class SolverClaims(Fields, frozen=True, kw_only=True):
     """Value, bound and status as the solver reported them."""
 
@@ -430,6 +463,7 @@ class Record(Fields, frozen=True, kw_only=True):
     requested: Requested = Requested()
     needed: Needed | None = None
     repaired: Repaired | None = None
+    start: StartRecord | None = None
     plugins: dict[str, str] | None = None
 
 
@@ -558,7 +592,7 @@ class Run:
     ``values`` are the named variable arrays that were verified (after repair, if one was needed); ``duals``
     the named duals that certified the bound, if any; ``bounds`` the formulation's analytic bounds, if the run computed
     them; ``needed`` the run whose solution was the data of this one. ``exact`` is the problem in rational numbers with
-    its proven answer, if the task requested it and it was found.
+    its proven answer, if the task requested it and it was found. ``basis`` is that of the stated model, if wanted.
     """
 
     task: Task
@@ -569,6 +603,7 @@ class Run:
     bounds: list[Bound] | None = None
     needed: Run | None = None
     exact: tuple[ExactForm, ExactAnswer] | None = None
+    basis: SimplexBasis | None = None
 
     @property
     def termination(self) -> Termination:

@@ -61,6 +61,12 @@ LOSSY = 0.01
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Threads of the solver.")
 @click.option("--exact", is_flag=True, help="Also solve in rational arithmetic: the optimum as a fraction, proven.")
 @CERTIFICATE
+@click.option(
+    "--start",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Known solution to start from: JSON written by --solution, or a solver's .sol file.",
+)
 @click.option("--solution", type=click.Path(path_type=Path), metavar="FILE", help="Write the solution as JSON.")
 @schedule_options
 @click.option("--paths", type=click.Path(path_type=Path), metavar="FILE.npz", help="Write weighted paths of all pairs.")
@@ -88,6 +94,7 @@ def solve(
     threads: int,
     exact: bool,
     certificate: Path | None,
+    start: Path | None,
     solution: Path | None,
     schedule: ScheduleRequest | None,
     paths: Path | None,
@@ -125,7 +132,7 @@ def solve(
         from opticoll.analysis.result import solve_task
 
         log = sys.stderr if show_log else None
-        result = solve_task(task, shard=shard, on_progress=on_progress, stop=stop, log=log)
+        result = solve_task(task, shard=shard, start=start, on_progress=on_progress, stop=stop, log=log)
     if result.exit_status == 4:
         from opticoll.errors import SolverUnavailable
 

@@ -252,6 +252,10 @@ class LinkFlow(Formulation):
         """The duals that bound the optimum."""
         return model.dual_arrays(self.flow)
 
+    def updates(self) -> dict[str, F64]:
+        """Capacities and demands, which can change in a model that is built."""
+        return {} if self.printed else model.updates(self.flow)
+
     def estimate(self) -> dict[str, int]:
         """Size of the model."""
         return model.estimate(self.flow)

@@ -55,7 +55,7 @@ from opticoll.formulations.model import (
     NotApplicable,
     PyomoModel,
 )
-from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_names
+from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_names, pyomo_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -180,19 +180,20 @@ class PathConcurrentFlow(PathFlow, Formulation):
         """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
         import pyomo.environ as pyo
 
-        c = dict(zip(arc_names(self.topology), self.topology.capacity.tolist(), strict=True))
+        A = arc_names(self.topology)
         K, of, over = named_paths(self.paths)
         P = [p for k in K for p in of[k]]
-        D = dict(zip(K, self.amount.tolist(), strict=True))
         model = pyo.ConcreteModel(name="path MCF")
+        model.c = pyomo_parameter(self.topology.capacity, A)
+        model.D = pyomo_parameter(self.amount, K)
         model.f = pyo.Var(P, domain=pyo.NonNegativeReals)
         model.F = pyo.Var(domain=pyo.NonNegativeReals)
         model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
         model.serve = pyo.Constraint(
-            K, rule=lambda m, s, t: pyo.quicksum(m.f[p] for p in of[s, t]) - D[s, t] * m.F >= 0
+            K, rule=lambda m, s, t: pyo.quicksum(m.f[p] for p in of[s, t]) - m.D[s, t] * m.F >= 0
         )
-        model.capacity = pyo.Constraint(list(over), rule=lambda m, a: pyo.quicksum(m.f[p] for p in over[a]) <= c[a])
-        return PyomoModel(model, {"f": (P,), "F": ()}, {"serve": (K,), "capacity": (list(c),)})
+        model.capacity = pyo.Constraint(list(over), rule=lambda m, a: pyo.quicksum(m.f[p] for p in over[a]) <= m.c[a])
+        return PyomoModel(model, {"f": (P,), "F": ()}, {"serve": (K,), "capacity": (A,)})
 
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs not on any path have no row)."""
@@ -201,9 +202,10 @@ class PathConcurrentFlow(PathFlow, Formulation):
         paths, m = self.paths, self.topology.arcs
         f = cp.Variable(paths.paths, name="f", nonneg=True)
         F = cp.Variable(name="F", nonneg=True)
+        c = cp.Parameter(m, name="c", value=self.topology.capacity)
         used = np.unique(paths.arcs)
         serve = paths.membership @ f >= F * self.amount
-        capacity = paths.incidence.tocsr()[used] @ f <= self.topology.capacity[used]
+        capacity = paths.incidence.tocsr()[used] @ f <= c[used]
         return CvxpyModel(
             cp.Problem(cp.Maximize(F), [serve, capacity]),
             variables={"f": Named(f, (paths.paths,)), "F": Named(F, ())},
@@ -236,6 +238,10 @@ class PathConcurrentFlow(PathFlow, Formulation):
             variables={"f": ((paths.paths,), np.arange(paths.paths)), "F": ((), np.array([paths.paths]))},
             constraints={"serve": ((paths.pairs,), np.arange(paths.pairs)), "capacity": ((m,), capacity)},
         )
+
+    def updates(self) -> dict[str, F64]:
+        """Capacities and demands, which can change in a model that is built."""
+        return {"c": self.topology.capacity, "D": self.amount}
 
     def estimate(self) -> dict[str, int]:
         """Size of the model; lists the path set."""

@@ -45,6 +45,7 @@ from opticoll.formulations.variables import (
     entries,
     incident_arcs,
     pair_names,
+    pyomo_parameter,
     vertex_labels,
     vertex_names,
 )
@@ -311,11 +312,12 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
     topology = data.topology
     V, A = vertex_names(topology), arc_names(topology)
     into, out_of = incident_arcs(topology)
-    c = dict(zip(A, data.capacity.tolist(), strict=True))
     K = group_names(data)
-    D, served, blocked = entries(data.demand, V, K), entries(data.served, V, K), entries(data.blocked, A, K)
+    served, blocked = entries(data.served, V, K), entries(data.blocked, A, K)
 
     model = pyo.ConcreteModel(name="maximum concurrent flow")
+    model.c = pyomo_parameter(data.capacity, A)
+    model.D = pyomo_parameter(data.demand, V, K)
     x = pyo.Var(list(blocked), domain=pyo.NonNegativeReals, bounds=lambda _, *j: (0, 0 if blocked[j] else None))
     model.add_component(data.flow, x)
     model.F = pyo.Var(domain=pyo.NonNegativeReals)
@@ -323,12 +325,11 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
 
     def balance(model: pyo.ConcreteModel, u: Hashable, *k: Hashable) -> object:
         inflow, outflow = (pyo.quicksum(x[(a, *k)] for a in arcs[u]) for arcs in (into, out_of))
-        demand = D[(u, *k)]
-        net = inflow - outflow - (demand * model.F if demand else 0)
+        net = inflow - outflow - model.D[(u, *k)] * model.F
         return net == 0 if data.equality else net >= 0
 
     model.balance = pyo.Constraint([index for index, holds in served.items() if holds], rule=balance)
-    model.capacity = pyo.Constraint(A, rule=lambda _, a: pyo.quicksum(x[(a, *k)] for k in K) <= c[a])
+    model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum(x[(a, *k)] for k in K) <= model.c[a])
     return PyomoModel(model, {data.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
 
 
@@ -341,8 +342,9 @@ def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
     F = cp.Variable(name="F", nonneg=True)
     u, k = np.nonzero(np.arange(n)[:, None] != data.sources[None, :])
     net = (data.topology.incidence() @ x)[u, k]
+    c = cp.Parameter(m, name="c", value=data.capacity)
     balance = net == F * data.demand[u, k] if data.equality else net >= F * data.demand[u, k]
-    capacity = cp.sum(x, axis=1) <= data.capacity
+    capacity = cp.sum(x, axis=1) <= c
     return CvxpyModel(
         cp.Problem(cp.Maximize(F), [balance, capacity]),
         variables={data.flow: Named(x, (m, groups)), "F": Named(F, ())},
@@ -425,6 +427,11 @@ def arrays(data: ConcurrentFlow, _names: Collection[str], group: str = "source")
         data.flow: Array(shape, axes=("arc", group), unit=BANDWIDTHS),
         "F": Array(unit=f"{BANDWIDTHS} / shard"),
     }
+
+
+def updates(data: ConcurrentFlow) -> dict[str, F64]:
+    """Capacities and demands, which can change in a model that is built."""
+    return {"c": data.capacity, "D": data.demand}
 
 
 def index_sets(data: ConcurrentFlow, _values: object = None) -> dict[str, Names]:
@@ -603,6 +610,7 @@ class GroupedFlow(ConcurrentFlow):
     certify = certify
     dual_arrays = dual_arrays
     index_sets = index_sets
+    updates = updates
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes and ranges of the arrays."""

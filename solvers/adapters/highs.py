@@ -24,7 +24,7 @@ from opticoll.solvers.adapters.interface import (
     rejected_value,
     set_solution,
 )
-from opticoll.solvers.task import Outcome, Termination
+from opticoll.solvers.task import Outcome, SimplexBasis, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +52,9 @@ _TERMINATION = {
     "kMemoryLimit": Termination.MEMORY_LIMIT,
     "kUnknown": Termination.TOLERANCE,
 }
+#: Options of a simplex that starts from a basis and needs few steps: weights that need no initial computation (devex),
+#: and costs that are not perturbed (measured: 50 capacities of one link on genkautz:n=64,d=4 in half the time).
+FROM_A_BASIS = {"simplex_dual_edge_weight_strategy": 1, "dual_simplex_cost_perturbation_multiplier": 0.0}
 _COLUMNWISE = 1
 _FEASIBLE = 2
 _HIPO_MISSING = (
@@ -92,6 +95,21 @@ def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
         raise BadOption(msg)
 
 
+def _highs_basis(highspy: Any, basis: SimplexBasis) -> Any:
+    """A basis as HiGHS has it."""
+    result = highspy.HighsBasis()
+    kinds = [highspy.HighsBasisStatus(number) for number in range(5)]
+    result.col_status, result.row_status = ([kinds[one] for one in part.tolist()] for part in vars(basis).values())
+    result.valid = True
+    return result
+
+
+def _own_basis(basis: Any) -> SimplexBasis:
+    """A basis of HiGHS as ours."""
+    columns, rows = (np.array(list(map(int, part)), dtype=np.int8) for part in (basis.col_status, basis.row_status))
+    return SimplexBasis(columns, rows)
+
+
 class Highs(Adapter):
     """HiGHS with its default algorithms: dual simplex for an LP, branch and bound for a MIP."""
 
@@ -121,6 +139,8 @@ class Highs(Adapter):
         if request.warm_start is not None and form.is_mip:
             index = np.arange(form.A.shape[1], dtype=np.int32)
             highs.setSolution(index.size, index, request.warm_start)
+        if request.basis is not None and request.basis.fits(form) and not form.is_mip:
+            highs.setBasis(_highs_basis(highspy, request.basis))
         log = ProgressLog(form, progress)
         if form.is_mip:
             highs.cbMipImprovingSolution += lambda event: log.incumbent(
@@ -131,6 +151,9 @@ class Highs(Adapter):
         self._retry(highspy, highs, request, effective)
         outcome = self._outcome(highspy, highs, form, effective)
         outcome.incumbents = log.incumbents
+        basis = highs.getBasis() if request.want_basis and outcome.x is not None and not form.is_mip else None
+        if basis is not None and basis.valid:
+            outcome.basis = _own_basis(basis)
         return outcome
 
     def _retry(self, highspy: Any, highs: Any, request: SolveRequest, effective: dict[str, Any]) -> None:
@@ -142,6 +165,8 @@ class Highs(Adapter):
         if request.time_limit_s is not None:
             effective["time_limit"] = float(request.time_limit_s)
         effective |= {**self.tolerances(request, mip=form.is_mip), **self.own_options}
+        if request.basis is not None and not form.is_mip:
+            effective |= FROM_A_BASIS
         known = [option for option in dir(highs.getOptions()) if not option.startswith("_")]
         kinds = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
         effective |= self.read_options(request, known, lambda name: kinds[highs.getOptionType(name)[1].name])

@@ -226,5 +226,6 @@ METHOD = Method(
     serves=lambda formulation: formulation.problem == "MILP",
     parameters=(Parameter("search_s", float, default=30.0, help="seconds for HiGHS to find a solution; 0 for none"),),
     run=run,
+    starts=True,
     builds=True,
 )

@@ -68,11 +68,16 @@ def names_that_take_over(formulation: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Reformulation:
-    """Another matrix for the same problem, and functions that convert its outcome and objective values back."""
+    """Another matrix for the same problem, and functions that convert its outcome and objective values back.
+
+    ``begin`` converts a column vector of the problem to one of the other matrix, whose bases are then those of the
+    problem; without it, a start cannot be converted.
+    """
 
     form: StandardForm
     recover: Callable[[Outcome], Outcome]
     value: Callable[[float], float]
+    begin: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
 
 
 @dataclass
@@ -197,6 +202,8 @@ class Method:
         ``data -> reason``: why the method does not support these data of a formulation to which it applies, else None.
     parameters
         Parameters for ``--set``; ``solver`` by convention names the adapter for subproblems.
+    starts
+        Whether the procedure begins with a known solution (``Context.start``).
     builds
         Whether the procedure builds the stated model, in the task's form or the formulation's first one.
     construct
@@ -214,6 +221,7 @@ class Method:
     parameters: tuple[Parameter, ...] = ()
     reformulate: Callable[[StandardForm, Formulation], Reformulation] | None = None
     run: Callable[[Context], Answer] | None = None
+    starts: bool = False
     builds: bool = False
     construct: Callable[[Any], Any] | None = None
     bytes_per_variable: float | None = None

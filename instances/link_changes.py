@@ -1,0 +1,115 @@
+"""Links of a topology by name, and the topology after a change of their capacities."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.instances.spec import nearest
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from opticoll.instances.topology import F64, I64
+
+
+def arcs_named(topology: Topology, link: Hashable) -> I64:
+    """Positions of the arcs that a name stands for.
+
+    Parameters
+    ----------
+    topology
+        The topology.
+    link
+        ``"u->v"`` or ``(u, v)`` by labels or vertex numbers: all arcs from u to v; ``"u->v#2"`` or ``"u -> v (2)"``:
+        the second one; or the position of one arc.
+
+    Raises
+    ------
+    BadInput
+        If there is no such arc; the message suggests the closest name.
+    """
+    if isinstance(link, int | np.integer) and not isinstance(link, bool):
+        if not 0 <= int(link) < topology.arcs:
+            msg = f"link {int(link)}: {topology.spec} has links 0..{topology.arcs - 1}"
+            raise BadInput(msg)
+        return np.array([int(link)])
+    known: dict[str, list[int]] = defaultdict(list)
+    copies: dict[str, list[int]] = defaultdict(list)
+    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        name = f"{topology.labels[u]}->{topology.labels[v]}"
+        copies[name].append(a)
+        known[name].append(a)
+        number = len(copies[name])
+        known[f"{name}#{number}"].append(a)
+    text = "->".join(_label(topology, end) for end in link) if isinstance(link, tuple) else str(link)
+    plain = text.replace(" ", "").replace("(", "#").removesuffix(")")
+    spaced = {name.replace(" ", ""): arcs for name, arcs in known.items()}
+    if plain not in spaced:
+        msg = f"link {text!r}: {topology.spec} has no such link; {nearest(plain, list(copies))}"
+        raise BadInput(msg)
+    return np.array(spaced[plain])
+
+
+def _label(topology: Topology, end: object) -> str:
+    """The label of a vertex that is given by it or, where no label is that number, by its number."""
+    number = isinstance(end, int | np.integer) and str(end) not in topology.labels and 0 <= int(end) < topology.n
+    return topology.labels[int(end)] if number else str(end)  # type: ignore[call-overload]
+
+
+def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) -> Topology:
+    """The topology with other capacities; links of capacity 0 are left out.
+
+    Parameters
+    ----------
+    topology
+        The topology.
+    changes
+        Capacities [link bandwidths]: a number for all links, one per arc, ``(m,)``, or a mapping (also a Series) from
+        links, as :func:`arcs_named` reads them, to numbers.
+    factors
+        Whether the numbers multiply the capacities instead.
+
+    Raises
+    ------
+    BadInput
+        For an unknown link, or a number that is negative or not finite.
+    """
+    new: F64 = np.array(topology.capacity, dtype=float)
+    if isinstance(changes, Mapping) or hasattr(changes, "items"):
+        for link, value in changes.items():
+            arcs = arcs_named(topology, link)
+            new[arcs] = _number(value, f"link {link!r}") * (new[arcs] if factors else 1.0)
+    else:
+        values = np.asarray(changes, dtype=float)
+        if values.shape not in {(), (topology.arcs,)}:
+            msg = f"capacity: has shape {values.shape}; give a number, or one per link: ({topology.arcs},)"
+            raise BadInput(msg)
+        new = values * new if factors else np.broadcast_to(values, new.shape).copy()
+    if not (np.isfinite(new).all() and (new >= 0).all()):
+        worst = float(new[~(np.isfinite(new) & (new >= 0))][0])
+        msg = f"capacity: {worst:g} is no capacity; give finite numbers of at least 0"
+        raise BadInput(msg)
+    kept = new > 0
+    return Topology(
+        topology.n,
+        topology.tail[kept],
+        topology.head[kept],
+        new[kept],
+        terminals=topology.terminals,
+        labels=topology.labels,
+        capacity_unit=topology.capacity_unit,
+    )
+
+
+def _number(value: object, where: str) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        msg = f"{where}: {value!r} is no number; give a capacity"
+        raise BadInput(msg) from None

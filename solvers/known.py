@@ -1,0 +1,95 @@
+"""What a caller of a solve has already: a solution to start from, a basis, or the compiled model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations.variables import check_arrays
+from opticoll.solvers import verify
+from opticoll.solvers.standard_form import declared_arrays
+from opticoll.solvers.task import StartRecord, Termination
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.attempt import Solved
+    from opticoll.solvers.course import Course
+    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import SimplexBasis
+
+    Arrays = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a caller has already.
+
+    Parameters
+    ----------
+    values
+        Named values of a known solution.
+    source
+        Where they come from, in words for messages and the record.
+    basis
+        SimplexBasis of the compiled model, with which an earlier solve ended.
+    form
+        The stated model, compiled.
+    want_basis
+        Whether the run shall return the basis with which it ends.
+    """
+
+    values: Arrays | None = None
+    source: str = "the given start"
+    basis: SimplexBasis | None = None
+    form: StandardForm | None = None
+    want_basis: bool = False
+
+    def checked(self, plan: Plan) -> Known:
+        """The same, after the formulation's checker has accepted the values.
+
+        Raises
+        ------
+        BadInput
+            If they are not a solution; the message names the block that is violated most.
+        """
+        if self.values is None:
+            return self
+        problem = plan.formulation
+        where = f"{self.source} is no solution of {problem.name} on {plan.instance.spec}"
+        values = problem.unfold({name: np.asarray(array, dtype=float) for name, array in self.values.items()})
+        check_arrays(declared_arrays(problem, values.keys()), values, self.source)
+        violations = verify.residuals(problem, values)
+        worst = max(violations, key=lambda block: violations[block])
+        if violations[worst] > verify.FEASIBLE:
+            msg = f"{where}: {worst} is violated by {violations[worst]:.3g} (relative; {verify.FEASIBLE:g} allowed)"
+            raise BadInput(msg)
+        return replace(self, values=values)
+
+
+def kept(course: Course, solved: Solved) -> Solved:
+    """What was solved, or the start in its place if nothing better was found; the record says what became of it."""
+    known, problem = course.known, course.plan.formulation
+    if known.values is None:
+        return solved
+    given = verify.objective(problem, known.values)
+    found = None if solved.values is None else verify.objective(problem, solved.values)
+    lead = None if found is None else verify.relative_gap(given, found, problem.sense)
+    if solved.infeasible_by is not None:
+        course.notes.append(f"{known.source} satisfies every constraint, against {solved.infeasible_by}")
+        solved = replace(solved, infeasible_by=None, refuted=False)
+    better = found is None or (lead is not None and lead < 0)
+    course.start = StartRecord(source=known.source, objective=given, kept=better, used=course.start_used)
+    if not better:
+        return solved
+    ended = solved.outcome.termination
+    outcome = replace(
+        solved.outcome, x=None, termination=Termination.ERROR if ended is Termination.INFEASIBLE else ended
+    )
+    return replace(solved, outcome=outcome, values=dict(known.values), duals=solved.duals)

@@ -1,0 +1,214 @@
+"""Pyomo and CVXPY models as programs that can be solved: the user's own, and ours after a change by hand."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadInput, ModelError
+from opticoll.formulations.matrix.stated_model import ArrayPlace, StatedModel, StatedProgram
+from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
+from opticoll.solvers.standard_form import as_tuple, compile_model
+from opticoll.solvers.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.model import Axis
+    from opticoll.instances import Instance
+    from opticoll.solvers.standard_form import Block, StandardForm
+
+    Built = PyomoModel | CvxpyModel
+
+#: Name of the array of columns that belong to no variable.
+AUXILIARY = "auxiliary"
+
+
+def layer_of(value: object) -> str | None:
+    """``"pyomo"`` for a Pyomo block, ``"cvxpy"`` for a CVXPY problem, None for anything else. Nothing is imported."""
+    for module, kind, layer in (
+        ("pyomo.core.base.block", "BlockData", "pyomo"),
+        ("cvxpy.problems.problem", "Problem", "cvxpy"),
+    ):
+        loaded = sys.modules.get(module)
+        if loaded is not None and isinstance(value, getattr(loaded, kind)):
+            return layer
+    return None
+
+
+def program_of(
+    form: StandardForm,
+    spec: str,
+    *,
+    origin: Formulation | None = None,
+    origin_instance: Instance | None = None,
+    same_objective: bool = False,
+    notes: tuple[str, ...] = (),
+) -> StatedProgram:
+    """A compiled model as an instance; ``spec`` is its name in records."""
+    variables = {name: _place(block) for name, block in form.columns.items()}
+    taken = np.zeros(form.cost.size, dtype=bool)
+    for place in variables.values():
+        taken[place.index[place.index >= 0]] = True
+    if not taken.all():
+        rest = np.flatnonzero(~taken)
+        name = AUXILIARY if AUXILIARY not in variables else f"{AUXILIARY} columns"
+        variables[name] = ArrayPlace((rest.size,), rest)
+    assert form.integer is not None
+    return StatedProgram(
+        indptr=form.A.indptr.astype(np.int64),
+        indices=form.A.indices.astype(np.int64),
+        data=form.A.data,
+        row_lower=form.row_lower,
+        row_upper=form.row_upper,
+        col_lower=form.col_lower,
+        col_upper=form.col_upper,
+        cost=form.cost,
+        offset=form.offset,
+        integer=form.integer,
+        sense=form.sense,
+        column_names=tuple(form.column_names()),
+        row_names=tuple(form.row_names()),
+        notes=notes,
+        spec=spec,
+        variables=variables,
+        constraints={name: _place(block) for name, block in form.rows.items()},
+        origin=origin,
+        origin_instance=origin_instance,
+        same_objective=same_objective,
+    )
+
+
+def _place(block: Block) -> ArrayPlace:
+    return ArrayPlace(block.shape, block.index, block.labels)
+
+
+def compiled(stated: Any, built: Built | None = None) -> tuple[StandardForm, Built]:
+    """Compile a Pyomo or CVXPY model; arrays that ``built`` names keep their names and shapes.
+
+    Returns
+    -------
+    The matrix, and the model with the names of all its variables and constraints.
+
+    Raises
+    ------
+    BadInput
+        If it is not a linear or mixed-integer linear program; the message names the part that is not.
+    """
+    try:
+        now = named_model(stated, built)
+        return compile_model(now), now
+    except ModelError as error:
+        msg = f"the model: {error}"
+        raise BadInput(msg) from error
+
+
+def named_model(stated: Any, built: Built | None = None) -> Built:
+    """The model as it is now with the names of its variables; those of the build for everything that is still there."""
+    if isinstance(stated, PyomoModel | CvxpyModel):
+        return stated
+    if layer_of(stated) == "cvxpy":
+        from opticoll.solvers.cvxpy_models import as_cvxpy_model
+
+        if not isinstance(built, CvxpyModel):
+            return as_cvxpy_model(stated)
+        present = {id(one) for one in stated.variables()}
+        kept = {name: named for name, named in built.variables.items() if id(named.item) in present}
+        known = {id(named.item) for named in kept.values()}
+        others = as_cvxpy_model(stated).variables if present - known else {}
+        variables = {**kept, **{name: one for name, one in others.items() if id(one.item) not in known}}
+        rows = {id(one): one for one in stated.constraints}
+        constraints = {name: named for name, named in built.constraints.items() if id(named.item) in rows}
+        named = {id(one.item) for one in constraints.values()}
+        for number, one in enumerate(one for one in stated.constraints if id(one) not in named):
+            constraints[f"added{number}"] = Named(one, one.shape)
+        return CvxpyModel(stated, variables, constraints)
+    from opticoll.solvers.pyomo_models import as_pyomo_model
+
+    found = replace(as_pyomo_model(stated), labelled=True)
+    if not isinstance(built, PyomoModel):
+        return found
+
+    def same(
+        now: Mapping[str, tuple[Axis, ...]], before: Mapping[str, tuple[Axis, ...]]
+    ) -> dict[str, tuple[Axis, ...]]:
+        still = {name for name in now if name in before and _covers(before[name], stated, name)}
+        return {name: before[name] if name in still else axes for name, axes in now.items()}
+
+    return replace(
+        found,
+        variables=same(found.variables, built.variables),
+        constraints=same(found.constraints, built.constraints),
+    )
+
+
+def _covers(axes: tuple[Axis, ...], model: Any, name: str) -> bool:
+    """Whether all indices of a Pyomo component lie on the axes that its build states."""
+    component = model.find_component(name)
+    if not axes:
+        return not component.is_indexed()
+    sets = [{(i,) for i in range(one)} if isinstance(one, int) else {as_tuple(label) for label in one} for one in axes]
+    widths = [max(map(len, one), default=1) for one in sets]
+    for key in component:
+        left = as_tuple(key)
+        for members, width in zip(sets, widths, strict=True):
+            if left[:width] not in members:
+                return False
+            left = left[width:]
+        if left:
+            return False
+    return True
+
+
+class Loader:
+    """Writes values into the variables of a Pyomo or CVXPY model, as the solvers of these do.
+
+    ``built`` is the model with the names of its variables.
+    """
+
+    def __init__(self, stated: Any, built: Built) -> None:
+        from opticoll.solvers.standard_form import pyomo_blocks
+
+        self.built = built
+        self._entries: dict[str, list[tuple[int, Any]]] = {}
+        if isinstance(built, CvxpyModel):
+            return
+        for name, axes in built.variables.items():
+            component = stated.find_component(name)
+            if component is not None:
+                items = list(component.values())
+                places = pyomo_blocks({name: axes}, items)[name].index.tolist()
+                self._entries[name] = [(at, items[place]) for at, place in enumerate(places) if place >= 0]
+
+    def __call__(self, values: Mapping[str, NDArray[np.float64]]) -> None:
+        """Write the named values."""
+        if isinstance(self.built, CvxpyModel):
+            for name, named in self.built.variables.items():
+                if name in values:
+                    flat, shape = np.asarray(values[name]).ravel(), named.item.shape
+                    own = flat if named.index is None else flat[named.index]
+                    named.item.save_value(own.reshape(shape, order="C" if named.index is None else "F"))
+            return
+        for name, entries in self._entries.items():
+            if name in values:
+                numbers = np.asarray(values[name]).ravel().tolist()
+                for at, entry in entries:
+                    entry.set_value(numbers[at], skip_validation=True)
+
+
+def stated_task(stated: Any, **request: Any) -> tuple[Task, Built]:
+    """The task of solving a Pyomo or CVXPY model from elsewhere, and the model with the names of its variables.
+
+    ``request`` are fields of :class:`~opticoll.solvers.task.Task`.
+    """
+    form, now = compiled(stated)
+    layer = layer_of(stated)
+    name = str(getattr(stated, "name", None) or "unknown") if layer == "pyomo" else "unknown"
+    spec = f"{layer}:{'model' if name == 'unknown' else name}"
+    return Task(StatedModel, program_of(form, spec), **request), now

@@ -1,0 +1,214 @@
+"""Models that are changed by hand, updated, and solved again; models from elsewhere."""
+
+import cvxpy as cp
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+
+import opticoll as oc
+from opticoll.instances import parse
+from opticoll.instances.link_changes import arcs_named, with_capacities
+from opticoll.solvers.recompiled import Recompiler
+from opticoll.solvers.stated_models import compiled
+
+FORMS = ("pyomo", "cvxpy")
+FLOWS = ("alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf")
+
+
+def limited(model, value):
+    """Add F <= value to a model by hand."""
+    if model.form == "pyomo":
+        model.pyomo.limit = pyo.Constraint(expr=value >= model.pyomo.F)
+    else:
+        F = model.cvxpy.var_dict["F"]
+        model.cvxpy = cp.Problem(model.cvxpy.objective, [*model.cvxpy.constraints, value >= F])
+    return model
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FLOWS)
+def test_a_changed_model_is_solved_as_it_says(name, form):
+    model = oc.model(name, "ring:4", form=form)
+    assert not model.changed
+    free = model.solve()
+    assert (free.record.formulation, free.proof) == (name, "optimal")
+    result = limited(model, 0.1).solve()
+    assert model.changed
+    assert "changed by hand" in repr(model)
+    assert result.record.formulation == "matrix.stated-model"
+    assert result.record.instance == f"{name} on ring:4, changed by hand"
+    assert "changed by hand" in result.record.message
+    assert (result.proof, result.record.bound_source) == ("optimal", "lp-dual")
+    assert result.objective == pytest.approx(0.1)
+    assert result.metrics["T"] == pytest.approx(10.0)
+    assert result.metrics["original_violation"] <= 1e-9
+    assert max(result.check().values()) <= 1e-9
+    loads = result.link_loads()
+    assert list(loads.index) == list(free.link_loads().index)
+    F = model.pyomo.F.value if form == "pyomo" else model.cvxpy.var_dict["F"].value
+    assert float(F) == pytest.approx(0.1)
+
+
+def test_a_solution_that_breaks_the_original_is_named():
+    model = oc.model("alltoall.master", "ring:4")
+    for row in model.pyomo.capacity.values():
+        row.set_value(row.body <= 2.0)
+    result = model.solve()
+    assert result.objective == pytest.approx(2 * oc.solve("alltoall.master", "ring:4").objective)
+    assert result.proof == "optimal"
+    assert result.metrics["original_violated"] == "capacity"
+    assert "T" not in result.metrics
+
+
+def test_another_objective_keeps_no_time():
+    model = oc.model("alltoall.master", "ring:4")
+    model.pyomo.F.fix(0.2)
+    model.pyomo.throughput.deactivate()
+    model.pyomo.least = pyo.Objective(expr=pyo.quicksum(model.pyomo.g[key] for key in model.pyomo.g))
+    result = model.solve()
+    assert result.record.sense == "min"
+    assert result.objective == pytest.approx(0.2 * 4 * (1 + 1 + 2))  # every shard over a shortest path
+    assert "T" not in result.metrics
+    assert result.metrics["original_objective"] == pytest.approx(0.2)
+
+
+def test_added_variables_are_labelled():
+    model = oc.model("alltoall.master", "ring:4")
+    model.pyomo.spare = pyo.Var(["north", "south"], domain=pyo.NonNegativeReals)
+    model.pyomo.least = pyo.Constraint(expr=sum(model.pyomo.spare.values()) >= 1 + model.pyomo.F)
+    model.pyomo.most = pyo.Constraint(expr=model.pyomo.spare["north"] <= 0)
+    result = model.solve()
+    assert result.frame("spare").to_numpy().tolist() == [["south", pytest.approx(1.5)]]
+    assert list(result.frame("g").columns) == ["arc", "source", "g"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FLOWS)
+def test_updates_change_the_data_in_place(name, form):
+    model = oc.model(name, "ring:4", form=form)
+    before = model.stated
+    model.solve()
+    for capacity in (0.5, 0.25, 2.0):
+        result = model.update(capacity={"0->1": capacity}).solve()
+        fresh = oc.solve(name, model.instance)
+        assert model.stated is before
+        assert not model.changed
+        assert result.record.formulation == name
+        assert result.objective == pytest.approx(fresh.objective, rel=1e-6)
+        assert result.proof == "optimal"
+    assert result.record.method == "highs"  # from the basis before
+
+
+def test_a_change_by_hand_outlives_an_update():
+    model = limited(oc.model("alltoall.master", "ring:4"), 0.4)
+    slower = {"0->1": 0.05, "1->0": 0.05}
+    result = model.update(capacity=slower).solve()
+    assert model.changed
+    kept = oc.solve("alltoall.master", with_capacities(parse("ring:4"), slower))
+    assert result.objective == pytest.approx(min(0.4, kept.objective))
+    assert model.update(capacity=1.0).solve().objective == pytest.approx(0.4)
+
+
+def test_demands_change_in_place_in_pyomo():
+    model = oc.model("alltoall.master", "ring:4")
+    before = model.stated
+    twice = np.ones((4, 4)) - np.eye(4)
+    twice[0, 2] = 3.0
+    result = model.update(demand=twice).solve()
+    assert model.stated is before
+    assert result.objective == pytest.approx(oc.solve("alltoall.master", "ring:4", demand=twice).objective)
+
+
+def test_other_data_build_the_model_again():
+    model = oc.model("alltoall.master", "ring:4")
+    before = model.stated
+    result = model.update(capacity={"0->1": 0}).solve()  # a link less
+    assert model.stated is not before
+    assert model.instance.arcs == 7
+    assert result.objective == pytest.approx(oc.solve("alltoall.master", model.instance).objective)
+    with pytest.raises(oc.BadInput, match="changed by hand; build it again"):
+        limited(model, 0.1).update(capacity={"1->0": 0})
+
+
+def test_a_parameter_set_by_hand_is_a_change():
+    model = oc.model("alltoall.master", "ring:4")
+    model.pyomo.c["0->1"] = 0.5
+    assert model.changed
+    assert model.solve().record.formulation == "matrix.stated-model"
+
+
+def test_changed_parameters_compile_to_the_same_matrix():
+    model = oc.model("alltoall.master", "genkautz:n=5,d=2")
+    compile_again = Recompiler(model._built)
+    compile_again(model.pyomo)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        for name in ("c", "D"):
+            parameter = model.pyomo.find_component(name)
+            keys = [key for key in parameter if parameter[key].value]
+            parameter[keys[rng.integers(len(keys))]] = float(rng.uniform(0.5, 2))
+        ours, whole = compile_again(model.pyomo)[0], compiled(model.pyomo, model._built)[0]
+        assert (ours.A != whole.A).nnz == 0
+        for vector in ("row_lower", "row_upper", "col_lower", "col_upper", "cost"):
+            assert np.array_equal(getattr(ours, vector), getattr(whole, vector))
+
+
+def test_integer_models_start_from_the_solution_before():
+    model = oc.model("alltoall.min-congestion", "ring:4")
+    first = model.solve(method="highs")
+    again = model.solve(method="highs")
+    assert again.record.start.used == ["highs"]
+    assert again.record.start.objective == first.objective
+
+
+def test_a_pyomo_model_from_elsewhere():
+    model = pyo.ConcreteModel("knapsack")
+    model.x = pyo.Var(["a", "b"], domain=pyo.Binary)
+    model.value = pyo.Objective(expr=3 * model.x["a"] + 2 * model.x["b"], sense=pyo.maximize)
+    model.room = pyo.Constraint(expr=model.x["a"] + model.x["b"] <= 1)
+    result = oc.solve(model)
+    assert (result.record.instance, result.proof, result.objective) == ("pyomo:knapsack", "optimal", 3.0)
+    assert model.x["a"].value == 1
+    assert result.frame("x").to_numpy().tolist() == [["a", 1.0]]
+    assert oc.solve(model, method="certified-branching").proof == "optimal"
+
+
+def test_a_cvxpy_problem_from_elsewhere():
+    x = cp.Variable((2, 2), name="x")
+    target = np.array([[1.0, 2.0], [3.0, 4.0]])
+    result = oc.solve(cp.Problem(cp.Minimize(cp.sum(cp.abs(x - target))), [x[0, 0] >= 1.5]))
+    assert result.objective == pytest.approx(0.5)
+    assert x.value == pytest.approx(np.array([[1.5, 2.0], [3.0, 4.0]]))
+    assert result.values["x"] == pytest.approx(x.value)
+
+
+def test_refusals_name_what_to_do():
+    model = oc.model("alltoall.master", "ring:4", form="cvxpy")
+    with pytest.raises(oc.BadInput, match=r"write oc\.model"):
+        model.pyomo  # noqa: B018
+    with pytest.raises(oc.BadInput, match=r"must be a cp\.Problem"):
+        model.cvxpy = 3
+    with pytest.raises(oc.BadInput, match="no parameter 'demnd'; did you mean 'demand'"):
+        model.update(demnd="uniform")
+    with pytest.raises(oc.BadInput, match=r"no such link; did you mean '0->1'"):
+        model.update(capacity={"0->11": 1})
+    nonlinear = pyo.ConcreteModel()
+    nonlinear.x = pyo.Var()
+    nonlinear.o = pyo.Objective(expr=nonlinear.x**2)
+    with pytest.raises(oc.BadInput, match="the objective 'o'"):
+        oc.solve(nonlinear)
+    with pytest.raises(oc.BadInput, match="pass no instance"):
+        oc.solve(nonlinear, "ring:4")
+
+
+def test_links_have_several_names():
+    net = oc.topology([("a", "b"), ("a", "b"), ("b", "a")], directed=True)
+    assert arcs_named(net, "a->b").tolist() == arcs_named(net, ("a", "b")).tolist() == [0, 1]
+    assert arcs_named(net, "a -> b (2)").tolist() == arcs_named(net, "a->b#2").tolist() == arcs_named(net, 1).tolist()
+    assert arcs_named(net, (0, 1)).tolist() == [0, 1]  # by numbers, where no label is one
+    assert with_capacities(net, {"a->b#2": 3.0}).capacity.tolist() == [1.0, 3.0, 1.0]
+    assert with_capacities(net, {"b->a": 3.0}, factors=True).capacity.tolist() == [1.0, 1.0, 3.0]
+    assert with_capacities(net, 2.0).capacity.tolist() == [2.0, 2.0, 2.0]
+    for wrong in (-1.0, np.nan, [1.0], {"a->b": "fast"}):
+        with pytest.raises(oc.BadInput, match="capacit"):
+            with_capacities(net, wrong)

@@ -1,0 +1,70 @@
+"""Solves that start from a known solution."""
+
+import json
+
+import numpy as np
+import pytest
+
+import opticoll as oc
+
+NAME, SPEC = "alltoall.min-congestion", "hypercube:3"
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return oc.solve(NAME, SPEC, method="highs")
+
+
+@pytest.mark.parametrize("method", ["highs", "scip", "cp-sat", "certified-branching"])
+def test_solvers_begin_with_it_and_the_record_says_so(solved, method):
+    result = oc.solve(NAME, SPEC, method=method, start=solved)
+    assert result.record.start.used == [method]
+    assert result.record.start.objective == solved.objective
+    assert result.proof == "optimal"
+    assert f"{method} began with it" in result.lines()["start"]
+
+
+def test_it_is_returned_if_nothing_better_is_found(solved):
+    result = oc.solve(NAME, SPEC, method="highs", start=solved, mip_max_nodes=0, time_limit=1e-3)
+    assert result.verified
+    assert result.objective <= solved.objective
+
+
+def test_files_and_values(solved, tmp_path):
+    path = solved.save(tmp_path / "known.json")
+    assert oc.solve(NAME, SPEC, method="highs", start=path).record.start.source == f"start {path}"
+    assert oc.solve(NAME, SPEC, method="highs", start=solved.values).record.start.source == "start"
+    with pytest.raises(oc.BadInput, match="is a solution for hypercube:3, not for ring:4"):
+        oc.solve(NAME, "ring:4", start=path)
+    with pytest.raises(oc.BadInput, match="is a solution for kappa=1, but kappa=2 was requested"):
+        oc.solve(NAME, SPEC, start=path, kappa=2)
+
+
+def test_what_is_no_solution_is_refused(solved):
+    wrong = {name: np.zeros_like(array) for name, array in solved.values.items()}
+    with pytest.raises(oc.BadInput, match=r"start is no solution of .*: choose is violated by 1"):
+        oc.solve(NAME, SPEC, start=wrong)
+    with pytest.raises(oc.BadInput, match="must be a result, named values or a file, not int"):
+        oc.solve(NAME, SPEC, start=3)
+    with pytest.raises(oc.BadInput, match="no array 'y'"):
+        oc.solve(NAME, SPEC, start={"y": 1.0})
+
+
+def test_a_solution_file_of_a_solver_for_a_program(tmp_path):
+    program = tmp_path / "p.mps"
+    program.write_text(
+        "NAME p\nROWS\n N obj\n L room\nCOLUMNS\n M1 'MARKER' 'INTORG'\n x obj -3 room 2\n y obj -2 room 2\n"
+        " M2 'MARKER' 'INTEND'\nRHS\n rhs room 3\nENDATA\n"
+    )
+    solution = tmp_path / "p.sol"
+    solution.write_text("=obj= -2\ny 1\n")
+    result = oc.solve("matrix.program", f"mps:{program}", start=solution, method="highs")
+    assert (result.objective, result.record.start.objective, result.record.start.kept) == (-3.0, -2.0, False)
+
+
+def test_a_linear_program_keeps_a_start_that_no_solver_takes():
+    best = oc.solve("alltoall.master", "ring:4", method="highs")
+    result = oc.solve("alltoall.master", "ring:4", method="highs", start=best)
+    assert result.record.start.used == []
+    assert "highs takes no start" in result.lines()["start"]
+    assert json.loads(json.dumps(result.record.start.objective)) == best.objective
