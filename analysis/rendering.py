@@ -45,7 +45,6 @@ _PROOFS = {
     Proof.FEASIBLE: "the value is checked; no bound proves that it is the best",
     Proof.BOUND_ONLY: "no solution passed the checker",
 }
-#: Units of metrics that several formulations have.
 #: Lines for notebooks; colours are those of the page.
 _HTML = """<table style="border-collapse:collapse;color:inherit;background:none">
 <caption style="text-align:left;color:inherit;font-weight:600;padding-bottom:4px">{{ title }}</caption>

@@ -27,7 +27,7 @@ from opticoll.analysis.units import Scale, cost_model, timed
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
-from opticoll.formulations.variables import TIME
+from opticoll.formulations.variables import BANDWIDTHS, TIME
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
+    from opticoll.analysis.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Links, Names
     from opticoll.instances.types import Json
@@ -451,11 +452,14 @@ class Result(Run):
     def link_loads(self) -> pd.DataFrame:
         """Table of the load of every link: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``; indexed by link.
 
-        ``utilisation`` is the share of the capacity in use while the collective runs. Where shard size and capacities
-        have units, ``capacity`` and ``load`` are also given in those. ``attrs["units"]`` holds the units.
+        ``utilisation`` is the share of the capacity in use while the collective runs. Where duals prove T, ``price`` is
+        dT/dc: the change of T per unit of capacity, negative where a faster link would help, and 0 on all others.
+        Where shard size and capacities have units, ``capacity``, ``load`` and ``price`` are also given in those.
+        ``attrs["units"]`` holds the units.
         """
         import pandas as pd
 
+        from opticoll.analysis import sensitivity
         from opticoll.formulations.variables import arc_labels
 
         links = self.links
@@ -474,8 +478,41 @@ class Result(Run):
         for column, unit in list(units.items()):
             if (absolute := self.scale.converted(unit)) is not None:
                 result[f"{column} [{absolute[0]}]"] = result[column] * absolute[1]
+        price = sensitivity.prices(self)
+        if price is not None and price.size == len(result):
+            result["price"] = price
+            units["price"] = f"{TIME} / link bandwidth"
+            if self.scale.seconds is not None and (rate := self.scale.converted(BANDWIDTHS)) is not None:
+                result[f"price [s per {rate[0]}]"] = price * self.scale.seconds / rate[1]
         result.attrs["units"] = units
         return result
+
+    def bottleneck(self) -> Bottleneck:
+        """What proves that T cannot be less: a cut by its two sides, or lengths of links; and the links with a price.
+
+        For an integer program, what its bound rests on (:mod:`opticoll.analysis.sensitivity`).
+        """
+        from opticoll.analysis import sensitivity
+
+        return sensitivity.bottleneck(self)
+
+    def what_if(self, factors: Mapping[Hashable, float] | float) -> WhatIf:
+        """The time if the capacities of links were multiplied: a bound at once, exactly by ``.solve()``.
+
+        Parameters
+        ----------
+        factors
+            Factors by link, ``"u->v"`` or ``(u, v)``; 0 for a link that fails. One number changes all links.
+        """
+        from opticoll.analysis import sensitivity
+
+        return sensitivity.what_if(self, factors)
+
+    def sensitivity(self, most: int = 10) -> pd.DataFrame:
+        """The links whose capacity is worth most; see :func:`opticoll.analysis.sensitivity.sensitivity`."""
+        from opticoll.analysis import sensitivity
+
+        return sensitivity.sensitivity(self, most)
 
     def schedule(self, *, chunks: int | Sequence[int] | None = None) -> Schedule | Moves | Rounds | Configurations:
         """The solution as a schedule: transfers in steps, moves along trees, circuits in rounds or configurations.

@@ -1,0 +1,333 @@
+r"""Why the time of a solution is what it is: prices of links, what proves the bound, and what a change would give.
+
+The time T of a collective under capacities c is convex in c and halves when all capacities double. The duals of the
+capacities, which prove the bound, are lengths of links; scaled so that
+
+.. math:: \sum_a c_a \, p_a = -T ,
+
+they are the derivatives :math:`p_a = \partial T / \partial c_a \le 0` at an optimum (one of several where the duals are
+not unique), and for any other capacities c' :math:`T(c') \ge T + \sum_a p_a (c'_a - c_a)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.rendering import as_html, as_text, number
+from opticoll.errors import BadInput
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+from opticoll.formulations.flows.flow_bounds import cut_value
+from opticoll.formulations.model import NotApplicable, states
+from opticoll.formulations.variables import TIME, arc_labels
+from opticoll.instances import Topology
+from opticoll.instances.link_changes import with_capacities
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+    from opticoll.analysis.result import Result
+    from opticoll.formulations import Formulation
+    from opticoll.instances.topology import F64, Mask
+
+#: Prices below this share of the largest one are rounding.
+NOTHING = 1e-9
+#: Relative difference up to which a cut counts as the bound.
+SAME = 1e-6
+
+
+def lengths_of(result: Result) -> F64 | None:
+    """The lengths of links that prove the bound, ``(m,)``: the duals of the capacities; None if it rests on others."""
+    plan, duals = result.plan, result.duals
+    if plan is None or not duals or not isinstance(plan.instance, Topology) or "capacity" not in duals:
+        return None
+    lengths = np.abs(np.asarray(duals["capacity"], dtype=float))
+    if not lengths.ndim or lengths.shape[0] != plan.instance.arcs or not np.isfinite(lengths).all():
+        return None
+    return lengths.reshape(lengths.shape[0], -1).sum(axis=1)
+
+
+def prices(result: Result) -> F64 | None:
+    """dT/dc of every link [shards / link bandwidth²], ``(m,)``; None where no duals prove T, as in integer programs."""
+    time, lengths = result.T, lengths_of(result)
+    if time is None or lengths is None or not isinstance(result.instance, Topology) or result.bound is None:
+        return None
+    total = float(result.instance.capacity @ lengths)
+    if not total > 0:
+        return None
+    kept = np.where(lengths > NOTHING * lengths.max(), lengths, 0.0)
+    return -time * kept / total + 0.0
+
+
+# bottleneck -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bottleneck:
+    """What proves that T cannot be less.
+
+    Attributes
+    ----------
+    kind
+        ``"cut"``: the capacity out of one side; ``"lengths"``: lengths of links, over which all data have to travel;
+        otherwise the name of the bound.
+    reason
+        The proof in words.
+    links
+        The links with a price, the dearest first: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``, ``price``.
+    sides
+        Names of the vertices on the two sides of the cut; None if it is none.
+    lengths
+        Length of every link of the proof, by name; None if it needs none.
+    """
+
+    kind: str
+    reason: str
+    links: pd.DataFrame
+    sides: tuple[list[str], list[str]] | None = None
+    lengths: Mapping[str, float] | None = None
+
+    def lines(self) -> dict[str, str]:
+        """What is found, in words, by name of the line."""
+        lines = {"kind": self.kind, "reason": self.reason}
+        if self.sides is not None:
+            lines |= {"from": _names(self.sides[0]), "to": _names(self.sides[1])}
+        lines["links"] = f"{len(self.links)} with a price"
+        if len(self.links):
+            lines["dearest"] = _names(list(self.links.index))
+        return lines
+
+    def __repr__(self) -> str:
+        return as_text("bottleneck", self.lines())
+
+    def _repr_html_(self) -> str:
+        return as_html("bottleneck", self.lines())
+
+
+def _names(names: list[str], most: int = 8) -> str:
+    shown = ", ".join(map(str, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def bottleneck(result: Result) -> Bottleneck:
+    """What the bound of a result rests on, and the links that a price says are too slow.
+
+    Raises
+    ------
+    BadInput
+        If solutions of the formulation put no load on links.
+    """
+    loads = result.link_loads()
+    known = "price" in loads
+    binding = loads[loads["price"] < 0].sort_values("price", kind="stable") if known else loads.iloc[:0]
+    plan, lengths = result.solved()[0], lengths_of(result)
+    problem = plan.formulation
+    flow = problem if isinstance(problem, ConcurrentFlow) else getattr(problem, "flow", None)
+    if lengths is not None and known and isinstance(flow, ConcurrentFlow):
+        side, value = best_cut(flow, lengths)
+        F = result.metrics.get("F")
+        if side is not None and isinstance(F, int | float) and abs(value - F) <= SAME * F:
+            names = np.array(flow.topology.labels, dtype=object)
+            crossing = side[flow.topology.tail] & ~side[flow.topology.head]
+            capacity = float(flow.topology.capacity[crossing].sum())
+            reason = (
+                f"{number(capacity)} of capacity leads out of {int(side.sum())} vertices, and "
+                f"{number(capacity / value)} shards have to: T >= {number(1 / value)}"
+            )
+            return Bottleneck("cut", reason, binding, (names[side].tolist(), names[~side].tolist()))
+    if lengths is not None and known:
+        named = dict(zip(arc_labels(result.links.topology), lengths.tolist(), strict=True))
+        reason = (
+            f"with these lengths of links, all data need at least {number(result.T)} times the sum of capacity "
+            f"times length: T >= {number(result.T)}"
+        )
+        return Bottleneck("lengths", reason, binding, lengths=named)
+    row = next((row for row in result.bound_rows() if row["name"] == result.record.bound_source), None)
+    reason = "no bound is known" if result.bound is None else f"bound {number(result.bound)}"
+    return Bottleneck(str(result.record.bound_source), reason if row is None else row["reason"], binding)
+
+
+def best_cut(flow: ConcurrentFlow, lengths: F64) -> tuple[Mask | None, float]:
+    """The tightest cut among single ranks and the sets that links of length 0 connect, and its bound on F.
+
+    Returns
+    -------
+    The vertices on the side that sends, ``(n,)``, or None without a cut; and capacity out of it over demand out of it.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    topology = flow.topology
+    free = lengths <= NOTHING * lengths.max(initial=0.0)
+    shape = (topology.n, topology.n)
+    graph = csr_array((np.ones(int(free.sum())), (topology.tail[free], topology.head[free])), shape=shape)
+    sides = {}
+    for start in topology.terminals.tolist():
+        for one in (graph, graph.T.tocsr()):
+            side = np.zeros(topology.n, dtype=bool)
+            side[breadth_first_order(one, start, return_predecessors=False)] = True
+            alone = np.arange(topology.n) == start
+            for mask in (side, ~side, alone, ~alone):
+                sides[mask.tobytes()] = mask
+    best: tuple[Mask | None, float] = (None, np.inf)
+    for side in sides.values():
+        if side[topology.terminals].any() and not side[topology.terminals].all():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = cut_value(flow, side)
+            if value < best[1]:
+                best = (side, value)
+    return best
+
+
+# changes --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WhatIf:
+    """The time after a change of links: a bound at once, the exact value by a second solve.
+
+    Attributes
+    ----------
+    before
+        T of the solution.
+    at_least
+        The least T that the duals of the solution allow after the change; None if there are none, infinite if some
+        data can no longer arrive.
+    instance
+        The topology after the change.
+    """
+
+    before: float
+    at_least: float | None
+    instance: Topology
+    _of: Result = field(repr=False)
+
+    def solve(self, **options: Any) -> Result:
+        """Solve the changed instance; ``options`` are those of :func:`opticoll.solve`, such as ``time_limit``."""
+        from opticoll.analysis.result import solve
+
+        plan = self._of.solved()[0]
+        return solve(self._of.record.formulation or "", self.instance, **{**plan.parameters, **options})
+
+    def lines(self) -> dict[str, str]:
+        """What is known, in words, by name of the line."""
+        now = f"{number(self.before)}   [{TIME}]"
+        if self.at_least is None:
+            then = "no duals bound it"
+        elif np.isinf(self.at_least):
+            return {"T now": now, "T then": "infinite: some data cannot arrive"}
+        else:
+            change = round(100 * (self.at_least / self.before - 1), 6) + 0.0
+            then = f"at least {number(self.at_least)}   [{TIME}], {change:+.3g} %"
+        return {"T now": now, "T then": then, "exactly": "what_if(...).solve().T"}
+
+    def __repr__(self) -> str:
+        return as_text("what if", self.lines())
+
+    def _repr_html_(self) -> str:
+        return as_html("what if", self.lines())
+
+
+def what_if(result: Result, factors: Mapping[Any, float] | float) -> WhatIf:
+    """The time if links had other capacities.
+
+    Parameters
+    ----------
+    result
+        A solution with a time T on a topology.
+    factors
+        Factor of the capacity by link (``"u->v"`` or ``(u, v)``), 0 for a link that fails; or one factor for all.
+
+    Raises
+    ------
+    BadInput
+        For an unknown link, a negative factor, or a formulation without a time on links.
+    """
+    plan, _ = result.solved()
+    if result.T is None or not isinstance(plan.instance, Topology) or plan.formulation.needs is not None:
+        msg = f"what_if: {plan.formulation.name} states no time on the links of a topology"
+        raise BadInput(msg)
+    topology = with_capacities(plan.instance, factors, factors=True)
+    return WhatIf(result.T, bound_after(result, topology), topology, result)
+
+
+def bound_after(result: Result, changed: Topology) -> float | None:
+    """The least T on a topology with other capacities that the duals of a result prove; None if they prove nothing.
+
+    The bound is recomputed by the formulation's own certificate on the new problem.
+    """
+    plan, duals = result.solved()[0], result.duals
+    if not duals or not states(plan.formulation, "certify") or lengths_of(result) is None:
+        return None
+    old = plan.instance
+    assert isinstance(old, Topology)
+    arcs = _places(old, changed)
+    try:
+        problem: Formulation = type(plan.formulation).prepare(changed, plan.parameters)
+    except NotApplicable:
+        return np.inf
+    bound = problem.certify({**duals, "capacity": np.asarray(duals["capacity"])[arcs]})
+    if bound is None or not np.isfinite(bound.value):
+        return None
+    time = problem.metrics(bound.value).get("T")
+    return float(time) if isinstance(time, int | float) else None
+
+
+def _places(old: Topology, new: Topology) -> Any:
+    """For every arc of a topology, the arc of the old one between the same vertices, by order among parallel arcs."""
+    known: dict[tuple[int, int], list[int]] = {}
+    for a, ends in enumerate(zip(old.tail.tolist(), old.head.tolist(), strict=True)):
+        known.setdefault(ends, []).append(a)
+    left = {ends: list(arcs) for ends, arcs in known.items()}
+    return np.array([left[ends].pop(0) for ends in zip(new.tail.tolist(), new.head.tolist(), strict=True)], dtype=int)
+
+
+def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
+    """The links whose capacity is worth most.
+
+    Parameters
+    ----------
+    result
+        A solution whose duals price its links.
+    most
+        Number of links.
+
+    Returns
+    -------
+    By link, the most valuable first: ``capacity``, ``utilisation``, ``price`` (dT/dc), ``elasticity`` (per cent of T
+    for one per cent of capacity, at most 0) and ``T if doubled``, the least T that the duals allow if it alone were
+    twice as fast.
+
+    Raises
+    ------
+    BadInput
+        If no duals price the links.
+    """
+    loads = result.link_loads()
+    if "price" not in loads:
+        msg = f"sensitivity: {no_price(result)}"
+        raise BadInput(msg)
+    found = loads[loads["price"] < 0].sort_values("price", kind="stable").head(most)
+    table = found[["src", "dst", "capacity", "utilisation", "price"]].copy()
+    table["elasticity"] = found["price"] * found["capacity"] / float(result.T or np.nan)
+    topology = result.solved()[0].instance
+    assert isinstance(topology, Topology)
+    position = {name: place for place, name in enumerate(loads.index)}
+    doubled = [with_capacities(topology, {position[name]: 2.0}, factors=True) for name in table.index]
+    table["T if doubled"] = [bound_after(result, changed) for changed in doubled]
+    table.attrs["units"] = {"price": f"{TIME} / link bandwidth", "T if doubled": TIME}
+    return table
+
+
+def no_price(result: Result) -> str:
+    """Why the links of a result have no price, and what the bound rests on instead."""
+    name = result.record.formulation
+    if result.T is None:
+        return f"{name} states no time T, whose derivative a price would be"
+    if result.plan is not None and result.plan.formulation.problem == "MILP":
+        return f"{name} is an integer program, which has no prices; its bound rests on {result.record.bound_source}"
+    return f"the bound rests on {result.record.bound_source}, not on duals; solve with a solver, such as method='highs'"

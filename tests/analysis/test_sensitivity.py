@@ -1,0 +1,121 @@
+"""Prices of links, bottlenecks, and changes: what duals say, checked by second solves."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import opticoll as oc
+from opticoll.instances.link_changes import with_capacities
+
+PRICED = ("alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf", "alltoall.all-gather", "alltoall.broadcast")
+
+
+def network(seed, n=5):
+    rng = np.random.default_rng(seed)
+    edges = {(u, (u + 1) % n): rng.uniform(0.5, 2) for u in range(n)}
+    edges |= {(int(u), int(v)): rng.uniform(0.5, 2) for u, v in rng.integers(0, n, (2 * n, 2)) if u != v}
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(u, v, c) for (u, v), c in edges.items()], weight="capacity")
+    return oc.topology(graph)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", PRICED)
+def test_prices_are_a_derivative_from_below(name, seed):
+    net = network(seed)
+    given = {"paths": "all"} if name == "alltoall.path-mcf" else {}
+    result = oc.solve(name, net, method="highs", **given)
+    price = result.link_loads()["price"].to_numpy()
+    assert (price <= 0).all()
+    assert net.capacity @ price == pytest.approx(-result.T)
+    rng = np.random.default_rng(seed + 100)
+    for _ in range(2):
+        changed = with_capacities(net, rng.uniform(0.5, 1.5, net.arcs), factors=True)
+        then = oc.solve(name, changed, method="highs", **given)
+        assert result.T + price @ (changed.capacity - net.capacity) - 1e-6 * then.T <= then.T
+
+
+@pytest.mark.parametrize("name", PRICED)
+def test_a_change_is_bounded_at_once_and_solved_exactly(name):
+    net = network(7)
+    result = oc.solve(name, net, method="highs")
+    dearest = result.bottleneck().links.index[0]
+    for factor in (2.0, 0.5):
+        change = result.what_if({dearest: factor})
+        exact = change.solve()
+        assert change.before == result.T
+        assert change.at_least <= exact.T * (1 + 1e-6)
+        assert (change.at_least < result.T) == (factor > 1)
+    assert result.what_if(2.0).at_least == pytest.approx(result.T / 2)
+    assert "T then" in result.what_if(2.0)._repr_html_()
+
+
+def test_a_link_that_fails():
+    result = oc.solve("alltoall.master", "ring:4", method="highs")
+    change = result.what_if({"0->1": 0})
+    assert change.at_least <= change.solve().T * (1 + 1e-6)
+    line = oc.solve("alltoall.master", "path:3", method="highs")
+    assert line.what_if({"0->1": 0}).at_least == np.inf
+    assert "some data cannot arrive" in repr(line.what_if({"0->1": 0}))
+    with pytest.raises(oc.BadInput, match="no such link; did you mean '0->1'"):
+        result.what_if({"0->11": 2})
+
+
+def test_a_cut_is_named_by_its_two_sides():
+    ends = {("a", "b"): 1.0, ("b", "c"): 0.5, ("c", "d"): 1.0, ("a", "c"): 0.25}
+    net = oc.topology({**ends, **{(v, u): c for (u, v), c in ends.items()}})
+    result = oc.solve("alltoall.master", net, method="highs")
+    found = result.bottleneck()
+    assert found.kind == "cut"
+    inside, outside = map(set, found.sides)
+    assert inside | outside == set("abcd")
+    room = sum(
+        c
+        for (u, v), c in {**ends, **{(v, u): c for (u, v), c in ends.items()}}.items()
+        if {u} <= inside and v in outside
+    )
+    assert len(inside) * len(outside) / room == pytest.approx(result.T)
+    assert found.links["price"].max() < 0
+
+
+def test_lengths_are_named_where_no_cut_proves_the_bound():
+    result = oc.solve("alltoall.master", "genkautz:n=8,d=2", method="highs")
+    found = result.bottleneck()
+    assert found.kind == "lengths"
+    lengths = nx.DiGraph()
+    for name, length in found.lengths.items():
+        u, v = name.split(" -> ")
+        lengths.add_edge(u, v, weight=length)
+    distance = dict(nx.all_pairs_dijkstra_path_length(lengths))
+    total = sum(distance[u][v] for u in distance for v in distance)
+    assert total / sum(found.lengths.values()) == pytest.approx(result.T)
+
+
+def test_the_most_valuable_links():
+    result = oc.solve("alltoall.master", network(3), method="highs")
+    table = result.sensitivity()
+    assert len(table) <= 10
+    assert table["price"].is_monotonic_increasing
+    loads = result.link_loads()
+    assert (loads.loc[loads["price"] < 0, "price"] * loads.loc[loads["price"] < 0, "capacity"]).sum() == pytest.approx(
+        -result.T
+    )
+    for name, row in table.head(2).iterrows():
+        assert row["T if doubled"] == pytest.approx(result.what_if({name: 2}).at_least)
+    assert len(result.sensitivity(1)) == 1
+
+
+def test_seconds_per_gigabit():
+    result = oc.solve("alltoall.master", "path:3+unit=100Gb/s", method="highs", shard="1MB")
+    loads = result.link_loads()
+    assert loads["price [s per Gb/s]"].to_numpy() == pytest.approx(loads["price"] * (8e6 / 1e11) / 100)
+
+
+def test_an_integer_program_says_what_its_bound_rests_on():
+    result = oc.solve("alltoall.min-congestion", "hypercube:3")
+    found = result.bottleneck()
+    assert found.kind == result.record.bound_source
+    assert "Theorem" in found.reason
+    assert "price" not in result.link_loads()
+    with pytest.raises(oc.BadInput, match="is an integer program, which has no prices; its bound rests on"):
+        result.sensitivity()
