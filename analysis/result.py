@@ -508,6 +508,15 @@ class Result(Run):
 
         return sensitivity.what_if(self, factors)
 
+    def conflict(self, time_limit: float | None = 60.0) -> pd.DataFrame:
+        """The rows and bounds that leave the problem without a solution, none of which could be left out.
+
+        See :func:`opticoll.analysis.conflict_table.conflict`.
+        """
+        from opticoll.analysis import conflict_table
+
+        return conflict_table.conflict(self, time_limit)
+
     def sensitivity(self, most: int = 10) -> pd.DataFrame:
         """The links whose capacity is worth most; see :func:`opticoll.analysis.sensitivity.sensitivity`."""
         from opticoll.analysis import sensitivity
