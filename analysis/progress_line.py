@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
+
+from opticoll.analysis.interruption import in_notebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,10 +17,101 @@ if TYPE_CHECKING:
 
     from opticoll.solvers.task import Progress
 
+#: Seconds until the line appears where it is redrawn, and between two updates.
+SHOWN_S, REDRAWN_S = 2.0, 1.0
 #: Seconds until the first plain line, and at most between two: each wait is twice as long as the one before.
 FIRST_S, MOST_S = 10.0, 60.0
-#: Seconds between two updates of the line of a terminal.
-REDRAWN_S = 1.0
+
+
+class Place(Protocol):
+    """Where a line of progress is shown."""
+
+    def waits(self) -> tuple[float, float, float]:
+        """Seconds until the first line, and of the first and the longest wait between two."""
+
+    def show(self, line: str) -> None:
+        """Show a line, in place of the one before."""
+
+    def clear(self) -> None:
+        """Remove what was shown."""
+
+
+class PlainLines:
+    """Plain lines, one below the other, such as on the standard error of a command."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+
+    def waits(self) -> tuple[float, float, float]:
+        """As :class:`Place`."""
+        return FIRST_S, 2.0 * FIRST_S, MOST_S
+
+    def show(self, line: str) -> None:
+        """As :class:`Place`."""
+        self._say(line)
+
+    def clear(self) -> None:
+        """Plain lines stay."""
+
+
+class InTerminal:
+    """A line of a terminal that is redrawn."""
+
+    def __init__(self) -> None:
+        self._status: Any = None
+
+    def waits(self) -> tuple[float, float, float]:
+        """As :class:`Place`."""
+        return SHOWN_S, REDRAWN_S, REDRAWN_S
+
+    def show(self, line: str) -> None:
+        """As :class:`Place`."""
+        if self._status is None:
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status(line)
+            self._status.start()
+        self._status.update(line)
+
+    def clear(self) -> None:
+        """As :class:`Place`."""
+        if self._status is not None:
+            self._status.stop()
+
+
+class InNotebook:
+    """A line below the cell of a notebook that is redrawn, and removed at the end."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def waits(self) -> tuple[float, float, float]:
+        """As :class:`Place`."""
+        return SHOWN_S, REDRAWN_S, REDRAWN_S
+
+    def show(self, line: str) -> None:
+        """As :class:`Place`."""
+        from IPython.display import display
+
+        shown = {"text/plain": line}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)
+        else:
+            self._handle.update(shown, raw=True)
+
+    def clear(self) -> None:
+        """As :class:`Place`."""
+        if self._handle is not None:
+            self._handle.update({"text/plain": ""}, raw=True)
+
+
+def progress_here(title: str) -> ProgressLine | nullcontext[None]:
+    """A line of progress where somebody watches: in a notebook or a terminal; elsewhere nothing is shown."""
+    if in_notebook():
+        return ProgressLine(title, InNotebook())
+    if sys.stderr is not None and sys.stderr.isatty():
+        return ProgressLine(title, InTerminal())
+    return nullcontext()
 
 
 class ProgressLine:
@@ -26,19 +121,15 @@ class ProgressLine:
     ----------
     title
         What is solved.
-    say
-        Called with a plain line after :data:`FIRST_S` seconds and then every so often.
-    terminal
-        Whether standard error is a terminal, where the line is shown in place from the beginning instead.
+    place
+        Where that is shown.
 
     Used as a context manager; called with every :class:`~opticoll.solvers.task.Progress`.
     """
 
-    def __init__(self, title: str, say: Callable[[str], None], *, terminal: bool = False) -> None:
+    def __init__(self, title: str, place: Place) -> None:
         self.title = title
-        self._say = say
-        self._terminal = terminal
-        self._status: Any = None
+        self._place = place
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._objective: float | None = None
@@ -47,11 +138,6 @@ class ProgressLine:
 
     def __enter__(self) -> Self:
         self._began = time.monotonic()
-        if self._terminal:
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status(self.title)
-            self._status.__enter__()
         self._thread.start()
         return self
 
@@ -60,8 +146,7 @@ class ProgressLine:
     ) -> None:
         self._done.set()
         self._thread.join()
-        if self._status is not None:
-            self._status.__exit__(None, None, None)
+        self._place.clear()
 
     def __call__(self, progress: Progress) -> None:
         """Note a new incumbent or bound; None leaves the one before."""
@@ -79,10 +164,7 @@ class ProgressLine:
         return ", ".join(parts)
 
     def _run(self) -> None:
-        wait = REDRAWN_S if self._terminal else FIRST_S
+        wait, following, most = self._place.waits()
         while not self._done.wait(wait):
-            if self._terminal:
-                self._status.update(f"{self.title}: {self.text()}")
-            else:
-                self._say(f"{self.title}: {self.text()}")
-                wait = min(2.0 * wait, MOST_S)
+            self._place.show(f"{self.title}: {self.text()}")
+            wait, following = min(following, most), min(2.0 * following, most)

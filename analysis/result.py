@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -17,8 +16,9 @@ import numpy as np
 
 from opticoll.analysis import rendering
 from opticoll.analysis.bounds import BoundRow, rows_of
+from opticoll.analysis.interruption import stoppable_here
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.progress_line import ProgressLine
+from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
@@ -58,9 +58,6 @@ if TYPE_CHECKING:
     InstanceLike = str | Instance | nx.Graph | ArrayLike | pd.DataFrame
     Setting = str | float | bool
     StartLike = Run | Mapping[str, ArrayLike] | str | Path
-
-
-_log = logging.getLogger("opticoll")
 
 
 def solve(
@@ -118,8 +115,9 @@ def solve(
         if nothing better is found: a result, named values, or a file written by ``--solution`` or by a solver
         (``.sol``). ``record.start`` says who began with it.
     on_progress, stop
-        Called with incumbent and bound when they improve; an event that ends the solve when set. Without
-        ``on_progress`` and ``log``, the logger ``opticoll`` reports both from time to time in a solve of over 10 s.
+        Called with incumbent and bound when they improve; an event that ends the solve when set. Without them, a
+        notebook or a terminal shows both in a line of a solve of over 2 s, and Ctrl-C or the stop button of an
+        interactive session ends the solve and returns what it has found.
     **settings
         Parameters of the formulation or the method, and options of the solver, by name.
 
@@ -185,14 +183,17 @@ def run_task(
     model = named(task.formulation)
     watched = on_progress is not None or log
     try:
-        with nullcontext(on_progress) if watched else ProgressLine(model.name, _log.warning) as shown:
+        with (
+            nullcontext(on_progress) if watched else progress_here(model.name) as shown,
+            stoppable_here(stop) as ending,
+        ):
             return solve_task(
                 task,
                 shard=shard,
                 start=start,
                 known=known,
                 on_progress=shown,
-                stop=stop,
+                stop=ending,
                 log=sys.stdout if log else None,
             )
     except NoSolution as error:

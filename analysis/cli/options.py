@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from opticoll.analysis.cli.completions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from opticoll.analysis.progress_line import ProgressLine
     from opticoll.analysis.store import Store
@@ -240,43 +239,14 @@ def refuse_unwritable(path: Path) -> None:
         raise click.UsageError(msg)
 
 
-@contextmanager
-def stoppable() -> Iterator[threading.Event]:
-    """Let Ctrl-C, SIGTERM or SIGHUP stop the solve and keep its incumbent, and a second Ctrl-C end the command."""
-    import signal
-
-    stop = threading.Event()
-
-    def interrupted(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        notify("stopping; the incumbent is kept (press Ctrl-C again to discard it)")
-        stop.set()  # last, since it may end what this thread does at once
-
-    def ended(number: int, frame: object) -> None:
-        if not stop.is_set():
-            notify(f"stopping on {signal.Signals(number).name}; the incumbent is kept")
-            stop.set()
-
-    handlers = {signal.SIGINT: interrupted, signal.SIGTERM: ended}
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # not under nohup
-        handlers[signal.SIGHUP] = ended
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nullcontext[None]:
     """Progress on stderr: in place on a terminal, else in plain lines; none if it is not ``shown``."""
     terminal = sys.stderr.isatty()
     if not shown or not (terminal or plain):
         return nullcontext()
-    from opticoll.analysis.progress_line import ProgressLine
+    from opticoll.analysis.progress_line import InTerminal, PlainLines, ProgressLine
 
-    return ProgressLine(title, notify, terminal=terminal)
+    return ProgressLine(title, InTerminal() if terminal else PlainLines(notify))
 
 
 def notify(message: str) -> None:

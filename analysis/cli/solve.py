@@ -26,7 +26,6 @@ from opticoll.analysis.cli.options import (
     refuse_unwritable,
     schedule_options,
     settings_of,
-    stoppable,
     writable_store,
 )
 
@@ -111,6 +110,7 @@ def solve(
     from datetime import UTC, datetime
 
     from opticoll.analysis.cli import output
+    from opticoll.analysis.interruption import stoppable
     from opticoll.analysis.solution_files import Outputs, errors_kept
     from opticoll.solvers.task import Task
 
@@ -127,7 +127,7 @@ def solve(
     with (
         output.diverted_stdout(),
         progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
-        stoppable() as stop,
+        stoppable(notify) as stop,
     ):
         from opticoll.analysis.result import solve_task
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from opticoll.analysis.interruption import in_notebook
 from opticoll.analysis.store.records import Store
 from opticoll.analysis.study.cells import (
     Attempt,
@@ -351,8 +352,8 @@ def run_with_progress(study: Study, store: Store, jobs: int | None, dask: str | 
         TimeElapsedColumn(),
         TextColumn("ETA"),
         TimeRemainingColumn(),
-        console=Console(file=sys.stderr),
-        disable=not sys.stderr.isatty(),
+        console=Console() if in_notebook() else Console(file=sys.stderr),
+        disable=not (in_notebook() or sys.stderr.isatty()),
     )
     with make_executor(jobs, dask) as executor, bar:
         line = bar.add_task(study.name, total=len(study.cells), counts="")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import logging
+import os
+import signal
 import threading
 
 import pytest
 
 import opticoll as oc
-from opticoll.analysis import progress_line
+from opticoll.analysis import interruption, progress_line
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.progress_line import ProgressLine
+from opticoll.analysis.progress_line import PlainLines, ProgressLine
 from opticoll.solvers import solve as runner
 
 
@@ -24,7 +25,7 @@ def test_a_line_names_what_is_known(monkeypatch):
         if len(said) >= 2 and "gap" in line:
             enough.set()
 
-    with ProgressLine("model ring:4", say) as line:
+    with ProgressLine("model ring:4", PlainLines(say)) as line:
         assert "no incumbent yet, no bound yet" in line.text()
         line({"objective": 8.0, "bound": None, "elapsed_s": 0.0})
         line({"objective": None, "bound": 6.0, "elapsed_s": 0.0})
@@ -36,7 +37,7 @@ def test_a_line_names_what_is_known(monkeypatch):
 
 
 def test_the_gap_of_zero_is_not_divided_by():
-    line = ProgressLine("", print)
+    line = ProgressLine("", PlainLines(print))
     line({"objective": 0.0, "bound": -1.0, "elapsed_s": 0.0})
     assert line.text().endswith("incumbent 0, bound -1")
 
@@ -58,8 +59,23 @@ def test_the_command_line_shows_it_on_stderr_and_not_beside_json(monkeypatch, ca
     assert all(line.startswith("opticoll: alltoall.min-congestion ring:4: ") for line in lines)
 
 
-def test_python_logs_it_unless_the_caller_watches(monkeypatch, caplog):
-    monkeypatch.setattr(progress_line, "FIRST_S", 0.001)
+class Watched:
+    """A place that keeps the lines it is given."""
+
+    def __init__(self):
+        self.lines, self.cleared = [], False
+
+    def waits(self):
+        return 0.001, 0.001, 0.001
+
+    def show(self, line):
+        self.lines.append(line)
+
+    def clear(self):
+        self.cleared = True
+
+
+def slowly(monkeypatch):
     solve = runner.solve
 
     def slow(task, **options):
@@ -68,8 +84,83 @@ def test_python_logs_it_unless_the_caller_watches(monkeypatch, caplog):
         return run
 
     monkeypatch.setattr(runner, "solve", slow)
-    with caplog.at_level(logging.WARNING, logger="opticoll"):
-        oc.solve("alltoall.min-congestion", "ring:4", on_progress=lambda progress: None)
-        assert not caplog.records
-        oc.solve("alltoall.min-congestion", "ring:4")
-    assert any("incumbent" in record.message for record in caplog.records)
+
+
+def test_python_shows_it_where_somebody_watches(monkeypatch):
+    slowly(monkeypatch)
+    place = Watched()
+    monkeypatch.setattr(progress_line, "in_notebook", lambda: True)
+    monkeypatch.setattr(progress_line, "InNotebook", lambda: place)
+    oc.solve("alltoall.min-congestion", "ring:4", on_progress=lambda progress: None)
+    assert not place.lines
+    oc.solve("alltoall.min-congestion", "ring:4")
+    assert place.cleared
+    assert any("incumbent" in line for line in place.lines)
+
+
+def test_a_script_is_silent(monkeypatch, capsys, caplog):
+    slowly(monkeypatch)
+    oc.solve("alltoall.min-congestion", "ring:4")
+    assert capsys.readouterr() == ("", "")
+    assert not caplog.records
+
+
+def test_a_session_keeps_what_was_found_on_ctrl_c(monkeypatch, capsys):
+    monkeypatch.setattr(interruption, "interactive", lambda: True)
+    pressed = []
+
+    def press(progress):
+        if progress["objective"] is not None and not pressed:
+            pressed.append(progress["objective"])
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = oc.solve("topology.design", "servers:n=24,degree=3", on_progress=press, time_limit=120)
+    assert pressed
+    assert result.termination == "interrupted"
+    assert result.verified
+    assert result.bound is not None
+    assert "the incumbent is kept" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_script_ends_on_ctrl_c():
+    assert not interruption.interactive()
+    with interruption.stoppable_here(None) as stop:
+        assert stop is None
+
+
+KERNEL = """
+import opticoll as oc
+result = oc.solve("alltoall.min-congestion", "genkautz:n=30,d=3", kappa=2, method="highs", time_limit=300)
+print("ended", result.termination, result.verified, result.gap is not None)
+"""
+
+
+@pytest.mark.slow
+def test_the_stop_button_of_a_notebook_keeps_what_was_found():
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3")
+    shown, printed = [], ""
+    try:
+        client.execute(KERNEL)
+        while True:
+            message = client.get_iopub_msg(timeout=120)
+            kind, content = message["header"]["msg_type"], message["content"]
+            if kind in {"display_data", "update_display_data"}:
+                shown.append(content["data"]["text/plain"])
+                if len([line for line in shown if "incumbent" in line and "no incumbent" not in line]) == 2:
+                    manager.interrupt_kernel()
+                    shown.append("")
+            elif kind == "stream" and content["name"] == "stdout":
+                printed += content["text"]
+            elif kind == "error":
+                raise AssertionError(content["evalue"])
+            elif kind == "status" and content["execution_state"] == "idle" and printed:
+                break
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert printed.strip() == "ended interrupted True True"
+    assert any("incumbent" in line for line in shown)
+    assert shown[-1] == ""
