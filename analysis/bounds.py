@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
+from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.spec import expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import pandas as pd
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
@@ -40,7 +43,30 @@ class BoundRow(TypedDict):
 FLOW = "alltoall.master"
 
 
+@python_door
 def bounds(
+    instance: object,
+    formulation: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    *,
+    demand: object = None,
+) -> pd.DataFrame:
+    """Bounds on the optimum of a formulation, or of every applicable one, as a table; see :func:`bound_rows`.
+
+    Returns
+    -------
+    The tightest first: ``instance`` (for several instances), ``formulation``, ``name``, ``quantity``, ``sense``,
+    ``value``, ``F``, ``T``, ``exact``, ``reason``, ``paper``. ``to_latex()`` writes it for a paper.
+    """
+    import pandas as pd
+
+    found = bound_rows(instance, formulation, settings, demand=demand)
+    columns = ["formulation", "name", "quantity", "sense", "value", "F", "T", "exact", "reason", "paper"]
+    several = any("instance" in row for row in found)
+    return pd.DataFrame(found, columns=[*(["instance"] if several else []), *columns])
+
+
+def bound_rows(
     instance: object,
     formulation: str | None = None,
     settings: Mapping[str, object] | None = None,

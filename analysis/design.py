@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import Design, design_data, least_time
 from opticoll.instances.families.regular_graphs import digraph_spec
@@ -119,6 +120,7 @@ def records() -> dict[tuple[int, int, bool], RecordRow]:
     return result
 
 
+@python_door
 def design(
     n: int,
     degree: int,

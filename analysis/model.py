@@ -10,6 +10,7 @@ import numpy as np
 
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.rendering import WIDTH
+from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, read_parameters
@@ -159,6 +160,7 @@ class Model:
 
     # changes
 
+    @python_door
     def update(self, *, capacity: Any = None, **settings: Any) -> Model:
         """Change the data of the model; the next :meth:`solve` starts from where the last one ended.
 
@@ -227,6 +229,7 @@ class Model:
 
     # the solve
 
+    @python_door
     def solve(
         self,
         method: str = "auto",
@@ -371,6 +374,7 @@ def _planned(
     return make_plan(Task(formulation, as_instance(instance), method="highs", form=form, settings=settings))
 
 
+@python_door
 def model(
     formulation: str | type[Formulation],
     instance: InstanceLike,

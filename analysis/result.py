@@ -24,6 +24,7 @@ from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
 from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.units import Scale, cost_model, timed
+from opticoll.analysis.wording import in_python, python_door
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     StartLike = Run | Mapping[str, ArrayLike] | str | Path
 
 
+@python_door
 def solve(
     formulation: str | type[Formulation] | Task | StatedLike,
     instance: InstanceLike | None = None,
@@ -342,8 +344,8 @@ class Result(Run):
         return rendering.record_lines(self.record, self._meaning, self.bound_rows())
 
     def summary(self) -> dict[str, str]:
-        """Lines of the printed representation: those of :meth:`lines`, cut to a width."""
-        return {name: label(text, 160) for name, text in self.lines().items()}
+        """Lines of the printed representation: those of :meth:`lines` in the words of Python, cut to a width."""
+        return {name: label(in_python(text), 160) for name, text in self.lines().items()}
 
     @property
     def _meaning(self) -> str:

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from opticoll.analysis.result import DESCRIPTION, Result
+from opticoll.analysis.wording import python_door
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import CheckRecord
 
 
+@python_door
 def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str | float | None = None) -> Result:
     """Read a solution that :meth:`opticoll.Result.save` or ``opticoll solve --solution`` wrote, and verify it.
 
@@ -196,6 +198,7 @@ def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
     )
 
 
+@python_door
 def check(
     formulation: str | type[Formulation],
     instance: InstanceLike,

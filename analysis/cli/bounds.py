@@ -29,9 +29,9 @@ def bounds_command(
     from opticoll.analysis.cli import output
 
     with output.diverted_stdout():
-        from opticoll.analysis.bounds import bounds
+        from opticoll.analysis.bounds import bound_rows
 
-        rows = bounds(instance, formulation, settings_of(settings), demand=demand_of(demand))
+        rows = bound_rows(instance, formulation, settings_of(settings), demand=demand_of(demand))
     if as_json:
         output.emit_json(rows)
     elif rows:

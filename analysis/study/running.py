@@ -34,11 +34,8 @@ from opticoll.errors import BadInput, OpticollError
 from opticoll.solvers.executor import InProcess, JobCrashed
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator
     from typing import Self
-
-    import pandas as pd
 
     from opticoll.analysis.study.study_file import Cell, Study
     from opticoll.instances.types import Json
@@ -290,42 +287,6 @@ def _outcome(job: CellJob, result: CellResult | Exception) -> CellResult:
     if isinstance(result, OpticollError) and not isinstance(result, JobCrashed):
         raise result
     return record_failure(job, f"{type(result).__name__}: {result}")
-
-
-def study(
-    name: str | os.PathLike[str],
-    *,
-    store: Store | str | os.PathLike[str] | None = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-) -> pd.DataFrame:
-    """Run a study as ``opticoll study`` does, and return the best record of each of its cells.
-
-    Parameters
-    ----------
-    name
-        A built-in study, or a TOML file.
-    store
-        A store or its folder; by default ``$OPTICOLL_STORE``, or ``results``. Cells with an answer there are not run.
-    jobs, dask
-        Number of cells to run at a time in local processes, or the address of a Dask scheduler.
-
-    Returns
-    -------
-    DataFrame
-        One row per cell in the study's order, with the columns of ``opticoll results``.
-
-    Raises
-    ------
-    BadInput
-        For anything in the study that can be refused; nothing has been run or written then.
-    """
-    from opticoll.analysis.store.records import Store
-
-    home = store if isinstance(store, Store) else Store(store)
-    summary = run(str(name), home, jobs, dask)
-    rows = home.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
-    return rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
 
 
 def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.result import Result, solve
     from opticoll.analysis.result_files import check, load
     from opticoll.analysis.store import Store
-    from opticoll.analysis.study.running import study
+    from opticoll.analysis.study.study_table import study
     from opticoll.analysis.sweep import sweep
     from opticoll.errors import BadInput, NoSolution, SolverUnavailable
     from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
@@ -72,7 +72,7 @@ _HOMES = {
     "set_solution": ("opticoll.solvers.adapters.interface", "set_solution"),
     "solve": ("opticoll.analysis.result", "solve"),
     "solver_table": ("opticoll.analysis.catalog", "solver_table"),
-    "study": ("opticoll.analysis.study.running", "study"),
+    "study": ("opticoll.analysis.study.study_table", "study"),
     "sweep": ("opticoll.analysis.sweep", "sweep"),
     "topology": ("opticoll.instances", "topology"),
 }

@@ -18,7 +18,7 @@ from reference import assert_one_matrix, optimum
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.analysis.bounds import bounds as instance_bounds
+from opticoll.analysis.bounds import bound_rows as instance_bounds
 from opticoll.analysis.cli.main import cli
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
@@ -469,14 +469,14 @@ def test_the_uniform_matrix_is_the_all_to_all():
 
 def test_bounds_take_demands_ranges_and_objects(tmp_path):
     topology = network()
-    rows = oc.bounds(topology, demand=PAIRS)
+    rows = instance_bounds(topology, demand=PAIRS)
     time = path_time(topology, MATRIX)
     assert all(row["value"] >= (1 - 1e-9) / time for row in rows)
     assert all("instance" not in row for row in rows)
     assert instance_bounds(topology, "alltoall.master", {"demand": MATRIX}) == rows
-    ranged = oc.bounds("ring:{4..8..2}", demand="permutation:2")
+    ranged = instance_bounds("ring:{4..8..2}", demand="permutation:2")
     assert list(dict.fromkeys(row["instance"] for row in ranged)) == ["ring:4", "ring:6", "ring:8"]
-    single = oc.bounds("ring:6", demand="permutation:2")
+    single = instance_bounds("ring:6", demand="permutation:2")
     assert [{**row, "instance": "ring:6"} for row in single] == [row for row in ranged if row["instance"] == "ring:6"]
     path = tmp_path / "d.csv"
     path.write_text("src,dst,bytes\n0,1,5\n")
@@ -487,7 +487,7 @@ def test_bounds_take_demands_ranges_and_objects(tmp_path):
     assert stated.exit_code == 0
     assert "sweep-cut" in stated.output
     with pytest.raises(BadInput, match="must be a pair") as caught:
-        oc.bounds(topology, demand={"ab": 1.0})
+        instance_bounds(topology, demand={"ab": 1.0})
     assert "\n" not in str(caught.value)
     for words, reason in ((["ring:4", "--set", "steps=3"], "no parameter 'steps'"), (["ring:{4"], "braces")):
         refused = CliRunner().invoke(cli, ["bounds", *words])
@@ -496,9 +496,9 @@ def test_bounds_take_demands_ranges_and_objects(tmp_path):
 
 
 def test_the_closed_form_of_a_family_is_not_used_for_a_demand():
-    names = {row["name"] for row in oc.bounds("ring:6", demand="gravity:1")}
+    names = {row["name"] for row in instance_bounds("ring:6", demand="gravity:1")}
     assert "closed-form" not in names
-    assert "closed-form" in {row["name"] for row in oc.bounds("ring:6")}
+    assert "closed-form" in {row["name"] for row in instance_bounds("ring:6")}
     data = solved("alltoall.master", parse("path:3"), np.diag([2.0, 3.0], k=1))[0]
     assert sweep_cut_bound(data).value == pytest.approx(1 / 3)
 

@@ -1,0 +1,152 @@
+"""``oc.study``: run a study, by name or by its parts, and return it as a table."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from itertools import product
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from opticoll.analysis.wording import python_door
+from opticoll.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+
+    from opticoll.analysis.store import Store
+    from opticoll.analysis.study.study_file import Study
+
+#: Columns that are returned unless others are asked for.
+COLUMNS = (
+    "formulation",
+    "instance",
+    "n",
+    "method",
+    "settings",
+    "termination",
+    "proof",
+    "T",
+    "objective",
+    "bound",
+    "gap",
+    "verified",
+    "solver_name",
+    "size_variables",
+    "size_constraints",
+    "time_solve_s",
+    "time_solver_cpu_s",
+    "peak_memory_mb",
+    "message",
+)
+
+
+@python_door
+def study(
+    formulations: str | os.PathLike[str] | Iterable[str],
+    instances: object = None,
+    methods: str | Iterable[str] = "auto",
+    *,
+    store: Store | str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    columns: Sequence[str] | str | None = None,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
+    tol: float = 1e-6,
+    seed: int = 0,
+    threads: int = 2,
+    **settings: Any,
+) -> pd.DataFrame:
+    """Run a study and return the best record of each of its cells.
+
+    Parameters
+    ----------
+    formulations
+        A built-in study or a TOML file, with no other argument than ``store``, ``jobs``, ``dask`` and ``columns``; or
+        one or several formulations.
+    instances
+        What they are solved on: specs, in which braces give several (``"ring:{4..16}"``), and objects that
+        :func:`opticoll.solve` takes; one or a list.
+    methods
+        Solvers and methods.
+    store
+        A store or its folder, which resumes: cells with an answer there are not run. By default that of the command
+        line (``$OPTICOLL_STORE``, or ``results``) for a study by name, and none, in memory, for one by its parts.
+    jobs, dask
+        Number of cells to run at a time in local processes, or the address of a Dask scheduler.
+    columns
+        Names of columns, as ``opticoll results`` has them; ``"all"`` for all; by default 19 of them.
+    time_limit, memory_limit, tol, seed, threads, **settings
+        As in :func:`opticoll.solve`, for every cell.
+
+    Returns
+    -------
+    DataFrame
+        One row per cell, in the order of the study; ``to_latex()`` writes it for a paper.
+
+    Raises
+    ------
+    BadInput
+        For anything in the study that can be refused; nothing has been run or written then.
+    """
+    from opticoll.analysis.store.records import Store
+    from opticoll.analysis.study.running import run_with_progress
+    from opticoll.analysis.study.study_file import find, load
+
+    by_name = instances is None
+    limits = (time_limit, memory_limit, tol, seed, threads)
+    if by_name:
+        if settings or methods != "auto" or limits != (None, None, 1e-6, 0, 2):
+            msg = "study: a study by name states its methods, limits and settings; omit them, or give instances"
+            raise BadInput(msg)
+        if not isinstance(formulations, str | os.PathLike):
+            msg = "study: no instances; write for example oc.study('alltoall.master', ['ring:8', 'torus:4x4'])"
+            raise BadInput(msg)
+        stated = load(find(str(formulations)))
+    else:
+        stated = _by_parts(formulations, instances, methods, limits, settings)
+    home = TemporaryDirectory(prefix="opticoll-") if store is None and not by_name else nullcontext(store)
+    with home as folder:
+        kept = folder if isinstance(folder, Store) else Store(folder)
+        summary = run_with_progress(stated, kept, jobs, dask)
+        rows = kept.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
+    table = rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
+    if columns == "all":
+        return table
+    wanted = list(COLUMNS if columns is None else columns)
+    unknown = [name for name in wanted if name not in table]
+    if unknown:
+        from opticoll.instances.spec import nearest
+
+        msg = f"study: no column {unknown[0]!r}; {nearest(unknown[0], list(map(str, table.columns)))}"
+        raise BadInput(msg)
+    return table[wanted]
+
+
+def _by_parts(
+    formulations: Any,
+    instances: object,
+    methods: str | Iterable[str],
+    limits: tuple[Any, ...],
+    settings: dict[str, Any],
+) -> Study:
+    """The study of every formulation on every instance by every method."""
+    from opticoll.analysis.study.study_file import study_of
+    from opticoll.instances import as_instance
+    from opticoll.instances.spec import expand
+    from opticoll.solvers.task import Task
+
+    names = [formulations] if isinstance(formulations, str | type) else list(formulations)
+    chosen = [methods] if isinstance(methods, str) else list(methods)
+    listed = instances if isinstance(instances, list | tuple) else [instances]
+    on: list[Any] = []
+    for one in listed:
+        on += expand(one) if isinstance(one, str) else [as_instance(one)]
+    if not (names and chosen and on):
+        msg = "study: give at least one formulation, instance and method"
+        raise BadInput(msg)
+    tasks = [Task(name, one, method, None, settings, *limits) for name, one, method in product(names, on, chosen)]
+    return study_of("study", tasks)

@@ -1,0 +1,46 @@
+"""Messages in the words of Python: what a message says for the command line, as arguments of functions."""
+
+from __future__ import annotations
+
+import re
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from opticoll.errors import OpticollError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+#: Options of commands and how Python says the same, in order.
+_WORDS = (
+    (re.compile(r"--set ([A-Za-z_][\w.]*)=([^\s;,()]+)"), r"\1='\2'"),
+    (re.compile(r"--set ([A-Za-z_][\w.]*)\b"), r"\1="),
+    (re.compile(r"--(method|form|demand|shard) ([^\s;,()]+)( or [a-z][\w-]*)?"), r"\1='\2'\3"),
+    (re.compile(r"--(time|memory)-limit\b"), r"\1_limit"),
+    (re.compile(r"--(exact|log)\b"), r"\1=True"),
+    (re.compile(r"--(tol|seed|threads|start|method|form|demand|shard)\b"), r"\1"),
+)
+
+
+def in_python(message: str) -> str:
+    """A message with the options of the command line as arguments of :func:`opticoll.solve`."""
+    for pattern, words in _WORDS:
+        message = pattern.sub(words, message)
+    return message
+
+
+def python_door(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """A public function whose errors speak of arguments rather than of options."""
+
+    @wraps(function)
+    def called(*positional: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        try:
+            return function(*positional, **named)
+        except OpticollError as error:
+            error.args = tuple(in_python(one) if isinstance(one, str) else one for one in error.args)
+            raise
+
+    return called
