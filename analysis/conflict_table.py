@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NoSolution
+from opticoll.instances import MatrixProgram
 from opticoll.solvers.conflict import find_conflict
 from opticoll.solvers.relaxation import infeasibility
 from opticoll.solvers.standard_form import StandardForm, compile_built
@@ -56,6 +57,8 @@ def conflict(run: Run, time_limit: float | None = 60.0) -> pd.DataFrame:
     form = compile_built(problem, problem.build(run.plan.form))
     found = find_conflict(form, time_limit=time_limit)
     columns, rows = form.column_names(), form.row_names()
+    if isinstance(run.plan.instance, MatrixProgram) and len(run.plan.instance.column_names) == len(columns):
+        columns, rows = list(run.plan.instance.column_names), list(run.plan.instance.row_names)
     entries = form.A.tocsr()
     table = [("row", rows[i], _statement(form, entries, columns, i)) for i in found.rows]
     table += [("lower bound", columns[j], f"{columns[j]} >= {form.col_lower[j]:.15g}") for j in found.lower]

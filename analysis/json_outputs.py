@@ -27,8 +27,8 @@ _METRICS = {
 class SolveOutput(Record, frozen=True, kw_only=True):
     """The record of a run, as ``opticoll solve --json`` prints it; null where a field is unknown.
 
-    ``schedule`` and ``paths`` describe the files that ``--schedule`` and ``--paths`` wrote. ``metrics`` depend on the
-    formulation.
+    ``schedule`` and ``paths`` describe the files that ``--schedule`` and ``--paths`` wrote, ``why`` is what ``--why``
+    found. ``metrics`` depend on the formulation.
     """
 
     metrics: Annotated[
@@ -36,6 +36,7 @@ class SolveOutput(Record, frozen=True, kw_only=True):
     ] = None
     schedule: dict[str, Json] | None = None
     paths: dict[str, Json] | None = None
+    why: dict[str, Json] | None = None
 
 
 class StudyCell(Fields, frozen=True, kw_only=True):

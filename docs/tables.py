@@ -217,6 +217,7 @@ MEANING = {
     "plugins": "plug-ins that took part and the modules they loaded, with their SHA-256",
     "schedule": "file written by `--schedule`",
     "paths": "file written by `--paths`",
+    "why": "what `--why` found: what limits the value, or the rows and bounds that contradict each other",
 }
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 #: Loss of a schedule above which a remedy is suggested.
 LOSSY = 0.01
+#: Number of names and links that ``--why`` prints.
+SHOWN = 12
 
 
 @click.command()
@@ -74,6 +76,12 @@ LOSSY = 0.01
     metavar="SIZE",
     help="Size of a shard, such as 64MB; needs capacities with a unit: INSTANCE+unit=100Gb/s.",
 )
+@click.option(
+    "--why",
+    is_flag=True,
+    help="Also show what limits T: the cut or lengths that prove it, and the links with a price; or, if there is no "
+    "solution, the rows that contradict each other.",
+)
 @click.option("--log", "show_log", is_flag=True, help="Show the solvers' own logs on stderr while they run.")
 @click.option("--no-store", is_flag=True, help="Do not record the run.")
 @SOLVERS
@@ -98,6 +106,7 @@ def solve(
     schedule: ScheduleRequest | None,
     paths: Path | None,
     shard: str | None,
+    why: bool,
     show_log: bool,
     no_store: bool,
     store_dir: str | None,
@@ -145,10 +154,13 @@ def solve(
     if store is not None:
         with errors_kept(failures):
             store.save(result, started=started, finished=finished)
+    reasons = _reasons(result) if why else None
     if as_json:
-        output.emit_json({**result.record, **written})
+        output.emit_json({**result.record, **written, **({} if reasons is None else {"why": reasons})})
     else:
         _show(result, written)
+        if reasons is not None:
+            _show_reasons(reasons)
     for failure in failures:
         notify(str(failure))
     if failures:
@@ -161,6 +173,48 @@ def solve(
         notify(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
         return result.exit_status or 3
     return result.exit_status
+
+
+def _reasons(result: Result) -> dict[str, Any]:
+    """What limits the value of a result, or why there is no solution, as JSON."""
+    from opticoll.errors import OpticollError
+    from opticoll.formulations.model import states
+
+    try:
+        if result.verified and states(result.solved()[0].formulation, "links"):
+            found = result.bottleneck()
+            links = found.links.reset_index().to_dict("records")
+            sides = None if found.sides is None else {"from": found.sides[0], "to": found.sides[1]}
+            return {"kind": found.kind, "reason": found.reason, "sides": sides, "links": links}
+        if result.verified:
+            return {"kind": result.record.bound_source, "reason": "its solutions put no load on links", "links": []}
+        rows = result.conflict()
+        return {
+            "kind": "conflict",
+            **{str(name): value for name, value in rows.attrs.items()},
+            "rows": rows.to_dict("records"),
+        }
+    except OpticollError as error:
+        return {"kind": None, "reason": str(error)}
+
+
+def _show_reasons(reasons: Mapping[str, Any]) -> None:
+    """Print what :func:`_reasons` found."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.rendering import number
+
+    rows = reasons.get("rows")
+    if rows is not None:
+        output.show_table(rows, ["kind", "name", "statement"], "rows and bounds that contradict each other")
+        return
+    lines = {"kind": number(reasons["kind"]), "reason": str(reasons["reason"])}
+    for side, names in (reasons.get("sides") or {}).items():
+        lines[side] = ", ".join(map(str, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" * (len(names) > SHOWN))
+    output.show_fields(lines, "bottleneck")
+    if links := reasons.get("links"):
+        shown = [{name: number(value, 6) for name, value in link.items()} for link in links[:SHOWN]]
+        columns = ["arc", "capacity", "load", "utilisation", "price"]
+        output.show_table(shown, columns, f"links with a price: {len(links)}")
 
 
 def _listed_one_way(instance: Instance) -> bool:

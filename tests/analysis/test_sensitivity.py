@@ -1,5 +1,7 @@
 """Prices of links, bottlenecks, and changes: what duals say, checked by second solves."""
 
+import json
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -119,3 +121,27 @@ def test_an_integer_program_says_what_its_bound_rests_on():
     assert "price" not in result.link_loads()
     with pytest.raises(oc.BadInput, match="is an integer program, which has no prices; its bound rests on"):
         result.sensitivity()
+
+
+def test_the_command_line_shows_what_limits_the_time(capsys):
+    from opticoll.analysis.cli.main import main
+
+    assert main(["solve", "alltoall.master", "path:3", "--no-store", "--why", "--method", "highs"]) == 0
+    shown = capsys.readouterr().out
+    assert "bottleneck" in shown
+    assert "links with a price" in shown
+    assert main(["solve", "alltoall.master", "path:3", "--no-store", "--why", "--json", "--method", "highs"]) == 0
+    why = json.loads(capsys.readouterr().out)["why"]
+    assert why["kind"] == "cut"
+    assert why["links"][0]["price"] < 0
+
+
+def test_the_command_line_shows_rows_that_contradict_each_other(capsys, tmp_path):
+    from opticoll.analysis.cli.main import main
+
+    path = tmp_path / "none.lp"
+    path.write_text("Minimize\n obj: x\nSubject To\n c1: x + y >= 3\n c2: x <= 1\n c3: y <= 1\n c4: x + y <= 9\nEnd\n")
+    assert main(["solve", "matrix.program", f"mps:{path}", "--no-store", "--why", "--json"]) == 3
+    why = json.loads(capsys.readouterr().out)["why"]
+    assert (why["kind"], why["irreducible"]) == ("conflict", True)
+    assert [row["name"] for row in why["rows"]] == ["c1", "c2", "c3"]

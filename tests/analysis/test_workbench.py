@@ -409,7 +409,7 @@ def test_seconds_bytes_and_bits_per_second():
     result = oc.solve("alltoall.master", "ring:8+unit=100Gb/s", shard="64MB")
     assert result.metrics["T"] == pytest.approx(8.0)
     assert result.metrics["T_s"] == pytest.approx(8 * 64e6 * 8 / 100e9)
-    assert result.summary()["T_s"] == "0.04096 s"
+    assert result.summary()["T"] == "0.04096 s = 8   [shards / link bandwidth]"
     assert result.frame("g")["Gb/s"].max() == pytest.approx(result.frame("g")["g"].max() * 100)
     assert result.link_loads()["load [Gb/s]"].max() == pytest.approx(100.0)
     assert "Gb/s" in result.plot().axes[1].get_ylabel()
