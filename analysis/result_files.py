@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 
 @python_door
-def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str | float | None = None) -> Result:
+def load(
+    path: str | Path,
+    instance: InstanceLike | None = None,
+    *,
+    formulation: type[Formulation] | None = None,
+    shard: str | float | None = None,
+) -> Result:
     """Read a solution that :meth:`opticoll.Result.save` or ``opticoll solve --solution`` wrote, and verify it.
 
     Value, violations, bound and proof are recomputed; method, times and termination are taken from the file.
@@ -41,6 +47,8 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         The file.
     instance
         The instance of the solution. If None, the spec in the file is read, or the topology is rebuilt from its arcs.
+    formulation
+        The class of a formulation of your own that is not in a plug-in.
     shard
         As in :func:`opticoll.solve`; if None, that of the file, if it has one.
 
@@ -59,7 +67,10 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
     if not isinstance(name, str) or not isinstance(stated, dict):
         msg = f"{file}: 'formulation' must be a name and 'settings' an object"
         raise BadFile(msg)
-    model = named(name)
+    model = named(name if formulation is None else formulation)
+    if model.name != name:
+        msg = f"{file}: is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file"
+        raise BadFile(msg)
     own = _instance_in(document, file) if instance is None else as_instance(instance)
     given: dict[str, object] = {**stated}
     if "demand" in document:
@@ -72,7 +83,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         one for one in ([result.bound] if result.bound else []) + bounds_of(result.data) if np.isfinite(one.value)
     ]
     best = (min if result.data.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)
-    task = Task(model.name, own, settings=parameters)
+    task = Task(model.name if formulation is None else model, own, settings=parameters)
     proof, gap = verify.prove(
         verified=verified,
         objective=result.objective,

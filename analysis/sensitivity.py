@@ -59,6 +59,10 @@ def prices(result: Result) -> F64 | None:
     total = float(result.instance.capacity @ lengths)
     if not total > 0:
         return None
+    if result.plan is not None and result.plan.formulation.own:  # only where nothing but capacities limits the flow
+        value = result.bound if result.plan.formulation.concurrent else None
+        if value is None or abs(total - value) > SAME * abs(value):
+            return None
     kept = np.where(lengths > NOTHING * lengths.max(), lengths, 0.0)
     return -time * kept / total + 0.0
 

@@ -250,6 +250,9 @@ class Formulation:
         Meaning of the objective, with its unit in brackets.
     shards
         Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
+    axes, units
+        For one of your own: what every dimension of a variable counts, from which labels, link loads and routes follow
+        (:mod:`opticoll.formulations.own_axes`); and the units of variables.
     """
 
     name: ClassVar[str] = ""
@@ -268,6 +271,8 @@ class Formulation:
     size: ClassVar[str] = ""
     meaning: str = ""
     shards: ClassVar[bool] = False
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    units: ClassVar[Mapping[str, str]] = {}
     #: Whether it is defined outside the package: in a plug-in, a script or a notebook.
     own: ClassVar[bool] = True
 
@@ -279,6 +284,8 @@ class Formulation:
             cls.forms = tuple(dict.fromkeys((*stated, *cls.forms)))
         if "parameters" not in vars(cls) and "__init__" in vars(cls) and cls.own:
             cls.parameters = _parameters_of(cls)
+        if cls.own and cls.axes:
+            _follow_axes(cls)
         if cls.own and cls.name:
             check_stated(cls)
 
@@ -310,6 +317,13 @@ class Formulation:
     def data(self) -> Any:
         """The data of the model: attributes of the problem itself."""
         return self
+
+    @property
+    def demand_matrix(self) -> NDArray[np.float64]:
+        """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, else 1."""
+        from opticoll.formulations import own_axes
+
+        return own_axes.traffic(self)
 
     # the model
 
@@ -450,6 +464,20 @@ class Formulation:
         return False
 
 
+def _follow_axes(cls: type[Formulation]) -> None:
+    """Define what follows from the axes of variables, where the class does not define it itself."""
+    from opticoll.formulations import own_axes
+
+    methods: dict[str, Any] = {"arrays": own_axes.arrays, "index_sets": own_axes.index_sets}
+    if any(own_axes.ARC in along for along in cls.axes.values()):
+        methods["links"] = own_axes.links
+    if cls.concurrent is not None:
+        methods["metrics"] = own_axes.metrics
+    for name, method in methods.items():
+        if not states(cls, name):
+            setattr(cls, name, method)
+
+
 _Problem = TypeVar("_Problem", bound=Formulation)
 
 
@@ -482,6 +510,12 @@ def _parameters_of(cls: type[Formulation]) -> tuple[Parameter, ...]:
             continue  # the solution or the method that the data take
         annotation = getattr(one.annotation, "__name__", str(one.annotation)).partition("|")[0].strip()
         kind = next((kind for kind in _KINDS if kind.__name__ == annotation), type(one.default))
+        if name == "demand":
+            from opticoll.instances import demands
+
+            about_it = f"amounts sent: {demands.FORMS}"
+            stated.append(Parameter(name, demands.DemandSpec, demands.DemandSpec(one.default), about_it))
+            continue
         if kind not in _KINDS:
             msg = f"{where}: parameter {name!r} of __init__ must be annotated as one of int, float, bool, str"
             raise BadInput(msg)

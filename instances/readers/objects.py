@@ -9,7 +9,9 @@ of the result is ``custom:HASH``: it identifies the contents and cannot be parse
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +128,7 @@ def topology(
     unit: str | None = None,
     directed: bool | None = None,
     loops: str = "refuse",
+    name: str | None = None,
 ) -> Topology:
     """Make a topology from a graph, a matrix or a table of edges.
 
@@ -149,13 +152,36 @@ def topology(
         specifies). Graphs have a direction of their own.
     loops
         ``refuse``, ``drop`` or ``keep`` edges from a node to itself.
+    name
+        What results and plots call it, ``custom:NAME``; by default a digest.
 
     Raises
     ------
     BadInput
         With a one-line message, for unsupported objects, edges without a capacity when others have one, numbers under
-        an unknown name, unknown ranks, or capacities that are not positive and finite.
+        an unknown name, unknown ranks, capacities that are not positive and finite, or a name with other characters
+        than letters, digits, spaces and ``._-``.
     """
+    made = _topology(obj, capacity=capacity, ranks=ranks, unit=unit, directed=directed, loops=loops)
+    if name is None:
+        return made
+    if not isinstance(name, str) or not re.fullmatch(r"[\w. -]{1,60}", name):
+        msg = f"{WHAT}: name={name!r} must consist of letters, digits, spaces, '.', '_' and '-'"
+        raise BadInput(msg)
+    named = copy(made)
+    object.__setattr__(named, "spec", f"custom:{name}")
+    return named
+
+
+def _topology(
+    obj: object,
+    *,
+    capacity: str | float | None,
+    ranks: Iterable[Hashable] | None,
+    unit: str | None,
+    directed: bool | None,
+    loops: str,
+) -> Topology:
     if loops not in {"refuse", "drop", "keep"}:
         msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
         raise BadInput(msg)

@@ -24,16 +24,18 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations import own_axes
 from opticoll.formulations.flows.concurrent_flow import by_source
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import Formulation, NotApplicable
+from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64
 
     Values = Mapping[str, F64]
 
@@ -140,6 +142,14 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
     NotApplicable
         If solutions of the formulation do not hold the flow of every commodity.
     """
+    if isinstance(data, Formulation) and data.own and isinstance(data.instance, Topology):
+        flow = own_axes.source_flow(data, values)
+        if flow is not None:
+            traffic = own_axes.traffic(data)
+            sending = traffic.any(axis=1)
+            uniform = np.array_equal(traffic, np.ones_like(traffic) - np.eye(len(traffic)))
+            grouped = by_source(data.instance, None if uniform else traffic)
+            return source_routes(grouped, {"g": flow[:, sending], "F": values[str(data.concurrent)]})
     refuse_without_routes(name)
     return _READERS[name](data, values)
 

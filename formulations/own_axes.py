@@ -1,0 +1,145 @@
+"""What follows from the axes that a user's own formulation declares for its variables: labels, loads, routes.
+
+``axes = {"f": ("arc", "source", "hop"), "F": ()}`` says what each dimension of a variable counts. Known are
+
+    arc       links, in the order of ``topology.tail``
+    vertex    vertices
+    source    ranks as senders, in ascending order; ``rank`` and ``target`` likewise
+    pair      ordered pairs of different ranks, row by row
+
+Any other name is an axis of the formulation's own, numbered 0, 1, ...
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.variables import (
+    BANDWIDTHS,
+    SHARDS,
+    Array,
+    Links,
+    SolutionSize,
+    arc_labels,
+    pair_labels,
+    vertex_labels,
+)
+from opticoll.instances.demands import UNIFORM, traffic_of
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.variables import Names
+    from opticoll.instances.topology import F64, I64
+
+    Values = Mapping[str, NDArray[np.float64]]
+
+ARC = "arc"
+RANKS = ("rank", "source", "target")
+
+
+def pairs(topology: Topology) -> tuple[I64, I64]:
+    """Sources and targets of all ordered pairs of different ranks, row by row."""
+    ends = topology.terminals
+    first, second = np.nonzero(~np.eye(ends.size, dtype=bool))
+    return ends[first], ends[second]
+
+
+def _size(axis: str, topology: Topology) -> int | SolutionSize:
+    sizes = {
+        ARC: topology.arcs,
+        "vertex": topology.n,
+        **dict.fromkeys(RANKS, topology.ranks),
+        "pair": topology.ranks * (topology.ranks - 1),
+    }
+    return sizes.get(axis, SolutionSize(axis))
+
+
+def _names(axis: str, topology: Topology) -> Names | None:
+    makers: dict[str, Callable[[], Names]] = {
+        ARC: lambda: arc_labels(topology),
+        "vertex": lambda: vertex_labels(topology),
+        **dict.fromkeys(RANKS, lambda: vertex_labels(topology, topology.terminals)),
+        "pair": lambda: pair_labels(topology, *pairs(topology)),
+    }
+    return makers[axis]() if axis in makers else None
+
+
+def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
+    """Shapes of the declared variables; None where the instance is no topology, or there are other variables."""
+    if not isinstance(problem.instance, Topology) or not set(names) <= set(problem.axes):
+        return None
+    topology, units = problem.instance, problem.units
+    return {
+        name: Array(tuple(_size(axis, topology) for axis in along), axes=tuple(along), unit=units.get(name, ""))
+        for name, along in problem.axes.items()
+    }
+
+
+def index_sets(problem: Any, _values: object = None) -> dict[str, Names]:
+    """Names along the known axes."""
+    if not isinstance(problem.instance, Topology):
+        return {}
+    named = {axis: _names(axis, problem.instance) for along in problem.axes.values() for axis in along}
+    return {axis: names for axis, names in named.items() if names is not None}
+
+
+def flow_of(problem: Any) -> str | None:
+    """The variable that puts load on links: the first with an axis ``arc``."""
+    return next((name for name, along in problem.axes.items() if ARC in along), None)
+
+
+def links(problem: Any, values: Values) -> Links:
+    """Load of every link: the flow variable, summed over all other axes.
+
+    A flow counted in shards (``units``) is carried in the time T: the variable of that name, or the objective.
+    """
+    topology, name = problem.instance, flow_of(problem)
+    assert name is not None
+    flow, along = np.asarray(values[name], dtype=float), problem.axes[name]
+    load = flow.sum(axis=tuple(i for i, axis in enumerate(along) if axis != ARC))
+    if problem.units.get(name) != SHARDS:
+        return Links(topology, load, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+    time = float(np.asarray(values["T"])) if "T" in values else float(problem.objective(values))
+    return Links(topology, load, topology.capacity, time, SHARDS, BANDWIDTHS)
+
+
+def metrics(problem: Any, value: float | None) -> dict[str, float | None]:
+    """F and T = 1/F of a formulation whose objective is a concurrent flow."""
+    if value is None:
+        return {}
+    return {"F": value, "T": 1.0 / value if value > 0 else None}
+
+
+def traffic(problem: Any) -> F64:
+    """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, or 1 between all."""
+    topology = problem.instance
+    stated = traffic_of({"demand": getattr(problem, "demand", UNIFORM)}, topology)
+    return np.ones((topology.ranks,) * 2) - np.eye(topology.ranks) if stated is None else stated
+
+
+def source_flow(problem: Any, values: Values) -> F64 | None:
+    """The flow of every source over every arc, ``(m, N)``, where the variables hold it: over ``source`` or ``pair``."""
+    name = flow_of(problem)
+    if name is None or problem.concurrent not in values:
+        return None
+    along, topology = tuple(problem.axes[name]), problem.instance
+    flow = np.asarray(values[name], dtype=float)
+    if "source" in along:
+        kept = (along.index(ARC), along.index("source"))
+    elif "pair" in along:
+        kept = (along.index(ARC), along.index("pair"))
+    else:
+        return None
+    summed = np.moveaxis(flow, kept, (0, 1)).reshape(flow.shape[kept[0]], flow.shape[kept[1]], -1).sum(axis=2)
+    if "source" in along:
+        return summed
+    senders = np.searchsorted(topology.terminals, pairs(topology)[0])
+    result = np.zeros((topology.arcs, topology.ranks))
+    np.add.at(result.T, senders, summed.T)
+    return result

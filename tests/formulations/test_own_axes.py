@@ -1,0 +1,90 @@
+"""Formulations of a user that declare axes: labels, loads, prices, demands, schedules, saving and loading."""
+
+import re
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opticoll as oc
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "extend" / "collective.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def hops():
+    """The class of the tutorial."""
+    module = types.ModuleType("hops")
+    exec(re.search(r"```python\n(# hops\.py\n.*?)```", PAGE, re.DOTALL)[1], vars(module))
+    return module.FORMULATION
+
+
+def test_the_tutorial_has_at_most_forty_lines(hops):
+    source = re.search(r"(    name, title.*?)\n\n\nFORMULATION", PAGE, re.DOTALL)[1]
+    build = re.search(r"(    def pyomo.*?        return m\n)", source, re.DOTALL)[1]
+    assert len([line for line in build.splitlines() if line.strip()]) <= 40
+
+
+@pytest.mark.parametrize("spec", ["ring:5", "genkautz:n=6,d=2", "hypercube:2+host=1.5"])
+def test_enough_hops_give_the_all_to_all(hops, spec):
+    many = oc.parse(spec).n
+    ours, known = oc.solve(hops, spec, hops=many), oc.solve("alltoall.master", spec)
+    assert ours.proof == "optimal"
+    assert pytest.approx(known.T, rel=1e-6) == ours.T
+    assert list(ours.link_loads().index) == list(known.link_loads().index)
+
+
+def test_fewer_hops_take_longer(hops):
+    times = [oc.solve(hops, "ring:5,directed", hops=most).T for most in (4, 5)]
+    assert times == pytest.approx([10.0, 10.0])
+    assert oc.solve(hops, "ring:5,directed", hops=3).T is None  # no flow at all
+
+
+@pytest.mark.parametrize("method", ["highs", "highs-ipx", "scip", "glop", "clarabel"])
+def test_every_lp_solver_proves(hops, method):
+    assert oc.solve(hops, "genkautz:n=6,d=2", hops=3, method=method).proof == "optimal"
+
+
+def test_labels_and_prices(hops):
+    net = oc.topology([("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")], name="line of three")
+    result = oc.solve(hops, net, hops=2, method="highs")
+    assert result.record.instance == "custom:line of three"
+    assert set(result.frame("f")["source"]) <= {"a", "b", "c"}
+    loads = result.link_loads()
+    assert net.capacity @ loads["price"] == pytest.approx(-result.T)
+    result.plot()
+
+
+def test_demands(hops):
+    demand = np.arange(25.0).reshape(5, 5)
+    np.fill_diagonal(demand, 0)
+    for given in ("permutation:1", demand):
+        ours = oc.solve(hops, "ring:5", hops=4, demand=given)
+        assert pytest.approx(oc.solve("alltoall.master", "ring:5", demand=given).T, rel=1e-6) == ours.T
+    with pytest.raises(oc.BadInput, match="demand"):
+        oc.solve(hops, "ring:5", demand=np.ones((3, 3)))
+
+
+def test_schedules_deliver_within_the_hops(hops):
+    result = oc.solve(hops, "genkautz:n=6,d=2", hops=3, method="highs")
+    schedule = result.schedule()
+    assert schedule.check() is None
+    assert schedule.time >= result.T * (1 - 1e-9)
+
+
+def test_saved_solutions_are_loaded_by_class(hops, tmp_path):
+    result = oc.solve(hops, "ring:5", hops=4, demand="permutation:1")
+    path = result.save(tmp_path / "own.json")
+    again = oc.load(path, formulation=hops)
+    assert again.verified
+    assert pytest.approx(result.T) == again.T
+    assert again.link_loads()["load"].sum() == pytest.approx(result.link_loads()["load"].sum())
+    with pytest.raises(oc.BadInput, match=r"is a solution of own\.hop-limited, not of alltoall\.master"):
+        oc.load(path, formulation=type(oc.model("alltoall.master", "ring:4").formulation))
+
+
+def test_names_of_topologies():
+    assert oc.topology([("a", "b"), ("b", "a")], name="my lab").spec == "custom:my lab"
+    with pytest.raises(oc.BadInput, match="must consist of letters"):
+        oc.topology([("a", "b")], name="a/b")
