@@ -262,10 +262,11 @@ def what_if(result: Result, factors: Mapping[Any, float] | float) -> WhatIf:
 def bound_after(result: Result, changed: Topology) -> float | None:
     """The least T on a topology with other capacities that the duals of a result prove; None if they prove nothing.
 
-    The bound is recomputed by the formulation's own certificate on the new problem.
+    The bound is recomputed by the formulation's own certificate on the new problem. Without one it follows from the
+    prices: F = 1/T is concave in c and doubles with it, so F(c') <= sum c' y for the y with F(c) = sum c y.
     """
-    plan, duals = result.solved()[0], result.duals
-    if not duals or not states(plan.formulation, "certify") or lengths_of(result) is None:
+    plan, duals, price = result.solved()[0], result.duals, prices(result)
+    if not duals or price is None or result.T is None:
         return None
     old = plan.instance
     assert isinstance(old, Topology)
@@ -274,6 +275,11 @@ def bound_after(result: Result, changed: Topology) -> float | None:
         problem: Formulation = type(plan.formulation).prepare(changed, plan.parameters)
     except NotApplicable:
         return np.inf
+    if not states(plan.formulation, "certify"):
+        capacity = np.zeros(old.arcs)
+        capacity[arcs] = changed.capacity
+        offered = float(price @ capacity)
+        return np.inf if offered == 0 else result.T * float(price @ old.capacity) / offered
     bound = problem.certify({**duals, "capacity": np.asarray(duals["capacity"])[arcs]})
     if bound is None or not np.isfinite(bound.value):
         return None

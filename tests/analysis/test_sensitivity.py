@@ -9,7 +9,15 @@ import pytest
 import opticoll as oc
 from opticoll.instances.link_changes import with_capacities
 
-PRICED = ("alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf", "alltoall.all-gather", "alltoall.broadcast")
+PRICED = (
+    "alltoall.master",
+    "alltoall.link-mcf",
+    "alltoall.path-mcf",
+    "alltoall.all-gather",
+    "alltoall.broadcast",
+    "alltoall.reduce-scatter",
+    "alltoall.all-reduce",
+)
 
 
 def network(seed, n=5):
