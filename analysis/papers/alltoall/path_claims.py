@@ -218,6 +218,7 @@ def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool)
     "1e-6",
     scope={"network": "bipartite:4x4", "paths per pair": [1, 2, 4], "longest path": 3},
     natural=EVEN_SPLIT,
+    printed=1,
     procedure="For one, two and four paths per pair we choose the paths by a MILP over all short simple paths, "
     "and compare the smallest maximum load with the optimum.",
     lost=FORMULAS_LOST,
@@ -241,9 +242,11 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
         )
     return choices.measurement(
         (scope["network"],),
-        "The smallest maximum load, proven optimal. Neighbours have one short path and opposite pairs four, so the "
+        "The smallest maximum load, proven optimal; measured: over T. Neighbours have one short path and opposite "
+        "pairs four, so the "
         "same number of distinct paths forces detours; if paths may coincide, two per pair suffice where one does not.",
         {"T": round(fluid, 4), **choices.by_reading},
+        value=round(min(loads["may coincide"].values()) / fluid, 6),
     )
 
 
@@ -254,6 +257,7 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
     "comparable",
     "equal in the model",
     scope={"network": "bipartite:4x4"},
+    printed=1,
     procedure="We compare the optimal times of the path LP, the link LP and the time-stepped LP, not the "
     "testbed's throughput.",
 )
@@ -268,8 +272,10 @@ def _path_throughput(laboratory: Laboratory) -> Measurement:
         {"link-based": round(link, 6), "path-based": round(path, 6), f"time-stepped, {steps} steps": round(stepped, 6)},
         verdict_if(max(path, stepped) <= link * (1 + SAME)),
         (spec,),
-        "T in shards over link bandwidth. The testbed adds the latency and software of each runtime, which no model "
-        "here contains.",
+        "T in shards over link bandwidth; measured: path-based over link-based. The testbed adds the latency and "
+        "software "
+        "of each runtime, which no model here contains.",
+        value=round(path / link, 6),
     )
 
 

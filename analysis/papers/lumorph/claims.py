@@ -130,7 +130,8 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
         choices.add(f"{kind} on {grid}", feasible, _outcome(record))
     return choices.measurement(
         tuple(choices.by_reading),
-        "The text of the constraints is sound. As printed, (2) counts only chunks received in earlier rounds, "
+        "Misprints: the text of the constraints is sound. As printed, (2) counts only chunks received in earlier "
+        "rounds, "
         "so no GPU can send first, while (3) demands a transfer of every chunk, whatever the limits on rounds "
         "and lasers. (3) also allows one delivery per chunk, and (4), (5) force every laser on in every round.",
         "infeasible",
@@ -501,7 +502,8 @@ def _greedy(laboratory: Laboratory) -> Measurement:
     root = choices[0].measured
     return choices.measurement(
         tuple(choices.by_reading),
-        "Algorithm 3 limits how many senders a receiver picks, but not how often a sender is picked; only "
+        "Of substance: Algorithm 3 limits how many senders a receiver picks, but not how often a sender is picked; "
+        "only "
         "patterns in which every sender has at most 16 receivers are safe. The order of picking cannot help: in "
         "a scatter every receiver has one sender, and in NCF's layer 129 of the authors' logs 64 receivers pick "
         "16 of 32 senders each, 32 per sender on average.",

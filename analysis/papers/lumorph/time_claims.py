@@ -126,7 +126,8 @@ def _eighty(laboratory: Laboratory) -> Measurement:
     two = {rival: round(_less(curves["Lumorph-2"][size], curves[rival][size]), 1) for rival in rivals}
     return choices.measurement(
         (f"figure 7, {n} GPUs",),
-        "At 64 MB the data transfer dominates, and all algorithms but the tree move nearly the same volume. The "
+        "Of substance: at 64 MB the data transfer dominates, and all algorithms but the tree move nearly the same "
+        "volume. The "
         "tree moves twice the volume of LUMORPH-2, so no size saves more than half of its time. LUMORPH-2 "
         "saves 80 % over the ring alone at 0.1 MB, where the tree is faster than both; 74 % is "
         "LUMORPH-2's gain in speed over the tree alone at 64 MB. LUMORPH-2's two savings at 64 MB add up to "

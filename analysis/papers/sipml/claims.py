@@ -55,6 +55,7 @@ def least_hold(latency_s: float, duty: float) -> float:
     "at least 90 %",
     scope={"hold time over r": 10, "printed [%]": 90},
     weight="textbook",
+    printed=90,
     procedure="We compute the share of the time in which circuits carry data for both positions of the "
     "reconfiguration.",
 )

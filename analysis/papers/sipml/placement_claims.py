@@ -419,6 +419,7 @@ def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[t
     scope={"GPUs": 3, "sequential ops": 3, "seeds": 8},
     weight="textbook",
     natural=SEQUENTIAL_STAGES,
+    printed=1,
     procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
 )
 def _sequential(laboratory: Laboratory) -> Measurement:
@@ -493,6 +494,7 @@ def _best(durations: Sequence[float], k: int) -> float:
     scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
     weight="textbook",
     natural=SEQUENTIAL_STAGES,
+    printed=1,
     procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k parts.",
 )
 def _cap(laboratory: Laboratory) -> Measurement:
@@ -521,6 +523,7 @@ def _cap(laboratory: Laboratory) -> Measurement:
         "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
         "minimum quantum of computing time is ignored.",
         {"sequential": min(ratios), "two ops side by side": free / capped},
+        value=min(ratios),
         count=len(ratios),
         violations=len(wrong),
         witness=wrong[0] if wrong else None,

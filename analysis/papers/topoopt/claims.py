@@ -339,5 +339,6 @@ def _direct(laboratory: Laboratory) -> Measurement:
         (f"{', '.join(models)}, data parallel, n = {n}, d = {', '.join(map(str, degrees))}",),
         "The busiest circuit carries what a server sends over d: no byte is forwarded. Equal communication times give "
         "equal iteration times, whatever the computation takes.",
+        value=round(max(ratios), 9),
         tightness=spread(ratios),
     )
