@@ -428,9 +428,8 @@ def _decomposition(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         tuple(specs),
         "Processor time of the link MCF over that of the master LP on the same solver. The child LPs run in parallel "
-        "and are not "
-        f"counted. At least {least:.3g} times counts as two orders of magnitude. The ratio grows with the size; the "
-        "size at which the paper reports two orders is lost.",
+        f"and are not counted. At least {least:.3g} times counts as two orders of magnitude. The ratio grows with the "
+        "size; the size at which the paper reports two orders is lost.",
         {f"{name}, N={n}": ratio for (name, n), ratio in ratios.items()},
     )
 

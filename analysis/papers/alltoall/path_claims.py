@@ -113,8 +113,8 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
         "One maximum set of arc-disjoint paths per pair, of least total length; no pair has more than d. It is exact "
         "on tori, hypercubes, random regular graphs and Xpanders, and on most of them with disabled links. GenKautz "
         "graphs of 8 and 16 nodes need other paths, whichever maximum set is taken; the larger ones come close. The "
-        "paper "
-        "reads the equality off a plot whose sizes are lost. Ratio: largest T over the path set to the optimal T.",
+        "paper reads the equality off a plot whose sizes are lost. Ratio: largest T over the path set to the optimal "
+        "T.",
         f"{sweep.met} of {len(ratios)} equal the MCF; the worst takes {100 * (max(sweep.ratios) - 1):.2g} % more time",
         **sweep.row,
     )
@@ -243,8 +243,8 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         (scope["network"],),
         "The smallest maximum load, proven optimal; measured: over T. Neighbours have one short path and opposite "
-        "pairs four, so the "
-        "same number of distinct paths forces detours; if paths may coincide, two per pair suffice where one does not.",
+        "pairs four, so the same number of distinct paths forces detours; if paths may coincide, two per pair suffice "
+        "where one does not.",
         {"T": round(fluid, 4), **choices.by_reading},
         value=round(min(loads["may coincide"].values()) / fluid, 6),
     )
@@ -273,8 +273,7 @@ def _path_throughput(laboratory: Laboratory) -> Measurement:
         verdict_if(max(path, stepped) <= link * (1 + SAME)),
         (spec,),
         "T in shards over link bandwidth; measured: path-based over link-based. The testbed adds the latency and "
-        "software "
-        "of each runtime, which no model here contains.",
+        "software of each runtime, which no model here contains.",
         value=round(path / link, 6),
     )
 

@@ -136,9 +136,9 @@ def _sssp(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         tuple(scope["networks"]),
         "Load over T, least and largest of the means over random orders. The trees of the cited work have 1.6 to 1.7 "
-        "times the load of the MCF "
-        "on 3-D and 4-D tori, the pair-wise variant of Appendix D less. We do not find more than 2 times, which "
-        "Appendix D states for cases where the MCF is tractable; its cases and the networks of figure 7 are not given.",
+        "times the load of the MCF on 3-D and 4-D tori, the pair-wise variant of Appendix D less. We do not find more "
+        "than 2 times, which Appendix D states for cases where the MCF is tractable; its cases and the networks of "
+        "figure 7 are not given.",
         {
             name: f"{min(values):.2f} to {max(values):.2f}, means {min(means[name].values()):.2f} to "
             f"{max(means[name].values()):.2f}"

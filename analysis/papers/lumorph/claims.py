@@ -131,8 +131,7 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         tuple(choices.by_reading),
         "Misprints: the text of the constraints is sound. As printed, (2) counts only chunks received in earlier "
-        "rounds, "
-        "so no GPU can send first, while (3) demands a transfer of every chunk, whatever the limits on rounds "
+        "rounds, so no GPU can send first, while (3) demands a transfer of every chunk, whatever the limits on rounds "
         "and lasers. (3) also allows one delivery per chunk, and (4), (5) force every laser on in every round.",
         "infeasible",
         saved_by="(2) with the chunks of the pre-condition, and (3) for every chunk and destination",
@@ -319,8 +318,7 @@ def _appendix_b(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         (f"{n} GPUs",),
         "In parts of the buffer B. The paper calls the sum the total amount of data sent. It is that of one of three "
-        "circuits; a GPU "
-        "sends three times as much, the (N-1)/N B of section 4.",
+        "circuits; a GPU sends three times as much, the (N-1)/N B of section 4.",
     )
 
 
@@ -503,10 +501,9 @@ def _greedy(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         tuple(choices.by_reading),
         "Of substance: Algorithm 3 limits how many senders a receiver picks, but not how often a sender is picked; "
-        "only "
-        "patterns in which every sender has at most 16 receivers are safe. The order of picking cannot help: in "
-        "a scatter every receiver has one sender, and in NCF's layer 129 of the authors' logs 64 receivers pick "
-        "16 of 32 senders each, 32 per sender on average.",
+        "only patterns in which every sender has at most 16 receivers are safe. The order of picking cannot help: in "
+        "a scatter every receiver has one sender, and in NCF's layer 129 of the authors' logs 64 receivers pick 16 of "
+        "32 senders each, 32 per sender on average.",
         saved_by="patterns in which every sender has at most 16 receivers, such as all-to-all among 16 GPUs",
         witness=f"Section 3, (4): a laser is used at most once in a round. Algorithm 3 on a scatter: {root}, of "
         f"{lasers} lasers",

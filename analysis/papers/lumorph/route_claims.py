@@ -194,10 +194,9 @@ def _thirty(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         (f"figure 5, right, {n} GPUs",),
         f"Imprecise: {choices[1].measured} waveguides are needed if both directions of an edge share them, as the "
-        "figure "
-        f"counts, and {max(side.values())} for each direction. Measured: {enough} and the circuits in excess on the "
-        "busiest edge, as drawn. The curve of LUMORPH-4 with the best routes reaches 0 at the next plotted point, 35, "
-        "with random routes at 50.",
+        f"figure counts, and {max(side.values())} for each direction. Measured: {enough} and the circuits in excess "
+        "on the busiest edge, as drawn. The curve of LUMORPH-4 with the best routes reaches 0 at the next plotted "
+        "point, 35, with random routes at 50.",
         left,
         witness=f"Section 5: figure 5 (right) shows that {enough} waveguides eliminate congestion for all algorithms. "
         f"Figure 5 (right): LUMORPH-4 + MCF has {left['Lumorph-4+MCF']:g} circuits too many at {enough}, "

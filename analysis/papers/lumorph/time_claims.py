@@ -127,16 +127,14 @@ def _eighty(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         (f"figure 7, {n} GPUs",),
         "Of substance: at 64 MB the data transfer dominates, and all algorithms but the tree move nearly the same "
-        "volume. The "
-        "tree moves twice the volume of LUMORPH-2, so no size saves more than half of its time. LUMORPH-2 "
-        "saves 80 % over the ring alone at 0.1 MB, where the tree is faster than both; 74 % is "
-        "LUMORPH-2's gain in speed over the tree alone at 64 MB. LUMORPH-2's two savings at 64 MB add up to "
-        f"{sum(two.values()):.1f} %, which is no saving over either.",
+        "volume. The tree moves twice the volume of LUMORPH-2, so no size saves more than half of its time. LUMORPH-2 "
+        "saves 80 % over the ring alone at 0.1 MB, where the tree is faster than both; 74 % is LUMORPH-2's gain in "
+        f"speed over the tree alone at 64 MB. LUMORPH-2's two savings at 64 MB add up to {sum(two.values()):.1f} %, "
+        "which is no saving over either.",
         two,
         value=two,
         saved_by="a buffer of 0.1 MB and the ring alone, where 80 % of the time are saved; or the gain in speed over "
-        "the "
-        "tree alone, 74 %",
+        "the tree alone, 74 %",
         witness=f"Section 5: nearly 80 % less time than both ring and tree. Figure 7: ring {curves[RING][size]:.0f} "
         f"us, tree {curves[TREE][size]:.0f} us, LUMORPH-2 {curves['Lumorph-2'][size]:.0f} us, LUMORPH-4 "
         f"{curves['Lumorph-4'][size]:.0f} us",
@@ -301,9 +299,8 @@ def _fastest(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         tuple(f"figure 7, {n} GPUs" for n in laboratory.scope["GPUs"]),
         f"In figure 7 the tree is faster up to 4 MB ({tree:.1f} against {ours:.1f} us there, {n} GPUs) and D&C up to "
-        "0.4 "
-        "MB. From 8 MB on one of the two variants is the fastest. The paper states no range of sizes. Measured: the "
-        f"largest time of the better variant over the tree's ({slowest[1]}).",
+        "0.4 MB. From 8 MB on one of the two variants is the fastest. The paper states no range of sizes. Measured: "
+        f"the largest time of the better variant over the tree's ({slowest[1]}).",
         {k: f"faster at {', '.join(f'{x:g}' for x in v)} MB" for k, v in lost.items() if v},
         value=round(slowest[0], 3),
     )

@@ -131,10 +131,10 @@ def _optimal(laboratory: Laboratory) -> Measurement:
         n = strictest[0]
         rounds = _built(n, w, trees["exact"][n].radices)
         witness = (
-            f"wdm-ring:n={n},wavelengths={w}: radices {list(trees['lemma'][n].radices)} take {trees['lemma'][n].steps} "
-            f"steps by the paper's count, the theorem gives {step_counts.optree_steps(n, w):.2f}; a schedule of "
-            f"{rounds} "
-            "rounds is built and checked circuit by circuit"
+            f"wdm-ring:n={n},wavelengths={w}: radices {list(trees['lemma'][n].radices)} take "
+            f"{trees['lemma'][n].steps} steps by the paper's count, the theorem gives "
+            f"{step_counts.optree_steps(n, w):.2f}; a schedule of {rounds} rounds is built and checked circuit by "
+            "circuit"
         )
     ratios = [trees["lemma"][n].steps / step_counts.optree_steps(n, w) for n in sizes]
     return choices.measurement(
@@ -531,11 +531,9 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
         (f"n=8..{sizes[-1]}",),
         f"Right to {100 * (max(ratios) - 1):.2g} %: the root is the minimum of S over real depths, but the nearest "
         f"integer is not always the best whole depth, and then costs at most {100 * (max(ratios) - 1):.2g} % more "
-        "steps. "
-        "It is the best depth for 512, "
-        "1024, 2048 and 4096 nodes, the sizes of figure 4. The restored S(k) gives the text's 12 steps for 16 "
-        "nodes, 70 for 1024 and its four depths; the root is where its derivative vanishes, as in the proof. "
-        "Ratio: S at the rounded root over the least S; measured is the largest.",
+        "steps. It is the best depth for 512, 1024, 2048 and 4096 nodes, the sizes of figure 4. The restored S(k) "
+        "gives the text's 12 steps for 16 nodes, 70 for 1024 and its four depths; the root is where its derivative "
+        "vanishes, as in the proof. Ratio: S at the rounded root over the least S; measured is the largest.",
         f"{len(worse)} of {len(sizes)} sizes have a better depth than the rounded root",
         value=max(ratios),
         saved_by="depths as real numbers, for which the root is the minimum; or up to 0.44 % more steps",

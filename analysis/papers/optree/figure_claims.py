@@ -89,11 +89,9 @@ def _abstract(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         (),
         "A misprint by 0.035 points: the mean of the paper's two averages gives 72.21 and 94.30 exactly, and 88.615 "
-        "instead of 88.58. "
-        "The number for WRHT fixes the weight at one half, also if all numbers are rounded; the "
-        "number "
-        "for NE needs another weight. The paper has no other comparison with the three algorithms, and section V calls "
-        "the numbers averages.",
+        "instead of 88.58. The number for WRHT fixes the weight at one half, also if all numbers are rounded; the "
+        "number for NE needs another weight. The paper has no other comparison with the three algorithms, and section "
+        "V calls the numbers averages.",
         {name: round(value, 3) for name, value in means.items()},
         count=len(means),
         violations=1,

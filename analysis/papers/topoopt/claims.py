@@ -142,9 +142,7 @@ def _kappa(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         (f"x = 2 .. {larger}, d = 1 .. {degrees}",),
         "The greedy digits of n - 1 = x^d - 1 are all x - 1, so d (x - 1) coins are needed, here for the largest x "
-        "and d. "
-        "The appendix argues for an "
-        "order of magnitude, which this does not change.",
+        "and d. The appendix argues for an order of magnitude, which this does not change.",
         choices.agreement,
         count=len(most),
         tightness=spread([x * d / coins for (x, d), coins in most.items()]),

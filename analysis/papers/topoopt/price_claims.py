@@ -232,8 +232,8 @@ def _fat_tree(laboratory: Laboratory) -> Measurement:
         verdict_if(agree and (needed, in_all) == (switches, total)),
         (f"k = {radix}",),
         f"A misprint: a k = {radix} fat-tree has {servers} servers and {needed} switches of {radix} ports, {in_all} "
-        "in total: the "
-        "number of switches and the total are right. 64 ports per switch are a slip without effect on the costs.",
+        "in total: the number of switches and the total are right. 64 ports per switch are a slip without effect on "
+        "the costs.",
         value={"ports of a switch": in_all // needed},
         saved_by=f"{in_all // needed} ports of a switch",
         witness=None if agree else f"{switches} switches of {ports} ports have {switches * ports} ports, not {total}",

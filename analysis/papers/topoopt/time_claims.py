@@ -118,8 +118,7 @@ def _shared(*, tail: bool, loads: Sequence[int] = _JOBS) -> Callable[[Laboratory
             (f"jobs of 16 servers, d = {degree}",),
             "TopoOpt's times are published, those of the fat-trees simulated for the same jobs, data parallel, each "
             "job as if alone: a fat-tree of full bisection keeps jobs apart. This is our model: the authors' "
-            "strategies and "
-            "placements of the jobs are not published.",
+            "strategies and placements of the jobs are not published.",
             choices.agreement,
             saved_by="jobs that disturb each other on the fat-tree, or strategies that are not data parallel",
         )
