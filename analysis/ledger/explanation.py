@@ -95,7 +95,7 @@ def away(distance: float) -> str:
 
 def outcome(row: ClaimRow) -> str:
     """The verdict in one line: in words, the numbers compared, and the sensitivity to other readings."""
-    verdict = COUNTED[row.outcome].capitalize()
+    verdict = _capital(COUNTED[row.outcome])
     return "; ".join(filter(None, (verdict, compared(row), row.sensitive if row.choices else "")))
 
 
@@ -117,9 +117,9 @@ def explanation(row: ClaimRow, *, level: int = 1) -> str:
 def _with_details(text: str, row: ClaimRow) -> str:
     lines = []
     if words := compared(row):
-        lines.append(f"**Numbers.** {words[0].upper()}{words[1:]}.")
+        lines.append(f"**Numbers.** {_capital(words)}.")
     if row.natural is not None and row.natural.choices:
-        lines.append(f"**Natural reading.** {row.natural.name}. {row.natural.because}")
+        lines.append(f"**Natural reading.** {_capital(row.natural.name)}. {row.natural.because}")
     if row.choices:
         lines.append(f"**Sensitivity.** It {row.sensitive}.")
     if row.saved_by:
@@ -148,6 +148,10 @@ def _with_details(text: str, row: ClaimRow) -> str:
     if row.choices:
         text += "\n" + "\n".join(_table(row)) + "\n"
     return f"{text}\nRun again: `{row.rerun}`\n"
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _nested(value: Json) -> str:

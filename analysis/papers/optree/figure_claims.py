@@ -118,7 +118,7 @@ def _saving(rival: str, *, restored: bool) -> Callable[[Laboratory], Measurement
             name = f"depth by {depth}, steps {steps}"
             choices.add(name, number.holds(mean), round(mean, 3))
             choices.add(f"{name}, truncated to two digits", f"{_cut(cut):.2f}" == printed, round(cut, 3))
-        by_table = next(float(str(one.measured)) for one in choices if one.tried == TABLE_RULE)
+        by_table = _cut(next(float(str(one.measured)) for one in choices if one.tried == TABLE_RULE))
         choices.add(
             TABLE_RULE, abs(by_table - number.value) <= about, by_table, name="within 1 point, as for a simulation"
         )

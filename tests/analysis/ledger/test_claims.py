@@ -385,7 +385,7 @@ def test_an_explanation_stands_alone(ledger_of, store, capfd):
         "**Procedure.** We count.",
         "Figure 2.",
         "**Numbers.** Printed 1, measured 1.5 (50 % away).",
-        "**Natural reading.** up. Prices are rounded up.",
+        "**Natural reading.** Up. Prices are rounded up.",
         "**Sensitivity.** It holds under 1 of 1 other reading.",
         "**It would hold for.** down | floor.",
         "Not reproduced by our model and its stated inputs. Rounding decides.",
