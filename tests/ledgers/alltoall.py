@@ -272,11 +272,11 @@ def time_over(n, arcs, paths):
 
 @LEDGER.second("alltoall.disjoint-paths")
 def disjoint_paths_of_eight_and_sixteen_nodes(row):
-    """On GK(8, 3) and GK(16, 4) each of 60 random maximum sets of disjoint paths takes 7 % more time than the MCF."""
+    """On GK(8, 3) and GK(16, 4) each of 60 random maximum sets of disjoint paths takes 6 % more time than the MCF."""
     for n, d in ((8, 3), (16, 4)):
         arcs = kautz(n, d)
         least = min(time_over(n, arcs, list(disjoint_sets(n, arcs, seed))) for seed in range(60))
-        assert least * optimal_flow(n, arcs) > 1.07
+        assert least * optimal_flow(n, arcs) > 1.06
     assert row.witness.startswith("genkautz:n=8,d=3")
     assert row.measured > 1.07
 

@@ -2,8 +2,8 @@
 
 The paper's times come from a packet simulator over task graphs that its search chose. Eq. (1) of section 5.4 is its own
 model of them, T = R/(nB) + alpha A/(nB) + C; our flow-level simulation of data-parallel task graphs is another. A claim
-that holds under some reading of either depends on that reading; one that holds under none is not refuted, since both
-are models: it then needs the authors' task graphs for 128 servers, or their packet simulator.
+that holds under no reading of either is not reproduced by our models. It is not refuted: the authors' task graphs for
+128 servers are not published.
 """
 
 from __future__ import annotations
