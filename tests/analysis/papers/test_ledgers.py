@@ -47,6 +47,9 @@ def test_every_paper_has_its_ledger():
 def test_the_verdict_and_the_second_measurement(paper, name):
     row = LEDGERS[paper].confirm(name)
     assert row.reason
+    if row.verdict.accuses:
+        assert row.saved_by, "it says which reading would save the claim"
+        assert row.second, "it names its second measurement"
     if row.verdict is OPEN and row.choices:
         assert {choice.verdict for choice in row.choices} > {REPRODUCED}, "some readings agree, some do not"
 
