@@ -79,18 +79,20 @@ def tally(rows: Sequence[ClaimRow], names: Mapping[str, str]) -> list[dict[str, 
 
 
 def compared(row: ClaimRow) -> str:
-    """The printed and the measured number with their distance, in words; empty without numbers."""
+    """The number stated in the paper and the measured one with their distance, in words; empty without numbers."""
     if row.printed is None or row.distance is None:
         share = row.distance is not None and row.count
         return f"fails in {row.violations:,} of {row.count:,} cases" if share and row.violations is not None else ""
-    return f"printed {in_words(row.printed)}, measured {in_words(row.measured)} ({away(row.distance)})"
+    return f"stated {in_words(row.printed)}, measured {in_words(row.measured)} ({away(row.distance)})"
 
 
 def away(distance: float) -> str:
     """A relative deviation in words."""
     if distance > 10:
         return f"{distance + 1:.2g} times"
-    return f"{100 * distance:.2g} % away" if distance >= 5e-6 else "equal"
+    if distance < 5e-6:
+        return "equal"
+    return f"{100 * distance:.0f} % away" if distance >= 0.1 else f"{100 * distance:.2g} % away"
 
 
 def outcome(row: ClaimRow) -> str:

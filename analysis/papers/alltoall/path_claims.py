@@ -112,7 +112,7 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
         tuple(ratios),
         "One maximum set of arc-disjoint paths per pair, of least total length; no pair has more than d. It is exact "
         "on tori, hypercubes, random regular graphs and Xpanders, and on most of them with disabled links. GenKautz "
-        "graphs of 8 and 16 nodes need other paths, whichever maximum set is taken; the larger ones come close. The "
+        "graphs of 8 and 16 nodes need other paths, as do 60 random maximum sets; the larger ones come close. The "
         "paper reads the equality off a plot whose sizes are lost. Ratio: largest T over the path set to the optimal "
         "T.",
         f"{sweep.met} of {len(ratios)} equal the MCF; the worst takes {100 * (max(sweep.ratios) - 1):.2g} % more time",

@@ -219,18 +219,21 @@ def _over_expanders_8(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     seeds = laboratory.seeds(int(scope["random graphs"]), 1)
     measured: dict[str, Json] = {}
-    choices = Readings("family and size")
+    choices, ratios = Readings("family and size"), []
     for family in scope["families"]:
         for n in scope["N"]:
             ratio, error = sampled_ratio(laboratory, family, n, int(scope["d"]), seeds)
             name = f"{family}, N={n}"
             measured[name] = [round(ratio - error, 3), round(ratio + error, 3)]
             choices.add(name, ratio - error > 1, measured[name])
+            ratios.append(ratio)
     return choices.measurement(
         tuple(f"{family}:n={scope['N'][-1]},d={scope['d']},seed=1..8" for family in scope["families"]),
         f"Throughput over the mean of {len(seeds)} random graphs, with its 95 % interval. The factor of the paper is "
-        "lost, so only the order is tested; the sizes are lost, too. At 128 nodes GenKautz is far from the bound.",
+        "lost, so only the order is tested; the sizes are lost, too. At 128 nodes GenKautz is far from the bound. "
+        "Measured: least of the means.",
         measured,
+        value=round(min(ratios), 3),
     )
 
 

@@ -384,7 +384,7 @@ def test_an_explanation_stands_alone(ledger_of, store, capfd):
         "**Scope.** sizes = 8",
         "**Procedure.** We count.",
         "Figure 2.",
-        "**Numbers.** Printed 1, measured 1.5 (50 % away).",
+        "**Numbers.** Stated 1, measured 1.5 (50 % away).",
         "**Natural reading.** Up. Prices are rounded up.",
         "**Sensitivity.** It holds under 1 of 1 other reading.",
         "**It would hold for.** down | floor.",
@@ -402,6 +402,21 @@ def test_an_explanation_stands_alone(ledger_of, store, capfd):
     assert page.index("## Headline claims") < page.index("## Supporting claims")
     assert page.count("<details>") == page.count("</details>") == 2
     assert "| headline | 1 | 0 | 1 | 0 | 0 | 0 |" in page
+
+
+@pytest.mark.parametrize(
+    ("distance", "words"),
+    [
+        (0.0, "equal"),
+        (1e-6, "equal"),
+        (0.0043, "0.43 % away"),
+        (0.999, "100 % away"),
+        (2, "200 % away"),
+        (44, "45 times"),
+    ],
+)
+def test_distances_in_words(distance, words):
+    assert explain.away(distance) == words
 
 
 def test_without_an_id_the_claims_are_counted(ledger_of, store, capfd):
