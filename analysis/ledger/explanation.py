@@ -209,6 +209,8 @@ def page(title: str, rows: Sequence[ClaimRow]) -> str:
         some = sorted((row for row in rows if row.weight is weight), key=lambda row: row.id)
         if some:
             parts.append(f"## {heading}\n")
+            if weight is Weight.MISPRINT:
+                parts += [*_errata(some), ""]
             parts += [_folded(row) for row in some]
     return "\n".join(parts)
 
@@ -218,6 +220,15 @@ def _tally_table(rows: Sequence[ClaimRow]) -> list[str]:
     entries[-1]["weight"] = "all"
     lines = [f"| {' | '.join(entries[0])} |", "|" + "---|" * len(entries[0])]
     return lines + [f"| {' | '.join(map(str, entry.values()))} |" for entry in entries]
+
+
+def _errata(rows: Sequence[ClaimRow]) -> list[str]:
+    """Table of misprints: where they are, what is printed, and what would be right."""
+    lines = ["| where | printed | right |", "|---|---|---|"]
+    for row in rows:
+        right = row.saved_by[-1] if row.saved_by else row.reason
+        lines.append(f"| {_cell(row.where)} | [{_cell(row.claim.rstrip('.'))}](#{anchor(row)}) | {_cell(right)} |")
+    return lines
 
 
 def _folded(row: ClaimRow) -> str:

@@ -293,6 +293,7 @@ def _eight_lasers(laboratory: Laboratory) -> Measurement:
         "sections 1, 2.1 and 5 give a tile 16 lasers, all in use at 300 GB/s.",
         [drawn, stated],
         value=stated,
+        saved_by=f"{stated} in place of {drawn}, or fewer lasers in the example",
     )
 
 
@@ -323,6 +324,7 @@ def _lane_rates(laboratory: Laboratory) -> Measurement:
         "PAM-4 carries two bits per symbol: 56 and 112 GHz give 112 and 224 Gb/s. Section 1 says up to 224; "
         "228 occurs only in section 5.",
         bits,
+        saved_by=f"{shown[-1]} in place of {high}",
     )
 
 

@@ -144,6 +144,7 @@ def _kappa(laboratory: Laboratory) -> Measurement:
         "The greedy digits of n - 1 = x^d - 1 are all x - 1, so d (x - 1) coins are needed, here for the largest x "
         "and d. The appendix argues for an order of magnitude, which this does not change.",
         choices.agreement,
+        saved_by="d (x - 1) in place of d x",
         count=len(most),
         tightness=spread([x * d / coins for (x, d), coins in most.items()]),
     )
@@ -241,6 +242,7 @@ def _coin_print(laboratory: Laboratory) -> Measurement:
         "Line 8 starts a coin at distance 0, so every distance is one less than the number of coins. Line 20 uses the "
         "back trace alone, and the routes are shortest.",
         choices.agreement,
+        saved_by="1 in place of 0 in line 8",
         count=cases,
     )
 
