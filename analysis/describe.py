@@ -375,7 +375,12 @@ def _claim(name: str) -> Description | None:
     claim = claims().get(name)
     if claim is None:
         return None
-    facts: dict[str, Json] = {"expected": plain(claim.expected), "tolerance": claim.tolerance}
+    facts: dict[str, Json] = {
+        "expected": plain(claim.expected),
+        "tolerance": claim.tolerance,
+        "weight": str(claim.weight),
+        "natural reading": claim.natural.name if claim.natural else "none: lost content or unpublished inputs decide",
+    }
     if claim.measure is None:
         facts["not testable"] = claim.reason
     return Description(

@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
-from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory, Verdict
+from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory
 from opticoll.analysis.ledger.ledger import claims
+from opticoll.analysis.ledger.verdict import Verdict, Weight
 from opticoll.solvers.task import Json, plain
 
 Second = Callable[[ClaimRow], None]
@@ -29,11 +30,11 @@ Wrong = tuple[Any, str, Callable[[Any], Any]]
 #: A claim's name, other qualifiers, the verdict with them, and what is replaced by a wrong value.
 Case = tuple[Any, ...]
 
-REPRODUCED, DEPENDS, NOT, CONTRADICTED, UNTESTABLE = (
+REPRODUCED, NOT, REFUTED, OPEN, UNTESTABLE = (
     Verdict.REPRODUCED,
-    Verdict.DEPENDS,
     Verdict.NOT_REPRODUCED,
-    Verdict.SELF_CONTRADICTED,
+    Verdict.REFUTED,
+    Verdict.OPEN,
     Verdict.NOT_TESTABLE,
 )
 
@@ -76,6 +77,8 @@ class PaperLedger:
         Names of its claims by verdict, separated by spaces.
     slow, quick
         Names of the claims that take more than a few seconds, or of all others.
+    undecided
+        Names of the measured claims whose verdict is open whatever is measured.
     falsified_slowly
         Names of the claims whose falsified measurement takes more than a few seconds.
     """
@@ -84,6 +87,7 @@ class PaperLedger:
     names: dict[Verdict, str]
     slow: str = ""
     quick: str = ""
+    undecided: str = ""
     falsified_slowly: str = ""
     falsified: list[Case] = field(default_factory=list)
     slowly_falsified: list[Case] = field(default_factory=list)
@@ -140,7 +144,16 @@ class PaperLedger:
             name
             for name, verdict in self.verdicts.items()
             if self.claims[name].id not in self.by_claim
-            and (verdict.accuses or (verdict is Verdict.REPRODUCED and self.claims[name].weight == 1))
+            and (verdict.accuses or (verdict is Verdict.REPRODUCED and self.claims[name].weight == Weight.HEADLINE))
+        ]
+
+    def misnamed(self) -> list[str]:
+        """Claims that name another second measurement than the one registered, or none although one is needed."""
+        return [
+            name
+            for name, claim in self.claims.items()
+            if (claim.second or self.verdicts[name].accuses)
+            and (claim.id not in self.by_claim or claim.second != self.by_claim[claim.id].__name__)
         ]
 
     def not_turned(self) -> list[str]:
@@ -149,5 +162,5 @@ class PaperLedger:
         return [
             name
             for name, claim in self.claims.items()
-            if claim.measure and self.verdicts[name] is not Verdict.NOT_TESTABLE and name not in turned
+            if claim.measure and name not in turned and name not in self.undecided.split()
         ]

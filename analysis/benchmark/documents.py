@@ -1,9 +1,9 @@
 """Measure the results, plots and timings of README and ``docs/``, and write them: ``opticoll benchmark measure``.
 
-A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. Words
-and numbers of the table come from the claims ledger, proofs from the records behind each claim. A plot is drawn only
-if every cell of its studies has a run in the store, since part of a study could look like a different result.
-:class:`MissingData` names what a store lacks and the command that computes it; its block is unchanged.
+A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. The
+counts of claims come from the ledger. A plot is drawn only if every cell of its studies has a run in the store, since
+part of a study could look like a different result. :class:`MissingData` names what a store lacks and the command that
+computes it; its block is unchanged.
 
 A timing table states whether its figures are medians or single runs; ratios are within one run of this program. The
 store keeps the tables in ``bench.json`` with their date, duration and machine.
@@ -14,19 +14,16 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
-from opticoll.analysis.ledger.claim import Verdict
-from opticoll.analysis.ledger.explanation import counted, page
+from opticoll.analysis.ledger.explanation import page, tally
 from opticoll.analysis.ledger.ledger import claims, kept
-from opticoll.analysis.rendering import number
 from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.spec import nearest
@@ -104,94 +101,29 @@ def _split(text: str, name: str) -> tuple[str, str, str] | None:
 
 #: Folder of the plots, relative to the root of the documents.
 FIGURES = "docs/generated/figures"
-#: Claims that ``docs/results.md`` shows; `opticoll claims` shows all.
-SHOWN = (
-    "alltoall.link-mcf-printed",
-    "alltoall.forty-minutes",
-    "alltoall.over-tori",
-    "alltoall.disjoint-paths",
-    "lumorph.eight-gpus",
-    "lumorph.route-times",
-    "lumorph.eighty-percent",
-    "lumorph.r-min",
-    "sipml.switches-degree",
-    "sipml.ilp",
-    "sipml.convergence",
-    "sipml.prohibitive",
-    "topoopt.theorem-1",
-    "topoopt.explodes-at-six",
-    "topoopt.optimal-alpha",
-    "topoopt.alternating",
-    "optree.table1-optree",
-    "optree.table1-one-stage",
-    "optree.theorem2",
-    "optree.optimal",
-)
-_VERDICTS = {
-    Verdict.REPRODUCED: "✓ reproduced",
-    Verdict.DEPENDS: "± depends on an open choice",
-    Verdict.NOT_REPRODUCED: "✗ not reproduced",
-    Verdict.SELF_CONTRADICTED: "≠ contradicted by the paper itself",
-    Verdict.NOT_TESTABLE: "– not testable here",
-}
-#: A mapping with more numbers is summarised by its smallest and largest.
-_FEW = 4
-#: Longer counterexamples are omitted; `opticoll claims` shows them.
-_LONG = 80
 
 
 class MissingData(Exception):
     """A store lacks data for a block; the message names the data and the command that computes it."""
 
 
-def results_table(store: Store) -> str:
-    """Table of the claims of :data:`SHOWN` with their verdicts, and the counts of the whole ledger by verdict.
+def verdicts_table(store: Store) -> str:
+    """Table of the number of stored claims by paper, weight and verdict.
 
     Raises
     ------
     MissingData
-        If one of these claims has no measurement in the store, or its measurement failed.
+        If the store has no measured claim, or one that failed.
     """
-    rows = {row["id"]: row for row in kept((), store)}
-    absent = [name for name in SHOWN if name not in rows]
-    failed = [name for name in SHOWN if name in rows and rows[name].get("failed")]
-    if absent or failed:
-        wrong = [f"not measured: {', '.join(absent)}"] * bool(absent) + [f"failed: {', '.join(failed)}"] * bool(failed)
-        msg = f"{'; '.join(wrong)}; measure with `opticoll claims {' '.join(absent + failed)}`"
-        raise MissingData(msg)
-    runs = store.sql("SELECT id, proof FROM runs")
-    proofs: dict[str, str] = dict(zip(runs["id"], runs["proof"], strict=True))
-    lines = ["| claim of the paper | our measurement | verdict | evidence | `opticoll claims …` |", "|" + "---|" * 5]
-    last = ""
-    for name in SHOWN:
-        row = rows[name]
-        paper = PAPER_NAMES.get(row["paper"], row["paper"])
-        heading = "" if paper == last else f"**{paper}.** "
-        cells = (
-            f"{heading}{escaped(row['claim'].rstrip('.'))} ({escaped(row['where'])})",
-            escaped(_measured(row)),
-            _VERDICTS[Verdict(row["verdict"])],
-            _evidence(row, proofs),
-            f"`{name}`",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-        last = paper
-    return "\n".join([*lines, "", _counts(list(rows.values()))])
-
-
-def verdicts_table(store: Store) -> str:
-    """Table of the number of stored claims by paper and verdict, and the counts of the whole ledger."""
     rows = kept((), store)
-    lines = [
-        f"| paper | {' | '.join(words[2:] for words in _VERDICTS.values())} |",
-        "|" + "---|" * (len(_VERDICTS) + 1),
-    ]
-    for paper in dict.fromkeys(row.paper for row in rows):
-        counts = Counter(row.verdict for row in rows if row.paper == paper)
-        name = PAPER_NAMES.get(paper, paper)
-        linked = f"[{name}](docs/generated/claims/{paper}.md)" if paper in PAPER_NAMES else name
-        lines.append(f"| {linked} | {' | '.join(str(counts[verdict]) for verdict in _VERDICTS)} |")
-    return "\n".join([*lines, "", _counts(rows)])
+    wrong = [row.id for row in rows if row.failed] if rows else ["none is measured"]
+    if wrong:
+        msg = f"claims: {', '.join(wrong)}; measure with `opticoll claims`"
+        raise MissingData(msg)
+    entries = tally(rows, {paper: f"[{name}](docs/generated/claims/{paper}.md)" for paper, name in PAPER_NAMES.items()})
+    lines = table([{name: str(value) for name, value in entry.items()} for entry in entries])
+    absent = len(claims()) - len(rows)
+    return lines if not absent else f"{lines}\n\n{absent} more claims are not measured."
 
 
 def claims_pages(store: Store) -> dict[str, str]:
@@ -202,46 +134,6 @@ def claims_pages(store: Store) -> dict[str, str]:
     return {paper: page(PAPER_NAMES.get(paper, paper), rows) for paper, rows in by_paper.items()}
 
 
-def _counts(rows: list[ClaimRow]) -> str:
-    """Counts of claims by verdict, as one sentence."""
-    whole = len(rows) == len(claims())
-    start = "The whole ledger" if whole else f"Of the {len(claims())} claims of the ledger, {len(rows)} are measured"
-    return f"{start}{f', {len(rows)} claims' if whole else ''}: {counted(rows)}."
-
-
-def _measured(row: ClaimRow) -> str:
-    text = in_words(row["measured"])
-    example = row.get("witness")
-    short = example and len(example) <= _LONG and example not in text
-    return f"{text}; smallest: {example}" if short else text
-
-
-def _evidence(row: ClaimRow, proofs: Mapping[str, str]) -> str:
-    """Number of cases examined, and the proofs of the runs."""
-    parts = []
-    if row["count"] is not None:
-        against = f", {row['violations']:,} against it" if row["violations"] else ""
-        parts.append(f"{row['count']:,} case{'s' * (row['count'] != 1)}{against}")
-    if row["records"]:
-        counts = Counter(str(proofs.get(name, "not in this store")) for name in row["records"])
-        runs = len(row["records"])
-        parts.append(f"{runs} run{'s' * (runs > 1)}: {', '.join(f'{n} {proof}' for proof, n in counts.most_common())}")
-    return "; ".join(parts) or "computed without a run"
-
-
-def in_words(value: Any) -> str:
-    """Measurement in one line: numbers to four digits, long mappings of numbers by their smallest and largest."""
-    if isinstance(value, dict):
-        plain = all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in value.values())
-        if plain and len(value) > _FEW:
-            ends = list(value)
-            return f"{min(value.values()):.4g} to {max(value.values()):.4g} ({ends[0]} … {ends[-1]})"
-        return "; ".join(f"{name}: {in_words(item)}" for name, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(in_words(item) for item in value)
-    return number(value, digits=4)
-
-
 def escaped(text: str) -> str:
     """Escape the characters of a table's cell that Markdown interprets."""
     return " ".join(re.sub(r"[\\|*_<`$]", r"\\\g<0>", text).split())
@@ -249,7 +141,7 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of README or ``docs/results.md``.
+    """A plot of ``docs/generated/heuristics.md``.
 
     Parameters
     ----------
@@ -383,7 +275,7 @@ STUDIES = tuple(dict.fromkeys(study for plot in PLOTS for study in plot.studies)
 
 
 #: Documents with blocks, from the root.
-DOCUMENTS = ("README.md", "docs/results.md", "docs/generated/measured.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/generated/heuristics.md", "docs/generated/measured.md")
 CLAIMS = "claims"
 #: Folder of the claims pages, one per paper, from the root.
 CLAIM_PAGES = "docs/generated/claims"
@@ -509,10 +401,9 @@ def publish(store: Store, root: Path, parts: Sequence[str]) -> dict[str, str]:
         missing["timings"] = f"no times of {', '.join(absent)} in the store; run `opticoll benchmark measure {names}`"
     if CLAIMS in parts:
         try:
-            blocks["results"] = results_table(store)
             blocks["verdicts"] = verdicts_table(store)
         except MissingData as error:
-            missing["results"] = str(error)
+            missing["verdicts"] = str(error)
         if (root / CLAIM_PAGES).is_dir():
             for paper, text in claims_pages(store).items():
                 (root / CLAIM_PAGES / f"{paper}.md").write_text(text, encoding="utf-8")

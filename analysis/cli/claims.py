@@ -45,7 +45,8 @@ def claims(
 ) -> int:
     """Compare the papers' numbers with measurements.
 
-    ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without an ID, all claims are measured.
+    ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without an ID, all claims are measured, and
+    counted by paper, weight and verdict.
     Runs that have an answer in the store are not repeated. Every claim is stored as soon as it is measured.
 
     Exit status: 0 if all claims were measured, whatever the verdicts; 1 if a measurement failed; 2 bad input; 130 after
@@ -95,7 +96,10 @@ def claims(
     elif explain:
         click.echo("\n".join(explanation(row) for row in rows), nl=False)
     elif rows:
-        _show_claims(rows)
+        if identifiers:
+            _show_claims(rows)
+        else:
+            _show_tally(rows)
     elif not wanted:
         click.echo("no claims registered yet")
     if rest and cached:
@@ -118,9 +122,29 @@ def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
 def _show_claims(rows: Sequence[ClaimRow]) -> None:
     """Print claims as a table; one whose measurement failed has the verdict "failed"."""
     from opticoll.analysis.cli import output
+    from opticoll.analysis.ledger.explanation import away
 
-    shown = [{**dict(row.items()), "verdict": row.outcome} for row in rows]
-    output.show_table(shown, ["id", "paper", "where", "claim", "expected", "measured", "verdict", "reason"])
+    shown = [
+        {
+            **dict(row.items()),
+            "verdict": row.outcome,
+            "printed": row.expected if row.printed is None else row.printed,
+            "distance": None if row.distance is None else away(row.distance),
+        }
+        for row in rows
+    ]
+    output.show_table(shown, ["id", "weight", "verdict", "printed", "measured", "distance", "claim", "where", "reason"])
+
+
+def _show_tally(rows: Sequence[ClaimRow]) -> None:
+    """Print the number of claims by paper, weight and verdict, and where to read more."""
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.ledger.explanation import tally
+    from opticoll.analysis.report.findings import PAPER_NAMES
+
+    counts = tally(rows, PAPER_NAMES)
+    output.show_table(counts, list(counts[0]))
+    click.echo("`opticoll claims PAPER` lists the claims of a paper, and `--explain` prints each in full.")
 
 
 def _gathered(rows: Iterable[ClaimRow], what: str) -> list[ClaimRow]:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from opticoll.analysis.ledger.verdict import (
+    AS_STATED,
+    Choice,
+    NaturalReading,
+    Sensitivity,
+    Verdict,
+    Weight,
+    decide,
+    distance,
+    marked,
+    sensitivity,
+)
 from opticoll.errors import BadInput
 from opticoll.instances import plugins
 from opticoll.solvers.task import PROVEN, Environment, Fields, Json, plain
@@ -22,55 +33,6 @@ if TYPE_CHECKING:
 
 #: Distance between the seeds of two random samples.
 SAMPLE = 1000
-
-
-class Verdict(StrEnum):
-    """Outcome of testing a claim."""
-
-    REPRODUCED = "reproduced"
-    DEPENDS = "depends"
-    NOT_REPRODUCED = "not-reproduced"
-    SELF_CONTRADICTED = "self-contradicted"
-    NOT_TESTABLE = "not-testable"
-
-    @property
-    def accuses(self) -> bool:
-        """Whether the verdict says that the paper is wrong."""
-        return self in (Verdict.NOT_REPRODUCED, Verdict.SELF_CONTRADICTED)
-
-
-def verdict_if(holds: bool, otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
-    """Reproduced if the claim holds, else ``otherwise``."""
-    return Verdict.REPRODUCED if holds else otherwise
-
-
-class Choice(Fields, frozen=True, kw_only=True):
-    """One reading of what the paper leaves open: the choice, the value tried, and the verdict under it.
-
-    ``measured`` is the number under this reading; ``natural`` marks the reading that the paper's words suggest.
-    """
-
-    name: str
-    tried: str
-    verdict: Verdict
-    measured: Json = None
-    natural: bool = False
-
-
-def decide(choices: Sequence[Choice], otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
-    """The verdict that follows from the verdicts under all readings.
-
-    Reproduced if the claim holds under the natural reading, or under every reading if none is marked as natural;
-    ``otherwise`` if it holds under none; else it depends on the choice.
-    """
-    holds = [choice.verdict is Verdict.REPRODUCED for choice in choices]
-    natural = [choice.verdict is Verdict.REPRODUCED for choice in choices if choice.natural]
-    if not choices:
-        msg = "a verdict needs at least one reading"
-        raise ValueError(msg)
-    if all(holds) or (natural and all(natural)):
-        return Verdict.REPRODUCED
-    return Verdict.DEPENDS if any(holds) else otherwise
 
 
 def in_words(value: Json) -> str:
@@ -93,9 +55,9 @@ class Measurement:
     Parameters
     ----------
     measured
-        Our number or finding, in the units of the claim; None if nothing can be measured.
+        Everything measured, in the units of the claim; None if nothing can be measured.
     verdict
-        Whether the claim holds; see :func:`decide` where readings differ.
+        Whether the claim holds; None if it follows from the ``choices``, or if what is measured decides nothing.
     instances
         Instances measured: specs, or a range in words.
     reason
@@ -105,15 +67,20 @@ class Measurement:
     tightness
         For a bound: the ratios of bound to optimum, as ``{"min":, "median":, "max":}``.
     witness
-        The smallest case in which the claim fails, or the two numbers that contradict each other.
+        The smallest case in which the claim fails, or the two numbers that contradict each other, for anybody to check.
     choices
         Everything that the paper leaves open and that can change the verdict, with the verdict under each reading.
+    value
+        The numbers to compare with those that the paper prints, in the same form (:attr:`Claim.printed`). By default
+        those of the natural reading, else ``measured`` if it has that form.
+    saved_by
+        Under which reading or assumption the claim would hold, if that is none of the ``choices``.
     records
         Names of the stored records used.
     """
 
     measured: object
-    verdict: Verdict
+    verdict: Verdict | None = None
     instances: tuple[str, ...] = ()
     reason: str = ""
     count: int | None = None
@@ -121,10 +88,12 @@ class Measurement:
     tightness: dict[str, float] | None = None
     witness: str | None = None
     choices: tuple[Choice, ...] = ()
+    value: object = None
+    saved_by: str = ""
     records: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.verdict, Verdict):
+        if self.verdict is not None and not isinstance(self.verdict, Verdict):
             msg = f"measurement: verdict must be a Verdict such as Verdict.REPRODUCED, not {self.verdict!r}"
             raise BadInput(msg)
 
@@ -243,7 +212,12 @@ class Spread(Fields, frozen=True, kw_only=True):
 
 
 class ClaimRow(Fields, frozen=True, kw_only=True):
-    """A claim and its measurement as stored, shown and printed by ``--json``."""
+    """A claim and its measurement as stored, shown and printed by ``--json``.
+
+    ``printed`` has the numbers of the paper, ``measured`` ours in the same form, and ``distance`` the relative
+    deviation; for a statement about many cases, the share of those in which it fails. ``details`` has everything that
+    was measured, if that is more.
+    """
 
     id: str
     paper: str
@@ -251,14 +225,22 @@ class ClaimRow(Fields, frozen=True, kw_only=True):
     claim: str
     verdict: Verdict
     reason: str
+    weight: Weight = Weight.SUPPORTING
+    natural: NaturalReading | None = None
     scope: dict[str, Json] = msgspec.field(default_factory=dict)
     lost: str = ""
-    weight: int = 3
+    unpublished: str = ""
     expected: Json = None
     tolerance: str = ""
     procedure: str = ""
+    printed: Json = None
     measured: Json = None
+    distance: float | None = None
+    details: Json = None
+    sensitivity: Sensitivity | None = None
     choices: list[Choice] = msgspec.field(default_factory=list)
+    saved_by: list[str] = msgspec.field(default_factory=list)
+    second: str = ""
     witness: str | None = None
     instances: list[str]
     failed: bool = False
@@ -272,6 +254,25 @@ class ClaimRow(Fields, frozen=True, kw_only=True):
     measured_at: str | None = None
     seconds: float | None = None
     environment: Environment | None = None
+
+    @property
+    def everything(self) -> Json:
+        """Everything that was measured."""
+        return self.measured if self.details is None else self.details
+
+    @property
+    def sensitive(self) -> str:
+        """One line on the readings tried, such as "fails under 2 of 5 other readings"."""
+        if self.sensitivity is None or not self.sensitivity.tried:
+            return "no other reading tried"
+        tried, agree = self.sensitivity.tried, self.sensitivity.agree
+        other = "" if self.natural is None or not self.natural.choices else "other "
+        of = f"{tried} {other}reading{'s' * (tried != 1)}"
+        if self.verdict is Verdict.OPEN:
+            return f"holds under {agree} of {of}"
+        if self.verdict is Verdict.REPRODUCED:
+            return f"fails under {tried - agree} of {of}"
+        return f"holds under {tried - agree} of {of}"
 
     @property
     def outcome(self) -> str:
@@ -298,11 +299,19 @@ class Claim:
     scope
         The qualifiers as data that the measurement uses: sizes, networks, averages, "about". See :class:`Scope`.
     weight
-        1 for the headline results of the abstract, 2 for main results, 3 for all others.
+        What hangs on it: a headline of the paper, a supporting result, textbook knowledge, or a misprint.
+    natural
+        The natural reading, fixed before measuring; None if content that is ``lost`` or ``unpublished`` decides.
+    printed
+        The numbers that the paper prints: a number, a list, or a mapping; by default ``expected`` if it has this form.
     procedure
         How we test it, for a reader who does not know this software.
     lost
         A formula or figure of this claim that is missing from the available text of the paper.
+    unpublished
+        An input of this claim that the paper does not state.
+    second
+        Name of the second, independent measurement, which the tests of the package run.
     measure
         Tests the claim; None if it cannot be tested here. The laboratory has the scope.
     reason
@@ -318,11 +327,21 @@ class Claim:
     measure: Callable[[Laboratory], Measurement] | None = None
     reason: str = ""
     scope: Mapping[str, Json] = field(default_factory=dict)
-    weight: Literal[1, 2, 3] = 3
+    weight: Weight | str = Weight.SUPPORTING
+    natural: NaturalReading | None = AS_STATED
+    printed: object = None
     procedure: str = ""
     lost: str = ""
+    unpublished: str = ""
+    second: str = ""
 
     def __post_init__(self) -> None:
+        if self.weight not in list(Weight):
+            msg = f"claim {self.id!r}: weight must be one of {', '.join(Weight)}, not {self.weight!r}"
+            raise BadInput(msg)
+        if self.natural is None and not (self.lost or self.unpublished):
+            msg = f"claim {self.id!r}: has no natural reading; state one, or what is lost or unpublished"
+            raise BadInput(msg)
         if self.measure is not None and not callable(self.measure):
             msg = f"claim {self.id!r}: measure must be a function of the laboratory, not {self.measure!r}"
             raise BadInput(msg)
@@ -340,52 +359,109 @@ class Claim:
         laboratory.used.clear()
         laboratory.scope = Scope({name: _reseeded(value, laboratory.seed) for name, value in self.scope.items()})
         failed = False
+        choices: tuple[Choice, ...] = ()
+        verdict = Verdict.NOT_TESTABLE
         if self.measure is None:
-            result = Measurement(None, Verdict.NOT_TESTABLE, reason=self.reason)
+            result = Measurement(None, reason=self.reason)
+            verdict = self._undecided
         else:
             try:
                 result = self.measure(laboratory)
-                self._refuse_incomplete(result, laboratory.scope)
+                choices, verdict = self._decided(result, laboratory.scope)
             except plugins.FAULTS as error:  # one failure must not stop the other claims
                 if os.environ.get("OPTICOLL_DEBUG"):
                     raise
                 where = plugins.blame(error)
                 message = " ".join(f"{where + ': ' if where else ''}{type(error).__name__}: {error}".split())
-                result = Measurement(None, Verdict.NOT_TESTABLE, reason=message)
+                result = Measurement(None, reason=message)
                 failed = True
-        return self._row(result, laboratory, failed)
+        return self._row(result, choices, verdict, laboratory, failed)
 
-    def _refuse_incomplete(self, result: Measurement, scope: Scope) -> None:
+    @property
+    def _undecided(self) -> Verdict:
+        """The verdict where nothing measured decides."""
+        return Verdict.OPEN if self.natural is None else Verdict.NOT_TESTABLE
+
+    def _decided(self, result: Measurement, scope: Scope) -> tuple[tuple[Choice, ...], Verdict]:
+        """The readings tried, the natural ones marked, and the verdict that follows.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the measurement is incomplete.
+        """
         if not isinstance(result, Measurement):
             msg = f"{plugins.place_of(self.measure)}measure returned {type(result).__name__}; return a Measurement"
             raise TypeError(msg)
         if scope.unused:
             msg = f"{self.id}: the measurement does not use the qualifier {', '.join(scope.unused)} of the claim"
             raise ValueError(msg)
-        if result.verdict.accuses and result.violations and not result.witness:
+        choices = marked(result.choices, self.natural)
+        if choices and result.verdict is None:
+            verdict = decide(choices, result.witness)
+        elif result.verdict is None:
+            verdict = self._undecided
+        else:
+            verdict = result.verdict
+            if verdict is Verdict.NOT_REPRODUCED and result.witness and not choices:
+                verdict = Verdict.REFUTED
+        if verdict.accuses and result.violations and not result.witness:
             msg = f"{self.id}: {result.violations} violations without a witness"
             raise ValueError(msg)
-        verdicts = {choice.verdict for choice in result.choices} | {Verdict.DEPENDS}
-        if result.choices and result.verdict not in verdicts:
-            msg = f"{self.id}: no reading has the verdict {result.verdict}"
-            raise ValueError(msg)
+        return choices, verdict
 
-    def _row(self, result: Measurement, laboratory: Laboratory, failed: bool) -> ClaimRow:
-        if result.verdict.accuses:
-            stated = Choice(name="reading", tried="as stated", verdict=result.verdict, measured=plain(result.measured))
-            numbers = f"measured {in_words(plain(result.measured))}, stated {in_words(plain(self.expected))}"
-            result = replace(result, choices=result.choices or (stated,), witness=result.witness or numbers)
+    def _row(
+        self,
+        result: Measurement,
+        choices: tuple[Choice, ...],
+        verdict: Verdict,
+        laboratory: Laboratory,
+        failed: bool,
+    ) -> ClaimRow:
         seed = f" --seed {laboratory.seed}" if laboratory.seed else ""
         options = plugins.options() if self.id in {one.id for one in plugins.contributed("CLAIM")} else ""
+        details = plain(result.measured)
+        printed = plain(self.expected if self.printed is None else self.printed)
+        if distance(printed, printed) is None:
+            printed = None
+        value, away = self._compared(printed, plain(result.value), details, choices)
+        if away is None and verdict is not Verdict.OPEN and result.count and result.violations is not None:
+            away = result.violations / result.count
+        saved = [one.tried for one in choices if one.verdict is Verdict.REPRODUCED] if verdict.accuses else []
         return ClaimRow.read(
             {
                 **{name: getattr(self, name) for name in _STATED},
                 **{name: getattr(result, name) for name in _MEASURED},
+                "verdict": verdict,
+                "choices": plain(choices),
+                "printed": printed,
+                "measured": value,
+                "distance": away,
+                "details": None if value == details else details,
+                "sensitivity": plain(sensitivity(choices)),
+                "saved_by": [*saved, *([result.saved_by] if verdict.accuses and result.saved_by else [])],
                 "failed": failed,
                 "records": result.records or tuple(dict.fromkeys(laboratory.used)),
                 "rerun": f"opticoll claims {self.id}{seed}{options}",
             }
         )
+
+    @staticmethod
+    def _compared(printed: Json, value: Json, details: Json, choices: tuple[Choice, ...]) -> tuple[Json, float | None]:
+        """The numbers to compare with the printed ones, in the same form, and their distance."""
+        natural = [one.measured for one in choices if one.natural]
+        found = [(away, number) for number in natural if (away := distance(printed, number)) is not None]
+        worst = [max(found, key=lambda pair: pair[0])[1]] if found else []
+        for one in (value, *worst, details):
+            away = distance(printed, one)
+            if away is not None:
+                same = (
+                    {name: one[name] for name in printed}
+                    if isinstance(one, dict) and isinstance(printed, dict)
+                    else one
+                )
+                return same, away
+        return (details if value is None else value), None
 
 
 #: Tests a claim; the laboratory has its scope.
@@ -419,8 +495,12 @@ class Claims(list[Claim]):
     def untestable(
         self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any
     ) -> None:
-        """Add a claim that cannot be tested here, for the ``reason`` given; arguments as of :meth:`stated`."""
+        """Add a claim that hardware or prices decide, for the ``reason`` given; arguments as of :meth:`stated`."""
         self.append(Claim(f"{self.paper}.{name}", self.paper, where, claim, expected, tolerance, **words))
+
+    def open(self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any) -> None:
+        """Add a claim that content ``lost`` or ``unpublished`` decides; arguments as of :meth:`untestable`."""
+        self.untestable(name, where, claim, expected, tolerance, natural=None, **words)
 
 
 def _reseeded(value: Json, sample: int) -> Json:
@@ -437,15 +517,19 @@ def _reseeded(value: Json, sample: int) -> Json:
 
 
 #: Fields that a row takes from its claim, and from the measurement.
-_STATED = ("id", "paper", "where", "claim", "expected", "tolerance", "scope", "weight", "procedure", "lost")
-_MEASURED = (
-    "measured",
-    "verdict",
-    "instances",
-    "reason",
-    "count",
-    "violations",
-    "tightness",
-    "witness",
-    "choices",
+_STATED = (
+    "id",
+    "paper",
+    "where",
+    "claim",
+    "expected",
+    "tolerance",
+    "scope",
+    "weight",
+    "natural",
+    "procedure",
+    "lost",
+    "unpublished",
+    "second",
 )
+_MEASURED = ("instances", "reason", "count", "violations", "tightness", "witness")

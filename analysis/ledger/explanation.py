@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from opticoll.analysis.ledger.claim import Verdict, in_words
+from opticoll.analysis.ledger.claim import in_words
+from opticoll.analysis.ledger.verdict import Verdict, Weight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,36 +18,91 @@ if TYPE_CHECKING:
 #: Every verdict in words.
 MEANING = {
     Verdict.REPRODUCED: "Reproduced.",
-    Verdict.DEPENDS: "Depends on a choice that the paper leaves open.",
-    Verdict.NOT_REPRODUCED: "Not reproduced under any reading tried.",
-    Verdict.SELF_CONTRADICTED: "Two statements of the paper contradict each other.",
-    Verdict.NOT_TESTABLE: "Not testable with what is available.",
+    Verdict.NOT_REPRODUCED: "Not reproduced by our model and its stated inputs.",
+    Verdict.REFUTED: "Refuted: it fails under every reading, and the witness shows it.",
+    Verdict.OPEN: "Open: lost content or unpublished inputs decide.",
+    Verdict.NOT_TESTABLE: "Not testable here: hardware or prices decide.",
 }
-#: Words for a number of claims with a verdict.
-_COUNTED: Mapping[str, str] = {
+#: Verdicts in the order of tables, with their words.
+COUNTED: Mapping[str, str] = {
     Verdict.REPRODUCED: "reproduced",
-    Verdict.DEPENDS: "depend on an open choice",
     Verdict.NOT_REPRODUCED: "not reproduced",
-    Verdict.SELF_CONTRADICTED: "contradicted by the paper itself",
-    Verdict.NOT_TESTABLE: "not testable here",
+    Verdict.REFUTED: "refuted",
+    Verdict.OPEN: "open",
+    Verdict.NOT_TESTABLE: "not testable",
     "failed": "failed",
+}
+#: Headings of the claims of a page, by weight; errata come last.
+HEADINGS = {
+    Weight.HEADLINE: "Headline claims",
+    Weight.SUPPORTING: "Supporting claims",
+    Weight.TEXTBOOK: "Textbook knowledge",
+    Weight.MISPRINT: "Errata",
 }
 #: Maximum number of instances listed with a claim.
 MOST_INSTANCES = 6
 
 
 def counted(rows: Sequence[ClaimRow]) -> str:
-    """Number of claims with every verdict, such as `3 reproduced, 1 depends on an open choice`."""
+    """Number of claims with every verdict, such as `3 reproduced, 1 open`."""
     counts = Counter(row.outcome for row in rows)
-    return ", ".join(
-        f"{counts[outcome]} {words if counts[outcome] > 1 else words.replace('depend ', 'depends ')}"
-        for outcome, words in _COUNTED.items()
-        if counts[outcome]
-    )
+    return ", ".join(f"{counts[outcome]} {words}" for outcome, words in COUNTED.items() if counts[outcome])
+
+
+def tally(rows: Sequence[ClaimRow], names: Mapping[str, str]) -> list[dict[str, Json]]:
+    """Number of claims by paper, weight and verdict: one entry for each paper and weight, and one for all.
+
+    Parameters
+    ----------
+    rows
+        The claims.
+    names
+        Names of the papers by short name.
+    """
+    outcomes = [outcome for outcome in COUNTED if outcome != "failed" or any(row.failed for row in rows)]
+    groups = [
+        (names.get(paper, paper), str(weight), [row for row in rows if (row.paper, row.weight) == (paper, weight)])
+        for paper in dict.fromkeys(row.paper for row in rows)
+        for weight in Weight
+    ]
+    groups.append(("all", "", list(rows)))
+    return [
+        {
+            "paper": paper,
+            "weight": weight,
+            "claims": len(some),
+            **{COUNTED[outcome]: sum(row.outcome == outcome for row in some) for outcome in outcomes},
+        }
+        for paper, weight, some in groups
+        if some
+    ]
+
+
+def compared(row: ClaimRow) -> str:
+    """The number stated in the paper and the measured one with their distance, in words; empty without numbers."""
+    if row.printed is None or row.distance is None:
+        share = row.distance is not None and row.count
+        return f"fails in {row.violations:,} of {row.count:,} cases" if share and row.violations is not None else ""
+    return f"stated {in_words(row.printed)}, measured {in_words(row.measured)} ({away(row.distance)})"
+
+
+def away(distance: float) -> str:
+    """A relative deviation in words."""
+    if distance > 10:
+        return f"{distance + 1:.2g} times"
+    if distance < 5e-6:
+        return "equal"
+    return f"{100 * distance:.0f} % away" if distance >= 0.1 else f"{100 * distance:.2g} % away"
+
+
+def outcome(row: ClaimRow) -> str:
+    """The verdict in one line: in words, the numbers compared, and the sensitivity to other readings."""
+    verdict = _capital(COUNTED[row.outcome])
+    return "; ".join(filter(None, (verdict, compared(row), row.sensitive if row.choices else "")))
 
 
 def explanation(row: ClaimRow, *, level: int = 1) -> str:
-    """A row as Markdown: statement, procedure, result, verdict and its reason, and the command that repeats it.
+    """A row as Markdown: statement, verdict, its reading and reason, scope, result, and the command that repeats it.
 
     Parameters
     ----------
@@ -55,11 +111,27 @@ def explanation(row: ClaimRow, *, level: int = 1) -> str:
     level
         Level of its heading.
     """
-    lines = [f"{'#' * level} {row.claim.rstrip('.')}", "", f"`{row.id}` · {row.where}", ""]
-    if row.scope:
-        lines.append(f"**Scope.** {'; '.join(f'{name} = {_nested(value)}' for name, value in row.scope.items())}.")
+    lines = [f"{'#' * level} {row.claim.rstrip('.')}", "", f"`{row.id}` · {row.where} · {row.weight}", ""]
+    lines.append(f"**Verdict.** {'Failed.' if row.failed else MEANING[row.verdict]} {row.reason}".rstrip())
+    return _with_details("\n".join([*lines, ""]), row)
+
+
+def _with_details(text: str, row: ClaimRow) -> str:
+    lines = []
+    if words := compared(row):
+        lines.append(f"**Numbers.** {_capital(words)}.")
+    if row.natural is not None and row.natural.choices:
+        lines.append(f"**Natural reading.** {_capital(row.natural.name)}. {row.natural.because}")
+    if row.choices:
+        lines.append(f"**Sensitivity.** It {row.sensitive}.")
+    if row.saved_by:
+        lines.append(f"**It would hold for.** {'; '.join(row.saved_by)}.")
+    if row.unpublished:
+        lines.append(f"**Not stated in the paper.** {row.unpublished}")
     if row.lost:
         lines.append(f"**Missing from the available text.** {row.lost}")
+    if row.scope:
+        lines.append(f"**Scope.** {'; '.join(f'{name} = {_nested(value)}' for name, value in row.scope.items())}.")
     lines.append(f"**Expected.** {in_words(row.expected)}{_tolerance(row.tolerance)}.")
     if row.procedure:
         lines.append(f"**Procedure.** {row.procedure}")
@@ -67,16 +139,21 @@ def explanation(row: ClaimRow, *, level: int = 1) -> str:
         rest = len(row.instances) - MOST_INSTANCES
         more = f" and {rest} more" if rest > 0 else ""
         lines.append(f"**Instances.** {', '.join(f'`{spec}`' for spec in row.instances[:MOST_INSTANCES])}{more}.")
-    if row.measured is not None:
-        listed = row.measured == {choice.tried: choice.measured for choice in row.choices}
-        lines.append(f"**Measured.** {'See the table' if listed else in_words(row.measured)}{_cases(row)}.")
-    lines.append(f"**Verdict.** {'Failed.' if row.failed else MEANING[row.verdict]} {row.reason}".rstrip())
+    if row.everything is not None:
+        listed = row.everything == {choice.tried: choice.measured for choice in row.choices}
+        lines.append(f"**Measured.** {'See the table' if listed else in_words(row.everything)}{_cases(row)}.")
     if row.witness:
         lines.append(f"**Witness.** {row.witness}")
-    text = "\n".join(f"{line}\n" if line.startswith("**") else line for line in lines)
+    if row.second:
+        lines.append(f"**Measured again.** Independently, by `{row.second}` in the tests of the ledger.")
+    text += "\n" + "\n".join(f"{line}\n" for line in lines)
     if row.choices:
         text += "\n" + "\n".join(_table(row)) + "\n"
     return f"{text}\nRun again: `{row.rerun}`\n"
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _nested(value: Json) -> str:
@@ -106,8 +183,9 @@ def _table(row: ClaimRow) -> list[str]:
         heads, tried = ["; ".join(heads)], [[choice.tried] for choice in row.choices]
     lines = [f"| {' | '.join(_cell(text) for text in (*heads, 'measured', 'verdict'))} |"]
     lines.append("|" + "---|" * (len(heads) + 2))
+    every = all(choice.natural for choice in row.choices)
     for choice, cells in zip(row.choices, tried, strict=True):
-        mark = " (as written)" if choice.natural else ""
+        mark = " (natural)" if choice.natural and not every else ""
         texts = (*cells[:-1], cells[-1] + mark, in_words(choice.measured), str(choice.verdict))
         lines.append(f"| {' | '.join(map(_cell, texts))} |")
     return lines
@@ -118,14 +196,55 @@ def _cell(text: str) -> str:
 
 
 def page(title: str, rows: Sequence[ClaimRow]) -> str:
-    """All claims of one paper as a Markdown page, the headline results first."""
-    ordered = sorted(rows, key=lambda row: (row.weight, row.id))
-    table = ["| claim | verdict |", "|---|---|"]
-    table += [f"| [{_cell(row.claim.rstrip('.'))}](#{anchor(row)}) | {row.outcome} |" for row in ordered]
-    lost = "Content that a verdict calls lost is missing from the text available to us, not from the paper."
-    parts = [f"# {title}: claims\n", f"{len(rows)} claims: {counted(rows)}.\n", f"{lost}\n", *table, ""]
-    parts += [f"({anchor(row)})=\n{explanation(row, level=2)}" for row in ordered]
+    """All claims of one paper as a Markdown page: the headline claims first, errata last, details folded."""
+    parts = [
+        f"# {title}: claims\n",
+        f"{len(rows)} claims: {counted(rows)}. Not reproduced speaks of our models and the inputs that the paper "
+        "states. "
+        "Content called lost is missing from the text available to us, not from the paper.\n",
+        *_tally_table(rows),
+        "",
+    ]
+    for weight, heading in HEADINGS.items():
+        some = sorted((row for row in rows if row.weight is weight), key=lambda row: row.id)
+        if some:
+            parts.append(f"## {heading}\n")
+            if weight is Weight.MISPRINT:
+                parts += [*_errata(some), ""]
+            parts += [_folded(row) for row in some]
     return "\n".join(parts)
+
+
+def _tally_table(rows: Sequence[ClaimRow]) -> list[str]:
+    entries = [{name: value for name, value in entry.items() if name != "paper"} for entry in tally(rows, {})]
+    entries[-1]["weight"] = "all"
+    lines = [f"| {' | '.join(entries[0])} |", "|" + "---|" * len(entries[0])]
+    return lines + [f"| {' | '.join(map(str, entry.values()))} |" for entry in entries]
+
+
+def _errata(rows: Sequence[ClaimRow]) -> list[str]:
+    """Table of misprints: where they are, what is printed, and what would be right."""
+    lines = ["| where | printed | right |", "|---|---|---|"]
+    for row in rows:
+        right = row.saved_by[-1] if row.saved_by else row.reason
+        lines.append(f"| {_cell(row.where)} | [{_cell(row.claim.rstrip('.'))}](#{anchor(row)}) | {_cell(right)} |")
+    return lines
+
+
+def _folded(row: ClaimRow) -> str:
+    """A claim on its paper's page: statement, procedure and outcome, and the rest to unfold."""
+    return "\n".join(
+        [
+            f"({anchor(row)})=",
+            f"### {row.claim.rstrip('.')}\n",
+            f"**{outcome(row)}.** {row.procedure}\n",
+            f"{row.reason}\n",
+            "<details>",
+            f"<summary>{row.where}: reading, numbers, readings tried, command</summary>",
+            _with_details("", row),
+            "</details>\n",
+        ]
+    )
 
 
 def anchor(row: ClaimRow) -> str:

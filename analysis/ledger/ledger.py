@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from opticoll.analysis.store.records import Store
 
 
-VERSION = 2
+#: Version of the rows; rows of other versions are not read.
+VERSION = 3
 #: Size limit of a row; a larger file is rejected.
 LARGEST_BYTES = 1 << 20
 
@@ -79,6 +80,8 @@ def _write(file: BinaryIO, line: str) -> None:
 def latest(store: Store, known: Iterable[str]) -> list[ClaimRow]:
     """Read the latest row of every claim id in ``known``, in that order; claims never measured are omitted.
 
+    A claim whose latest row was stored by another version of this format counts as never measured.
+
     Raises
     ------
     BadFile
@@ -88,15 +91,18 @@ def latest(store: Store, known: Iterable[str]) -> list[ClaimRow]:
     if folder(store).is_dir():
         for path in sorted(folder(store).glob("*~*.json"), key=lambda path: path.name.rpartition("~")[2]):
             last[path.name.rpartition("~")[0]] = path
-    return [_read(last[name], name) for name in known if name in last]
+    rows = [_read(last[name], name) for name in known if name in last]
+    return [row for row in rows if row is not None]
 
 
-def _read(path: Path, name: str) -> ClaimRow:
+def _read(path: Path, name: str) -> ClaimRow | None:
     try:
         if path.stat().st_size > LARGEST_BYTES:
             msg = f"larger than {LARGEST_BYTES} bytes"
             raise ValueError(msg)
         fields = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(schema := fields.get("schema"), int) and schema != VERSION:
+            return None
         row = ClaimRow.read(fields)
         if row.id != name:
             msg = f"unexpected id {row.id!r}"
@@ -210,7 +216,8 @@ def _version(origin: Environment | None) -> tuple[str | None, str | None] | None
 def _states(row: ClaimRow, claim: Claim) -> bool:
     """Whether a stored row states this claim, of the same plug-in if it is from one."""
     return plugins.same_as_recorded(row.plugins, plugins.involved([claim])) and all(
-        row[name] == plain(getattr(claim, name)) for name in ("claim", "expected", "tolerance", "scope")
+        plain(row[name]) == plain(getattr(claim, name))
+        for name in ("claim", "expected", "tolerance", "scope", "natural")
     )
 
 

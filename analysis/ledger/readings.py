@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Choice, Measurement, Verdict, decide, verdict_if
+from opticoll.analysis.ledger.claim import Measurement
+from opticoll.analysis.ledger.verdict import Choice, Verdict, verdict_if
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
@@ -27,25 +28,20 @@ class Readings(list[Choice]):
     ----------
     name
         The open choice that they are about, unless a reading names another.
-    otherwise
-        The verdict of a reading under which the claim does not hold.
     """
 
-    def __init__(self, name: str = "", otherwise: Verdict = Verdict.NOT_REPRODUCED) -> None:
+    def __init__(self, name: str = "") -> None:
         super().__init__()
-        self.name, self.otherwise = name, otherwise
+        self.name = name
 
-    def add(self, tried: object, holds: bool, measured: Any = None, *, name: str = "", natural: bool = False) -> None:
+    def add(self, tried: object, holds: bool, measured: Any = None, *, name: str = "") -> None:
         """Add a reading: the value tried, whether the claim holds under it, and the number measured.
 
         If a reading is about several choices, their names and the values tried are separated by semicolons; the values
         may be given as a tuple.
         """
         text = "; ".join(map(str, tried)) if isinstance(tried, tuple) else str(tried)
-        verdict = verdict_if(holds, self.otherwise)
-        self.append(
-            Choice(name=name or self.name, tried=text, verdict=verdict, measured=plain(measured), natural=natural)
-        )
+        self.append(Choice(name=name or self.name, tried=text, verdict=verdict_if(holds), measured=plain(measured)))
 
     @property
     def by_reading(self) -> dict[str, Json]:
@@ -63,7 +59,7 @@ class Readings(list[Choice]):
     def measurement(self, instances: tuple[str, ...], reason: str, measured: object = None, **more: Any) -> Measurement:
         """Return the measurement that follows from the readings; ``measured`` is by default :attr:`by_reading`."""
         found = self.by_reading if measured is None else measured
-        return Measurement(found, decide(self, self.otherwise), instances, reason, choices=tuple(self), **more)
+        return Measurement(found, None, instances, reason, choices=tuple(self), **more)
 
 
 def spread(ratios: Sequence[float]) -> dict[str, float]:

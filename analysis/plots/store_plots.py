@@ -266,9 +266,9 @@ def family_of(spec: str) -> str:
 #: Colour and hatch of every verdict; each is clear without the other.
 LOOK = {
     "reproduced": (PALETTE[2], ""),
-    "depends": (PALETTE[5], "\\\\"),
     "not-reproduced": (PALETTE[1], "//"),
-    "self-contradicted": (PALETTE[3], "xx"),
+    "refuted": (PALETTE[3], "xx"),
+    "open": (PALETTE[5], "\\\\"),
     "not-testable": (PALETTE[7], ".."),
 }
 

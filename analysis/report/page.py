@@ -22,6 +22,7 @@ import jinja2
 from markupsafe import Markup
 
 from opticoll.analysis.benchmark import solver_comparison
+from opticoll.analysis.ledger.explanation import HEADINGS, away
 from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
 from opticoll.analysis.report import drawings, page_tables, sections
 from opticoll.analysis.report.findings import PAPER_NAMES, SUPERSEDED_COMMAND, claims_frame, collect
@@ -122,6 +123,8 @@ def templates() -> jinja2.Environment:
     environment.globals |= {
         "PROOFS": page_tables.PROOFS,
         "VERDICTS": sections.VERDICTS,
+        "HEADINGS": HEADINGS,
+        "away": away,
         "MOST_INSTANCES": sections.MOST_INSTANCES,
         "STUDY": solver_comparison.STUDY,
         "PAPER_NAMES": PAPER_NAMES,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from opticoll.analysis.ledger.claim import Verdict
+from opticoll.analysis.ledger.verdict import Verdict
 from opticoll.analysis.papers.paper_figure import figures as paper_figures
 from opticoll.analysis.rendering import record_lines
 from opticoll.analysis.report import page_tables
@@ -33,9 +33,9 @@ MOST_INSTANCES = 6
 #: Colour class of every verdict, and words that are clear without the colour.
 VERDICTS = {
     Verdict.REPRODUCED: ("good", "✓ reproduced"),
-    Verdict.DEPENDS: ("fair", "± depends on an open choice"),
-    Verdict.NOT_REPRODUCED: ("bad", "✗ not reproduced"),
-    Verdict.SELF_CONTRADICTED: ("fair", "≠ self-contradicted"),
+    Verdict.NOT_REPRODUCED: ("fair", "✗ not reproduced"),
+    Verdict.REFUTED: ("bad", "≠ refuted"),
+    Verdict.OPEN: ("mute", "? open"),
     Verdict.NOT_TESTABLE: ("mute", "– not testable"),
 }
 

@@ -12,7 +12,7 @@ max F  s.t.
 
 (26) at u = s_k is implied and omitted; arcs into s_k and out of t_k are fixed at 0. N(N-1) m + 1 variables.
 
-``printed=true`` builds (1)-(5) as they stand in the paper, a *relaxation*:
+``printed=true`` builds the sink-inflow reading of (1)-(5), a *relaxation*; the available text lacks the formulas:
 
     conservation[u,k]   outflow_u(f_k) <= inflow_u(f_k)     u not in {s_k, t_k}      (3)
     delivery[k]         sum_{a into t_k} f_ak >= F D_k                              (4), D_k = D_uk at u = t_k
@@ -52,7 +52,7 @@ NAME = "alltoall.link-mcf"
 
 @dataclass(frozen=True, eq=False)
 class LinkFlow(Formulation):
-    """Data of the link MCF: the flow problem by commodity, its targets, and whether (1)-(5) are built as printed."""
+    """Data of the link MCF: the flow problem by commodity, its targets, and whether (1)-(5) are read by sink inflow."""
 
     name = NAME
     paper = PAPER
@@ -61,7 +61,7 @@ class LinkFlow(Formulation):
     sense = "max"
     problem = "LP"
     parameters = (
-        Parameter("printed", bool, default=False, help="the paper's (1)-(5) as printed, a relaxation"),
+        Parameter("printed", bool, default=False, help="the sink-inflow reading of (1)-(5), a relaxation"),
         model.demand_parameter(),
     )
     concurrent = "F"
@@ -121,7 +121,7 @@ class LinkFlow(Formulation):
         c = dict(zip(A, self.flow.capacity.tolist(), strict=True))
         K = [(V[s], V[t]) for s, t in zip(self.flow.sources.tolist(), self.targets.tolist(), strict=True)]
         D = dict(zip(K, self.amount.tolist(), strict=True))
-        built = pyo.ConcreteModel(name="link MCF as printed")
+        built = pyo.ConcreteModel(name="link MCF, sink-inflow reading")
         built.f = pyo.Var(A, K, domain=pyo.NonNegativeReals)
         built.F = pyo.Var(domain=pyo.NonNegativeReals)
         built.throughput = pyo.Objective(expr=built.F, sense=pyo.maximize)
@@ -169,7 +169,7 @@ class LinkFlow(Formulation):
         )
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
-        """Worst violation of every block; the printed version has its own, weaker blocks."""
+        """Worst violation of every block; the sink-inflow reading has its own, weaker blocks."""
         if not self.printed:
             return model.residuals(self.flow, values)
         f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
@@ -191,7 +191,7 @@ class LinkFlow(Formulation):
         }
 
     def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """A rigorous bound from any duals of ``capacity``; the printed version may also use cycles through t."""
+        """A rigorous bound from any duals of ``capacity``; the sink-inflow reading may also use cycles through t."""
         if not self.printed:
             return model.certify(self.flow, duals)
         value = printed_length_bound(self, np.asarray(duals.get("capacity", np.zeros(0)), dtype=float))
@@ -200,7 +200,7 @@ class LinkFlow(Formulation):
         return Bound("any-lengths", value, "arc lengths from the duals, paths from s and cycles through t recomputed")
 
     def bounds(self) -> list[Bound]:
-        """Analytic bounds of the exact model, or the one that also holds for the printed relaxation."""
+        """Analytic bounds of the exact model, or the one that also holds for the sink-inflow reading."""
         if not self.printed:
             return flow_bounds(self.flow)
         ones = np.ones(self.flow.topology.arcs)
@@ -214,11 +214,11 @@ class LinkFlow(Formulation):
         ]
 
     def closed_forms(self) -> list[Bound]:
-        """Optimum if the family declares one; empty for the printed relaxation, for which it does not hold."""
+        """Optimum if the family declares one; empty for the sink-inflow reading, for which it does not hold."""
         return [] if self.printed else flow_closed_forms(self.flow)
 
     def metrics(self, value: float | None) -> dict[str, float | int | None]:
-        """F, ranks, diameter and totals of a demand; T = 1/F, except for the printed relaxation."""
+        """F, ranks, diameter and totals of a demand; T = 1/F, except for the sink-inflow reading."""
         known = model.traffic_metrics(self.flow, value)
         if self.printed:
             del known["T"]
@@ -228,11 +228,11 @@ class LinkFlow(Formulation):
     def meaning(self) -> str:  # type: ignore[override]
         """What F is."""
         if self.printed:
-            return "F of the printed relaxation, at least the concurrent flow [link bandwidths / shard]"
+            return "F of the sink-inflow reading, at least the concurrent flow [link bandwidths / shard]"
         return "concurrent flow F [link bandwidths / shard]; T = 1/F"
 
     def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Repair an approximate flow to an exactly feasible one; values of the printed version are not changed."""
+        """Repair an approximate flow to an exactly feasible one; values of the sink-inflow reading are not changed."""
         return None if self.printed else model.repair(self.flow, values)
 
     def index_sets(self, _values: object = None) -> dict[str, Names]:
@@ -270,7 +270,7 @@ class LinkFlow(Formulation):
 
 
 def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
-    """``sum c l / sum_k D_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the dual bound of (1)-(5) as printed.
+    """``sum c l / sum_k D_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the bound of the sink-inflow reading.
 
     Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """

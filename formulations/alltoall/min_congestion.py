@@ -2,8 +2,8 @@
 
 Source  all-to-all paper, section 3 (equal-weighted multi-path) and Appendix D, (29)-(33)
 Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k, |P_k| >= kappa
-Data    kappa >= 1 different paths of a pair: 1 ((31) as printed) or ``--set kappa=...``; c_a > 0 capacity [link
-        bandwidths], (m,); A arc-path incidence, (m, |P|); B commodity-path incidence,
+Data    kappa >= 1 different paths of a pair: 1, or ``--set kappa=...`` (appendix D: kappa of every pair); c_a > 0
+        capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|); B commodity-path incidence,
         (|K|, |P|); D_k > 0 demand of k [shards], (|K|,): 1 (the paper's) or ``--set demand=...``
         (:mod:`opticoll.instances.demands`), whose pairs without demand are not in K; D_p that of the commodity of p
 Vars    x_p in {0,1} path taken, (|P|,); Lambda in 0 .. kappa sum_k D_k / min_a c_a largest load per capacity, in paths

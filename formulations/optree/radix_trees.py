@@ -4,7 +4,7 @@ Integer radices. A tree on n nodes is given by its radices m_1 .. m_k >= 2. Afte
 P_j = m_1 ... m_j chunks and its group has at most s_j = ceil(n / P_j) nodes; P_k >= n. The stage from P = P_{j-1} with
 radix m = m_j takes, by ``count``,
 
-    lemma     ceil(s_j L(m) P / w), L(m) Lemma 1's wavelengths as printed, with every ceiling: the paper's count.
+    lemma     ceil(s_j L(m) P / w), L(m) Lemma 1's wavelengths as restored, with every ceiling: the paper's count.
               Stage 1 uses the whole ring, L(m) = ceil(m^2/8), the others segments, L(m) = floor(m^2/4)
     exact     the same with the proven minimum: on the ring all s_1 subsets together take
               ceil(s_1 floor(m^2/4) / 2), because mirrored assignments share their odd wavelength

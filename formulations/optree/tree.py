@@ -77,7 +77,7 @@ class TreeChoice(Formulation):
             "count",
             str,
             default="lemma",
-            help="steps of a stage: Lemma 1 as printed, the proven minimum, or Theorem 1's terms",
+            help="steps of a stage: Lemma 1 as restored, the proven minimum, or Theorem 1's terms",
             choices=COUNTS,
         ),
         Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),

@@ -39,7 +39,7 @@ def whole_fibres(instance: object, where: str) -> WdmFibres:
 
 
 def lemma_1(n: int, *, ring: bool) -> int:
-    """Lemma 1 as printed: ceil(n^2/8) wavelengths on a ring, floor(n^2/4) on a line."""
+    """Lemma 1 as restored: ceil(n^2/8) wavelengths on a ring, floor(n^2/4) on a line."""
     return -(-n * n // 8) if ring else n * n // 4
 
 

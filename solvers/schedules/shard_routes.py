@@ -218,7 +218,7 @@ def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
     Raises
     ------
     NotApplicable
-        For the printed relaxation, whose flows may start at a destination.
+        For the sink-inflow reading of the link MCF, whose flows may start at a destination.
     """
     flow = data.flow
     if data.printed:

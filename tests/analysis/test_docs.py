@@ -11,6 +11,7 @@ import pytest
 from opticoll.analysis.benchmark import documents as bench
 from opticoll.analysis.benchmark import documents as markers
 from opticoll.analysis.benchmark.measured_tables import tables as timing_tables
+from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.reconfiguration import guide_tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,7 +108,11 @@ DOCUMENTS += [
     path.relative_to(ROOT).as_posix()
     for path in sorted((ROOT / "docs").rglob("*.md"))
     if not path.is_relative_to(ROOT / "docs" / "_build")
-    and (not path.is_relative_to(GENERATED) or path.is_relative_to(GENERATED / "claims") or path.stem == "measured")
+    and (
+        not path.is_relative_to(GENERATED)
+        or path.is_relative_to(GENERATED / "claims")
+        or path.stem in ("heuristics", "measured")
+    )
 ]
 
 
@@ -121,7 +126,7 @@ def test_links_point_to_existing_files(name):
 
 def test_every_block_of_the_documents_has_something_that_writes_it():
     generated = {(tables().BLOCK,), (tables().RECORDS,), (tables().PUBLISHED,), tuple(guide_tables.BLOCKS)}
-    known = {"bench", "results", "verdicts", *(block for blocks in generated for block in blocks)}
+    known = {"bench", "verdicts", *(block for blocks in generated for block in blocks)}
     known |= {f"bench-{name}" for name in timing_tables()} | {f"plot-{one.name}" for one in bench.PLOTS}
     for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
@@ -132,9 +137,18 @@ def test_every_block_of_the_documents_has_something_that_writes_it():
         assert len(result) == len(set(result))
         assert set(result) <= known
         assert all(markers.content(text, one) for one in result), "blocks end"
-    readme, results = (markers.names((ROOT / name).read_text(encoding="utf-8")) for name in bench.DOCUMENTS[:2])
-    assert "verdicts" in readme
-    assert {"results", *(f"plot-{one.name}" for one in bench.PLOTS)} == set(results)
+    shown = {name: set(markers.names((ROOT / name).read_text(encoding="utf-8"))) for name in bench.DOCUMENTS}
+    assert shown["docs/results.md"] == {"verdicts"}
+    assert shown["docs/generated/heuristics.md"] == {f"plot-{one.name}" for one in bench.PLOTS}
+
+
+def test_the_findings_name_claims_that_exist():
+    """The page has ten findings; every claim that it names is in the ledger, every formulation in the package."""
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\d+)\. ", text, re.M) == [str(n) for n in range(1, 11)]
+    named = {name for names in re.findall(r"`opticoll claims ([^`]+)`", text) for name in names.split()}
+    assert len(named) >= 10
+    assert named <= set(claims())
 
 
 @pytest.mark.slow

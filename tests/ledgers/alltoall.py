@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
+from scipy.sparse.csgraph import dijkstra
 from second_measurements import (
-    DEPENDS,
     NOT,
+    OPEN,
+    REFUTED,
     REPRODUCED,
     UNTESTABLE,
     PaperLedger,
@@ -30,10 +33,10 @@ LEDGER = PaperLedger(
     {
         REPRODUCED: "matrix-form all-paths children steps-optimal steps-by-source forty-minutes theorem-2 bisection "
         "mcf-extp equal-weights path-throughput forwarding path-diversity single-path eighty-one dimension-order "
-        "virtual-channels coverage genkautz-bound expanders-alike over-random sp-expanders",
-        DEPENDS: "link-mcf-printed decomposition-speed fptas disjoint-paths equal-split shortest-paths sssp sssp-order "
-        "balanced-paths genkautz-bound-d8 over-xpander-d8 over-tori over-xpander "
-        "sp-expander-degree host-bottleneck",
+        "virtual-channels coverage genkautz-bound expanders-alike over-random sp-expanders decomposition-speed fptas "
+        "equal-split genkautz-bound-d8",
+        NOT: "disjoint-paths sssp sssp-order balanced-paths over-xpander-d8 sp-expander-degree host-bottleneck",
+        OPEN: "link-mcf-printed shortest-paths over-xpander over-tori",
         UNTESTABLE: "out-of-reach sccl gpu-throughput cluster-throughput",
     },
     quick="cluster-throughput dimension-order equal-split gpu-throughput out-of-reach path-diversity sccl",
@@ -41,7 +44,7 @@ LEDGER = PaperLedger(
 
 
 LEDGER.falsified = [
-    ("link-mcf-printed", {"networks": ["path:4"]}, DEPENDS),
+    ("link-mcf-printed", {"networks": ["path:4"]}, OPEN),
     ("link-mcf-printed", {"networks": ["complete:5"]}, REPRODUCED),
     ("equal-split", {"paths per pair": [1]}, NOT),
     (
@@ -49,9 +52,9 @@ LEDGER.falsified = [
         {
             "networks": ["genkautz:n=8,d=3"],
             "networks with disabled links": ["torus:3x3+fail=2,seed=1"],
-            "equal within": [0.0],
+            "equal within": [0.01],
         },
-        NOT,
+        REFUTED,
     ),
     ("path-diversity", {"power of N, at most": 0.1}, NOT),
     ("sp-expander-degree", {"N": [4], "d": [3], "random orders": 2}, REPRODUCED),
@@ -65,8 +68,8 @@ LEDGER.falsified = [
     (
         "over-xpander-d8",
         {"families": ["random-regular"], "N": [18], "random graphs": 2},
-        NOT,
-        (topology_claims, "sampled_ratio", constant((0.9, 0.01))),
+        REPRODUCED,
+        (topology_claims, "sampled_ratio", constant((1.1, 0.01))),
     ),
     (
         "dimension-order",
@@ -91,7 +94,7 @@ LEDGER.slowly_falsified = [
     ("mcf-extp", {"networks": ["hypercube:2"]}, NOT, (path_claims, "certified_flow", scaled(1.1))),
     ("equal-weights", {"networks": ["hypercube:2"]}, NOT, (path_claims, "certified_flow", scaled(1.1))),
     ("single-path", {"networks": ["hypercube:2"]}, NOT, (route_claims, "certified_time", scaled(0.9))),
-    ("balanced-paths", {"networks": ["hypercube:2"]}, NOT),
+    ("balanced-paths", {"networks": ["bipartite:4x4"]}, REPRODUCED),
     ("virtual-channels", {"networks": ["ring:4"]}, NOT, (Laboratory, "solve", edited(verified=False))),
     ("expanders-alike", {"N": [15], "random graphs": 2, "nearly identical: within": 1e-9}, NOT),
     ("sp-expanders", {"graphs of N nodes": {"16": 1}, "similar: within": -1.0}, NOT),
@@ -112,15 +115,15 @@ LEDGER.slowly_falsified = [
     ("genkautz-bound", {"N": [16, 300], "close: within": 0.01}, NOT),
     ("over-tori", {"N": [100], "printed": "3.4"}, NOT),
     ("over-random", {"N": [64], "printed [%]": "40"}, NOT),
-    ("host-bottleneck", {"printed": "3.0"}, NOT),
+    ("host-bottleneck", {"equally well: within": 1.0}, REPRODUCED),
     (
         "sssp",
         {
             "networks": ["torus:3x3x3"],
             "tori of three and more dimensions": ["torus:3x3x3"],
-            "times that of the MCF": ["2.6", "2.8"],
         },
-        NOT,
+        REPRODUCED,
+        (route_claims, "pair_loads", scaled(2.0)),
     ),
     ("eighty-one", {"networks": ["genkautz:n=81,d=4"], "near: within": 0.001}, NOT),
 ]
@@ -172,10 +175,10 @@ def least_time(n, d):
 @LEDGER.second("alltoall.genkautz-bound")
 def kautz_near_the_bound(row):
     for n in (16, 64):
-        assert 1 / optimal_flow(n, kautz(n, 4)) / least_time(n, 4) == pytest.approx(row.measured[f"N={n}"], abs=6e-4)
+        assert 1 / optimal_flow(n, kautz(n, 4)) / least_time(n, 4) == pytest.approx(row.everything[f"N={n}"], abs=6e-4)
     hops = dict(nx.all_pairs_shortest_path_length(nx.DiGraph(kautz(1000, 4))))
     distances = sum(sum(far.values()) for far in hops.values())
-    assert distances / len(kautz(1000, 4)) / least_time(1000, 4) <= row.measured["N=1000"] * 1.001
+    assert distances / len(kautz(1000, 4)) / least_time(1000, 4) <= row.everything["N=1000"] * 1.001
 
 
 @LEDGER.second("alltoall.theorem-2")
@@ -190,7 +193,7 @@ def every_small_digraph(row):
     petersen = nx.petersen_graph().to_directed()
     assert 1 / optimal_flow(10, list(petersen.edges)) == pytest.approx(least_time(10, 3)), "attained with 1 < d < N-1"
     assert least_time(10, 3) > 9 / 3, "(N-1)/d is not"
-    assert row.measured["violations"] == 0
+    assert row.everything["violations"] == 0
 
 
 @LEDGER.second("alltoall.steps-optimal")
@@ -219,29 +222,196 @@ def unrolled_over_time(row):
         method="highs",
     )
     assert result.fun == pytest.approx(1 / optimal_flow(n, arcs))
-    assert row.measured["genkautz:n=8,d=2"]["sum U_t"] == pytest.approx(result.fun, abs=1e-4)
-    assert row.measured["genkautz:n=8,d=2"]["steps"] == steps
+    assert row.everything["genkautz:n=8,d=2"]["sum U_t"] == pytest.approx(result.fun, abs=1e-4)
+    assert row.everything["genkautz:n=8,d=2"]["steps"] == steps
+
+
+def disjoint_sets(n, arcs, seed):
+    """A maximum set of arc-disjoint paths for every pair, by augmenting paths in random order: arcs by path."""
+    random = np.random.default_rng(seed)
+    out = {u: [a for a, (tail, _) in enumerate(arcs) if tail == u] for u in range(n)}
+    into = {v: [a for a, (_, head) in enumerate(arcs) if head == v] for v in range(n)}
+    for s, t in itertools.permutations(range(n), 2):
+        used = set()
+        while True:
+            steps, queue = {s: None}, [s]
+            for u in queue:
+                moves = [(arcs[a][1], a) for a in out[u] if a not in used]
+                moves += [(arcs[a][0], a) for a in into[u] if a in used]
+                for k in random.permutation(len(moves)):
+                    v, a = moves[k]
+                    if v not in steps:
+                        steps[v] = (u, a)
+                        queue.append(v)
+            if t not in steps:
+                break
+            v = t
+            while v != s:
+                v, a = steps[v]
+                used ^= {a}
+        leaving = [a for a in used if arcs[a][0] == s]
+        for first in leaving:
+            path, left = [first], used - {first}
+            while arcs[path[-1]][1] != t:
+                path.append(next(a for a in left if arcs[a][0] == arcs[path[-1]][1]))
+                left = left - {path[-1]}
+            used -= set(path)
+            yield (s, t), path
+
+
+def time_over(n, arcs, paths):
+    """Least time over a list of pairs and paths."""
+    pairs = {pair: k for k, pair in enumerate(itertools.permutations(range(n), 2))}
+    load, serve = np.zeros((len(arcs), len(paths) + 1)), np.zeros((len(pairs), len(paths) + 1))
+    load[:, -1] = -1
+    for p, (pair, used) in enumerate(paths):
+        load[used, p] = serve[pairs[pair], p] = 1
+    cost = np.eye(len(paths) + 1)[-1]
+    return linprog(cost, A_ub=load, b_ub=np.zeros(len(arcs)), A_eq=serve, b_eq=np.ones(len(pairs)), method="highs").fun
 
 
 @LEDGER.second("alltoall.disjoint-paths")
-def disjoint_paths_of_eight_nodes(row):
-    """Every maximum set of GK(8, 3), as networkx lists one, takes more time than the optimum."""
-    arcs = kautz(8, 3)
-    graph, number = nx.DiGraph(arcs), {arc: a for a, arc in enumerate(arcs)}
-    pairs = list(itertools.permutations(range(8), 2))
-    paths = [
-        (k, [number[e] for e in itertools.pairwise(path)])
-        for k, (s, t) in enumerate(pairs)
-        for path in nx.edge_disjoint_paths(graph, s, t)
-    ]
-    load, serve = np.zeros((len(arcs), len(paths) + 1)), np.zeros((len(pairs), len(paths) + 1))
-    load[:, -1] = -1
-    for p, (k, used) in enumerate(paths):
-        load[used, p] = serve[k, p] = 1
-    cost = np.eye(len(paths) + 1)[-1]
-    time = linprog(cost, A_ub=load, b_ub=np.zeros(len(arcs)), A_eq=serve, b_eq=np.ones(len(pairs))).fun
-    assert time * optimal_flow(8, arcs) > 1.01
+def disjoint_paths_of_eight_and_sixteen_nodes(row):
+    """On GK(8, 3) and GK(16, 4) each of 60 random maximum sets of disjoint paths takes 6 % more time than the MCF."""
+    for n, d in ((8, 3), (16, 4)):
+        arcs = kautz(n, d)
+        least = min(time_over(n, arcs, list(disjoint_sets(n, arcs, seed))) for seed in range(60))
+        assert least * optimal_flow(n, arcs) > 1.06
     assert row.witness.startswith("genkautz:n=8,d=3")
+    assert row.measured > 1.07
+
+
+def torus_arcs(*shape):
+    graph = nx.convert_node_labels_to_integers(nx.grid_graph(shape, periodic=True)).to_directed()
+    return list(graph.edges)
+
+
+def routed(arcs, seed, *, trees):
+    """Arc loads of shortest paths taken one after the other, by destination or by pair; used arcs become longer."""
+    random, graph = np.random.default_rng(seed), nx.DiGraph(arcs)
+    n = len(graph)
+    nx.set_edge_attributes(graph, n * n, "weight")
+    load = dict.fromkeys(arcs, 0)
+    targets = random.permutation(n).tolist()
+    jobs = [(None, t) for t in targets] if trees else random.permutation(list(itertools.permutations(range(n), 2)))
+    for s, t in jobs:
+        sources = [u for u in range(n) if u != t] if s is None else [s]
+        _, paths = nx.single_source_dijkstra(graph.reverse(copy=False), t)
+        for source in sources:
+            for v, u in itertools.pairwise(paths[source]):
+                load[u, v] += 1
+                graph[u][v]["weight"] += 1
+    return load
+
+
+@LEDGER.second("alltoall.sssp")
+def trees_and_pairs(row):
+    """Trees on a 5x5 torus, where T is half the mean distance times the nodes: less than 1.55 times, pairs below 2."""
+    arcs = torus_arcs(5, 5)
+    time = 25 * sum(2 * 5 * min(k, 5 - k) for k in range(5)) / len(arcs)
+    trees = [max(routed(arcs, seed, trees=True).values()) / time for seed in range(8)]
+    assert np.mean(trees) < 1.55
+    assert max(max(routed(arcs, seed, trees=False).values()) for seed in range(3)) / time < 2
+    assert row.measured[0] < 1.55
+
+
+@LEDGER.second("alltoall.sssp-order")
+def two_orders(row):
+    arcs = torus_arcs(5, 5)
+    first, second = (routed(arcs, seed, trees=False) for seed in (1, 2))
+    assert sum(first.values()) == sum(second.values()), "every route is shortest"
+    assert first != second
+    assert row.violations
+
+
+@LEDGER.second("alltoall.balanced-paths")
+def single_shortest_paths_of_cubes(row):
+    """On the 3-cube one shortest path per pair, bit by bit, attains T = 8 * 12 / 24."""
+    load = dict.fromkeys(nx.hypercube_graph(3).to_directed().edges, 0)
+    for s, t in itertools.permutations(itertools.product((0, 1), repeat=3), 2):
+        for bit in range(3):
+            before, after = (*t[:bit], *s[bit:]), (*t[: bit + 1], *s[bit + 1 :])
+            if before != after:
+                load[before, after] += 1
+    assert max(load.values()) == 8 * 12 / 24
+    assert row.everything["hypercube:3"] == pytest.approx(1)
+
+
+def bounded_time(n, arcs, rounds):
+    """Bounds on T by multiplicative weights: arc lengths prove the lower one, averaged trees attain the upper one."""
+    tail, head = np.array(arcs).T
+    load, lower = np.zeros(len(arcs)), 0.0
+    number = np.full((n, n), -1)
+    number[tail, head] = np.arange(len(arcs))
+    for step in range(1, rounds + 1):
+        length = np.exp(12 * (load / load.max() - 1)) if step > 1 else np.ones(len(arcs))
+        far, before = dijkstra(sp.csr_array((length, (tail, head)), (n, n)), return_predecessors=True)
+        lower = max(lower, far.sum() / length.sum())
+        for s in range(n):
+            below = np.ones(n)
+            for v in np.argsort(-far[s])[:-1]:
+                u = before[s, v]
+                load[number[u, v]] += below[v]
+                below[u] += below[v]
+    return lower, load.max() / rounds
+
+
+@LEDGER.second("alltoall.over-xpander-d8")
+def a_random_graph_of_128_nodes(row):
+    """GK(128, 8) takes longer than a random regular graph, by bounds of multiplicative weights."""
+    graph = nx.random_regular_graph(8, 128, seed=1).to_directed()
+    slower, _ = bounded_time(128, sorted(set(kautz(128, 8))), 60)
+    _, faster = bounded_time(128, list(graph.edges), 60)
+    assert slower > faster
+    assert row.choices[-1].measured[1] < 1
+
+
+@LEDGER.second("alltoall.sp-expander-degree")
+def links_of_printed_heuristic(row):
+    """Appendix E with networkx: after all pairs are routed, some vertex has fewer than d links in some order."""
+    short = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        graph = nx.complete_graph(12).to_directed()
+        nx.set_edge_attributes(graph, 1 / 24, "weight")
+        formed = set()
+        for s, t in random.permutation(list(itertools.permutations(range(12), 2))).tolist():
+            if not nx.has_path(graph, s, t):
+                continue
+            for u, v in itertools.pairwise(nx.shortest_path(graph, s, t, weight="weight")):
+                graph[u][v]["weight"] += 1
+                formed.add((u, v))
+                for free in (list(graph.out_edges(u)), list(graph.in_edges(v))):
+                    end = 0 if free[0][0] == u and all(a == u for a, _ in free) else 1
+                    mine = {e for e in formed if e[end] == (u if end == 0 else v)}
+                    if len(mine) == 3:
+                        graph.remove_edges_from(set(free) - mine)
+        degrees = [sum(a == x for a, _ in formed) for x in range(12)]
+        short.append(min(degrees) < 3)
+    assert any(short)
+    assert row.violations
+
+
+@LEDGER.second("alltoall.host-bottleneck")
+def torus_through_its_hosts(row):
+    """At B = 1.3 every hop passes a host: a bound for the torus, and an even split that is valid for GenKautz."""
+    torus = 2 * 10 * sum(min(k, 10 - k) for k in range(10)) / 1.3
+    graph, loads, links = nx.DiGraph(kautz(100, 4)), np.zeros(100), Counter()
+    for s in graph:
+        far = nx.single_source_shortest_path_length(graph, s)
+        order = sorted(far, key=far.get)
+        ways, amount = {s: 1}, dict.fromkeys(order, 1.0)
+        for v in order[1:]:
+            ways[v] = sum(ways[u] for u in graph.predecessors(v) if far[u] == far[v] - 1)
+        for v in order[:0:-1]:
+            for u in (u for u in graph.predecessors(v) if far[u] == far[v] - 1):
+                part = amount[v] * ways[u] / ways[v]
+                links[u, v] += part
+                amount[u] += part
+            loads[v] += amount[v]
+    kautz_time = max(loads.max() / 1.3, max(links.values()))
+    assert torus > 1.3 * kautz_time
+    assert row.measured > 1.3
 
 
 @LEDGER.second("alltoall.link-mcf-printed")

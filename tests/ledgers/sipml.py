@@ -9,10 +9,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from second_measurements import (
-    DEPENDS,
     NOT,
+    OPEN,
     REPRODUCED,
-    UNTESTABLE,
     PaperLedger,
     constant,
     edited,
@@ -28,8 +27,8 @@ LEDGER = PaperLedger(
     {
         REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap "
         "figure-4 hybrid-search",
-        DEPENDS: "distance hybrid-degree convergence",
-        UNTESTABLE: "evaluation",
+        NOT: "convergence",
+        OPEN: "distance hybrid-degree evaluation",
     },
     slow="convergence ilp prohibitive",
     falsified_slowly="ilp prohibitive",
@@ -38,8 +37,8 @@ LEDGER = PaperLedger(
 
 LEDGER.falsified = [
     ("duty-cycle", {"printed [%]": 91}, NOT),
-    ("duty-cycle", {"printed [%]": 90.5}, DEPENDS),
-    ("duty-cycle", {"hold time over r": 9}, DEPENDS),
+    ("duty-cycle", {"printed [%]": 90.5}, NOT),
+    ("duty-cycle", {"hold time over r": 9}, NOT),
     ("duty-cycle", {"hold time over r": 8}, NOT),
     ("example", {"Delta": 3}, NOT),
     ("example", {"parts of C": 3}, NOT),
@@ -67,7 +66,7 @@ LEDGER.falsified = [
     (
         "sequential",
         {"seeds": 1},
-        DEPENDS,
+        NOT,
         (placement_claims, "_makespan", lambda _true: lambda _d, _a, device, _c: device[0] + 1.0),
     ),
     (
@@ -140,10 +139,10 @@ def data_parallelism_by_hand(row):
     for model, layers, hidden, batch in row.scope["(model, layers, width, batch)"]:
         graph = parse(f"op-graph:model={model},layers={layers},hidden={hidden},parts=1,batch={batch // 16}")
         ring = sum(2 * graph.weights.sum() / 16 / 1e12 for _ in range(15)) * 1e6
-        assert row.measured[model]["iteration by k [us]"]["k = 1"] == pytest.approx(
+        assert row.everything[model]["iteration by k [us]"]["k = 1"] == pytest.approx(
             graph.duration.sum() + ring, abs=0.06
         )
-    assert [row.measured[model]["best k"] for model in ("transformer", "resnet", "dlrm")] == [1, 1, 8]
+    assert [row.everything[model]["best k"] for model in ("transformer", "resnet", "dlrm")] == [1, 1, 8]
 
 
 @LEDGER.second("sipml.duty-cycle")
@@ -198,8 +197,8 @@ def all_placements(row):
         others = len(set(parts) - {b})
         longest = max(np.bincount(parts))
         rounds[others] = min(rounds.get(others, 9), 1 + longest)
-    assert rounds[3] == 2 == row.measured["degree, Delta = 3"]
-    assert min(rounds[others] for others in range(3)) == 3 == row.measured["degree, Delta = 2"]
+    assert rounds[3] == 2 == row.everything["degree, Delta = 3"]
+    assert min(rounds[others] for others in range(3)) == 3 == row.everything["degree, Delta = 2"]
 
 
 @LEDGER.second("sipml.distance", "sipml.hybrid-degree")
@@ -315,4 +314,4 @@ def one_placement_less(row):
 def packed(row):
     """Makespans of two ops side by side, times 3 and 1, on two GPUs: partitions of the parts."""
     least = {p: min(max(1 + i * 3 / p, (p - i) * 3 / p) for i in range(p + 1)) for p in range(1, 7)}
-    assert min(least.values()) / min(least[1], least[2]) == pytest.approx(row.measured["two ops side by side"])
+    assert min(least.values()) / min(least[1], least[2]) == pytest.approx(row.everything["two ops side by side"])

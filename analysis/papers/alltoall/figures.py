@@ -46,7 +46,7 @@ def _best(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _flows(rows: pd.DataFrame) -> pd.DataFrame:
-    """The best proven all-to-all optimum of every instance, from the master LP or the link MCF (not as printed)."""
+    """The best proven all-to-all optimum of every instance, from the master LP or the link MCF without ``printed``."""
     flows = rows[rows["ok"] & rows["formulation"].isin(("alltoall.master", "alltoall.link-mcf")) & rows["T"].notna()]
     texts = flows["settings"].unique()
     printed = [text for text in texts if json.loads(text or "{}").get("printed", "False") == "True"]

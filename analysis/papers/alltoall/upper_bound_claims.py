@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
+from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.comparisons import (
     IRREGULAR,
     LARGEST_ENUMERATED,
@@ -20,6 +20,7 @@ from opticoll.analysis.ledger.comparisons import (
     regular_digraphs,
 )
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
+from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.claims import (
     FORMULAS_LOST,
     corollary_3,
@@ -76,7 +77,7 @@ def classes(*, regular: bool) -> tuple[tuple[Topology, float], ...]:
     "never less; attained",
     "1e-6",
     scope={"regular": True},
-    weight=1,
+    weight="headline",
     procedure="We compare the bound with certified optima of all small regular digraphs up to isomorphism and of "
     "regular digraphs of known families. Complete digraphs, on which nothing is forwarded, attain both "
     "bounds.",
@@ -155,6 +156,7 @@ def least_cut(topology: Topology, *, balanced: bool) -> float:
     "always",
     "1e-6",
     scope={"nodes, at most": 12},
+    weight="textbook",
     procedure="We enumerate all cuts of small digraphs and compare with certified optima.",
     lost=FORMULAS_LOST,
 )

@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread
+from opticoll.analysis.ledger.verdict import verdict_if
+from opticoll.analysis.papers.optree.natural_readings import (
+    CEILING,
+    INTEGER_TREES,
+    NEAREST,
+    REAL_STEPS,
+    TABLE_I,
+    THEOREM_2,
+)
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.radix_trees import Fabric, best_tree
 from opticoll.formulations.rounds import wavelengths
@@ -36,8 +45,8 @@ _BY_ASSIGNMENT = (
 )
 #: How a fractional number of steps is counted.
 STEPS: dict[str, Callable[[float], float]] = {"fractional": float, "rounded up": math.ceil}
-#: Rules that turn the root of Theorem 2 into a depth: Theorem 2 rounds; Table I's depth 7 is the ceiling.
-DEPTHS: dict[str, Callable[[float], int]] = {"nearest integer": round, "ceiling": math.ceil}
+#: Rules that turn the root of Theorem 2 into a depth.
+DEPTHS: dict[str, Callable[[float], int]] = {NEAREST: round, CEILING: math.ceil}
 CLAIMS = Claims("optree")
 
 
@@ -84,7 +93,10 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     "OpTree's m-ary tree takes the least time among all m-ary trees",
     "no tree is faster",
     scope={"nodes": 1024, "wavelengths": 8, "sizes of figure 4": [512, 1024, 2048, 4096]},
-    weight=1,
+    weight="headline",
+    natural=INTEGER_TREES,
+    printed=1,
+    second="whole_trees",
     procedure="We compare the S(k*) steps of Theorem 2 with all depths of a tree with one real radix, and with "
     "the best tree of integer radices, which a shortest-path search finds, under the paper's count of "
     "wavelengths and under the fewest possible. The smallest tree with fewer steps is built as a "
@@ -119,10 +131,10 @@ def _optimal(laboratory: Laboratory) -> Measurement:
         n = strictest[0]
         rounds = _built(n, w, trees["exact"][n].radices)
         witness = (
-            f"wdm-ring:n={n},wavelengths={w}: radices {list(trees['lemma'][n].radices)} take {trees['lemma'][n].steps} "
-            f"steps by the paper's count, the theorem gives {step_counts.optree_steps(n, w):.2f}; a schedule of "
-            f"{rounds} "
-            "rounds is built and checked circuit by circuit"
+            f"wdm-ring:n={n},wavelengths={w}: radices {list(trees['lemma'][n].radices)} take "
+            f"{trees['lemma'][n].steps} steps by the paper's count, the theorem gives "
+            f"{step_counts.optree_steps(n, w):.2f}; a schedule of {rounds} rounds is built and checked circuit by "
+            "circuit"
         )
     ratios = [trees["lemma"][n].steps / step_counts.optree_steps(n, w) for n in sizes]
     return choices.measurement(
@@ -130,7 +142,8 @@ def _optimal(laboratory: Laboratory) -> Measurement:
         "The theorem minimises over trees with one real radix n^(1/k), the options of section III-D, where it "
         "holds apart from rounding the depth (see optree.theorem2). An m-ary tree in the general sense has "
         "at most m children per node; whole numbers of children that differ by stage often take fewer steps. "
-        "Ratio: steps of the best integer radices over S(k*).",
+        "Ratio: steps of the best integer radices over S(k*); measured is the least.",
+        value=min(ratios),
         count=len(sizes),
         violations=len(strictest),
         tightness=spread(ratios),
@@ -154,7 +167,8 @@ def optree_steps(n: int, w: int, depth: str, steps: str) -> float:
     "OpTree takes 70 communication steps on 1024 nodes with 64 wavelengths",
     70,
     scope={**_AT_1024, "printed": 70},
-    weight=2,
+    weight="headline",
+    natural=TABLE_I,
     procedure="We evaluate S(k) of Theorem 1 at the depth of Theorem 2, rounded up.",
     lost=LOST,
 )
@@ -163,15 +177,14 @@ def _table_optree(laboratory: Laboratory) -> Measurement:
     choices = Readings("depth")
     for rule in DEPTHS:
         choices.add(
-            f"{rule}: {DEPTHS[rule](step_counts.theorem_2_root(n))}",
+            rule,
             optree_steps(n, w, rule, "rounded up") == printed,
             optree_steps(n, w, rule, "rounded up"),
         )
     return choices.measurement(
         specs([(n, w)]),
         f"S(6) = {step_counts.theorem_1(n, w, 6):.2f} and S(7) = {step_counts.theorem_1(n, w, 7):.2f} "
-        f"both round up to "
-        "70. No tree of integer radices attains 70 by the paper's own count, see "
+        "both round up to 70. No tree of integer radices attains 70 by the paper's own count, see "
         "optree.optimal.",
     )
 
@@ -206,7 +219,7 @@ CLAIMS.stated(
     "The ring algorithm takes 1023 communication steps on 1024 nodes with 64 wavelengths",
     1023,
     scope=_AT_1024,
-    weight=2,
+    weight="textbook",
     procedure="We build the whole schedule and check every circuit.",
 )(_simulated("Ring"))
 
@@ -217,19 +230,18 @@ CLAIMS.stated(
     "Neighbour exchange (NE) takes 512 communication steps on 1024 nodes with 64 wavelengths",
     512,
     scope=_AT_1024,
-    weight=2,
+    weight="textbook",
     procedure="We build the whole schedule and check every circuit.",
 )(_simulated("NE"))
 
 
-CLAIMS.untestable(
+CLAIMS.open(
     "table1-wrht",
     "Table I",
     "WRHT takes 259 communication steps on 1024 nodes with 64 wavelengths",
     259,
     reason="The formula is lost. p ceil(log_p n) + 1 with p = 2w + 1 gives 259, but was chosen because it does. "
     "A test needs the number of steps of WRHT's all-gather, or its schedule.",
-    weight=2,
     lost=WRHT_LOST,
 )
 
@@ -245,7 +257,8 @@ def percent(part: float, whole: float) -> float:
     "The one-stage algorithm takes 128 communication steps on 1024 nodes with 64 wavelengths",
     128,
     scope={**_AT_1024, "printed": 128, "average saving of figure 4": 96.85},
-    weight=2,
+    weight="misprint",
+    second="one_stage",
     procedure="We divide Lemma 1's wavelengths by w, and test the printed number against the average of figure 4.",
 )
 def _one_stage(laboratory: Laboratory) -> Measurement:
@@ -254,16 +267,18 @@ def _one_stage(laboratory: Laboratory) -> Measurement:
     value = step_counts.one_stage_steps(n, w)
     best = (300.0 + percent(math.ceil(step_counts.optree_steps(n, w)), printed)) / 4
     saved = 1 - Fraction(math.ceil(step_counts.optree_steps(n, w)), printed)
-    choices = Readings("steps of one stage", otherwise=Verdict.SELF_CONTRADICTED)
+    choices = Readings("steps of one stage")
     choices.add("Lemma 1's wavelengths over w", value == printed, value)
     choices.add(
         f"{printed}, as in the table", best >= saving, f"figure 4's average saving is then at most {best:.2f} %"
     )
     return choices.measurement(
         specs([(n, w)]),
-        f"128 is n/8; a misprint for n^2/(8w) = {value} would explain it. With {value} steps OpTree saves "
+        f"A misprint for n^2/(8w) = {value:g}: 128 is n/8. With {value:g} steps OpTree saves "
         f"{percent(step_counts.optree_steps(n, w), value):.2f} % at n = {n}, as figure 4 needs.",
-        value,
+        {"steps": value},
+        value=value,
+        saved_by=f"{value} in place of {printed}",
         witness=f"Table I: one stage takes {printed} steps. Section IV-B: OpTree saves {saving} % on average over four "
         f"sizes; with {printed} it saves {percent(70, printed):.1f} % at n = {n} ({saved}), so the average is "
         f"at most {best:.2f} % ({(3 + saved) / 4}) even if it is 100 % at the others.",
@@ -276,6 +291,8 @@ def _one_stage(laboratory: Laboratory) -> Measurement:
     "OpTree's optimal depth on 1024 nodes with 64 wavelengths is 7",
     7,
     scope={**_AT_1024, "printed": 7},
+    natural=THEOREM_2,
+    second="rounded_root_of_1024",
     procedure="We round the root of Theorem 2 by each rule, and list the depths with the fewest whole steps.",
     lost=LOST,
 )
@@ -290,8 +307,8 @@ def _table_depth(laboratory: Laboratory) -> Measurement:
     choices.add("any depth with the fewest whole steps", printed in tied, tied)
     return choices.measurement(
         specs([(n, w)]),
-        "Theorem 2 and section IV-B give depth 6 for 1024 nodes, Table I depth 7. Rounded up, both depths take "
-        "70 steps, so the table's depth may be the other of two tied depths; in fractional steps 6 is better.",
+        "Theorem 2 and section IV-B give depth 6 for 1024 nodes, Table I depth 7: the paper rounds the root in two "
+        "ways. Rounded up, both depths take 70 steps; in fractional steps 6 is better.",
         step_counts.theorem_2(n),
     )
 
@@ -355,7 +372,7 @@ CLAIMS.stated(
     "One-stage all-to-all on a line needs floor(N^2/4) wavelengths",
     "floor(N^2/4)",
     scope={"nodes": 128, "nodes of the ILP": 6},
-    weight=2,
+    weight="textbook",
     procedure=_BY_ASSIGNMENT,
     lost=LOST,
 )(lambda lab: _lemma_1(lab, ring=False))
@@ -367,7 +384,8 @@ CLAIMS.stated(
     "One-stage all-to-all on a ring of N nodes needs at least N^2/8 wavelengths, rounded (the formula is lost)",
     "N^2/8, rounded",
     scope={"nodes": 128, "nodes of the ILP": 6},
-    weight=2,
+    natural=None,
+    second="three_nodes",
     procedure=_BY_ASSIGNMENT,
     lost=LOST,
 )(lambda lab: _lemma_1(lab, ring=True))
@@ -379,6 +397,7 @@ CLAIMS.stated(
     "An m-ary tree of height k has at most m^k leaves",
     "at most m^k",
     scope={"radix": 6, "height": 5},
+    weight="textbook",
     procedure="We count the leaves of full and random trees.",
     lost=LOST,
 )
@@ -419,7 +438,7 @@ def _fractional_steps(n: int, m: int, k: int, w: int) -> float:
     "N m (2k-1) / (8w)",
     "1e-6",
     scope={"nodes": 4096, "wavelengths": [1, 2, 4, 8, 16, 32, 64]},
-    weight=2,
+    natural=REAL_STEPS,
     procedure="For every N = m^k we add up the wavelengths that the stages need, over w: fractional, and rounded "
     "up per stage.",
     lost=LOST,
@@ -461,8 +480,8 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
         "The formula treats steps and m as real numbers. It is exact there for even m. For odd m a segment "
         "needs floor(m^2/4) wavelengths, less than m^2/4. Whole steps round up at every remainder. Ratio: steps "
         "over S(k).",
-        count=sum(cases.values()),
-        violations=sum(map(len, wrong.values())),
+        count=cases["fractional steps, m even"],
+        violations=len(wrong["fractional steps, m even"]),
         tightness=spread(ratios),
         witness=f"n={n}, m={m}, k={k}, w={w}: {steps:.0f} whole steps, S={formula:.4g}",
     )
@@ -479,7 +498,9 @@ def _ratio_power(n: int, one: int, other: int) -> Fraction:
     "OpTree takes the fewest steps at the depth where their derivative vanishes, rounded to an integer",
     "best depth for every N",
     scope={"nodes": 20_000, "wavelengths": [1, 8, 64]},
-    weight=2,
+    natural=THEOREM_2,
+    printed=1,
+    second="rounded_root",
     procedure="We compute S(k) for every whole depth k and compare its minimum with the rounded root.",
     lost=LOST,
 )
@@ -508,12 +529,14 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     formula = step_counts.theorem_2(n)
     return choices.measurement(
         (f"n=8..{sizes[-1]}",),
-        "The root is the minimum of S over real depths, but the nearest integer is not always the best whole "
-        f"depth; it costs at most {100 * (max(ratios) - 1):.2g} % more steps. It is the best depth for 512, "
-        "1024, 2048 and 4096 nodes, the sizes of figure 4. The restored S(k) gives the text's 12 steps for 16 "
-        "nodes, 70 for 1024 and its four depths; the root is where its derivative vanishes, as in the proof. "
-        "Ratio: S at the rounded root over the least S.",
+        f"Right to {100 * (max(ratios) - 1):.2g} %: the root is the minimum of S over real depths, but the nearest "
+        f"integer is not always the best whole depth, and then costs at most {100 * (max(ratios) - 1):.2g} % more "
+        "steps. It is the best depth for 512, 1024, 2048 and 4096 nodes, the sizes of figure 4. The restored S(k) "
+        "gives the text's 12 steps for 16 nodes, 70 for 1024 and its four depths; the root is where its derivative "
+        "vanishes, as in the proof. Ratio: S at the rounded root over the least S; measured is the largest.",
         f"{len(worse)} of {len(sizes)} sizes have a better depth than the rounded root",
+        value=max(ratios),
+        saved_by="depths as real numbers, for which the root is the minimum; or up to 0.44 % more steps",
         count=len(sizes),
         violations=len(worse),
         tightness=spread(ratios),
@@ -532,7 +555,6 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     "OpTree's optimal depths for 512, 1024, 2048 and 4096 nodes are 6, 6, 7 and 8",
     [6, 6, 7, 8],
     scope={"nodes": [512, 1024, 2048, 4096], "printed": [6, 6, 7, 8]},
-    weight=2,
     procedure="We round the root of Theorem 2 and search for the integer depth with the least S(k).",
 )
 def _depths(laboratory: Laboratory) -> Measurement:
@@ -560,7 +582,7 @@ def _depths(laboratory: Laboratory) -> Measurement:
     "With 16 nodes and 2 wavelengths one stage takes 16 steps, a 4-ary tree 4 + 8 = 12, a 3-ary tree more than 12",
     [16, 12],
     scope={"nodes": 16, "wavelengths": 2},
-    weight=2,
+    weight="textbook",
     procedure="We count the steps, build the schedules and check them.",
     lost="The numbers of the 3-ary tree.",
 )
@@ -580,5 +602,6 @@ def _example(laboratory: Laboratory) -> Measurement:
         measured,
         verdict_if(good),
         instances=specs([(n, w)]),
+        value=[sum(one), sum(four)],
         reason="No tree takes fewer than 12 steps (proven). Every schedule is built and checked circuit by circuit.",
     )

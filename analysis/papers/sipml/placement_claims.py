@@ -11,6 +11,7 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement
 from opticoll.analysis.ledger.readings import Readings, Sweep
 from opticoll.analysis.papers.sipml.claims import hybrid_traffic
+from opticoll.analysis.papers.sipml.natural_readings import CIRCLE, ON_THE_CIRCLE, PARTNERS_LOST, SEQUENTIAL_STAGES
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -30,13 +31,19 @@ BOTH = "sends to or receives from"
 #: Number of moves after which a repair counts as endless, even if no state repeats.
 ENDLESS = 100_000
 #: Rules for the nearest GPU, lowest key first; arguments: k, the GPU to move from, the candidate.
-NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
-    "around the circle, ties to the lower number": lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
-    "around the circle, ties ahead": lambda k, g, h: (min((h - g) % k, (g - h) % k), (h - g) % k),
-    "around the circle, ties back": lambda k, g, h: (min((h - g) % k, (g - h) % k), (g - h) % k),
-    "ahead only": lambda k, g, h: ((h - g) % k,),
-    "back only": lambda k, g, h: ((g - h) % k,),
-}
+NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = dict(
+    zip(
+        ON_THE_CIRCLE,
+        (
+            lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
+            lambda k, g, h: (min((h - g) % k, (g - h) % k), (h - g) % k),
+            lambda k, g, h: (min((h - g) % k, (g - h) % k), (g - h) % k),
+            lambda k, g, h: ((h - g) % k,),
+            lambda k, g, h: ((g - h) % k,),
+        ),
+        strict=True,
+    )
+)
 #: Rules for the choice among the GPUs in reach of most inputs, lowest key first: time free, GPU, GPU of last input, k.
 PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
     "first free": lambda free, h, last, k: (free, h),
@@ -135,7 +142,8 @@ def _counted(
     "each GPU communicates with at most Delta others of its group",
     "at most Delta",
     scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
-    weight=2,
+    natural=None,
+    lost=PARTNERS_LOST,
     procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
     "to, receives from, or does either with.",
 )
@@ -177,10 +185,10 @@ def with_weights(data: Placement, groups: int) -> Placement:
     3,
     "at most",
     scope={"seeds": 8, "graphs per seed": 25, "sub-ops": 40, "k": 4, "l": 2, "D": 3},
-    weight=2,
+    natural=None,
     procedure="We place random graphs on the group, replicate the placement, add the ring, and count the "
     "partners of each GPU.",
-    lost="The graph and the placement (figure 4).",
+    lost=PARTNERS_LOST,
 )
 def _hybrid(laboratory: Laboratory) -> Measurement:
     k, groups, degree = (laboratory.scope[name] for name in ("k", "l", "D"))
@@ -279,7 +287,8 @@ def repair_ends(data: Placement, nearest: str, place: str) -> bool:
     "future work",
     "ends",
     scope={"seeds": 8, "graphs per seed": 210, "sub-ops": 20},
-    weight=2,
+    natural=CIRCLE,
+    second="printed_repair",
     procedure="We run the procedure on random graphs with several tie-breaks, and record whether it returns to "
     "an earlier state.",
     lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
@@ -332,7 +341,6 @@ def _convergence(laboratory: Laboratory) -> Measurement:
         "time limit [s]": 15.0,
         "(layers, parts, k)": [[2, 2, 4], [4, 4, 4], [4, 8, 8]],
     },
-    weight=2,
     procedure="We solve the ILP of transformers of growing size with a time limit, and place one of over 20,000 "
     "sub-ops by Algorithm 1.",
 )
@@ -409,6 +417,9 @@ def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[t
     "equal run times",
     "1e-9",
     scope={"GPUs": 3, "sequential ops": 3, "seeds": 8},
+    weight="textbook",
+    natural=SEQUENTIAL_STAGES,
+    printed=1,
     procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
 )
 def _sequential(laboratory: Laboratory) -> Measurement:
@@ -444,7 +455,6 @@ def _sequential(laboratory: Laboratory) -> Measurement:
         f"{stages}, computing time only",
         max(spreads["computing time"]) <= 1 + 1e-9,
         max(spreads["computing time"]),
-        natural=True,
     )
     choices.add(
         f"{stages}, with transfer time",
@@ -482,6 +492,9 @@ def _best(durations: Sequence[float], k: int) -> float:
     "not faster",
     "1e-9",
     scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
+    weight="textbook",
+    natural=SEQUENTIAL_STAGES,
+    printed=1,
     procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k parts.",
 )
 def _cap(laboratory: Laboratory) -> Measurement:
@@ -498,7 +511,7 @@ def _cap(laboratory: Laboratory) -> Measurement:
     pair = {parts: _best([1.0] + [3.0 / parts] * parts, 2) for parts in range(1, 2 * most + 1)}
     capped, free = min(pair[1], pair[2]), min(pair.values())
     choices = Readings("ops")
-    choices.add("sequential", not wrong, f"never faster with more than k parts in {len(ratios)} cases", natural=True)
+    choices.add("sequential", not wrong, f"never faster with more than k parts in {len(ratios)} cases")
     choices.add(
         "two side by side",
         free >= capped,
@@ -510,6 +523,7 @@ def _cap(laboratory: Laboratory) -> Measurement:
         "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
         "minimum quantum of computing time is ignored.",
         {"sequential": min(ratios), "two ops side by side": free / capped},
+        value=min(ratios),
         count=len(ratios),
         violations=len(wrong),
         witness=wrong[0] if wrong else None,

@@ -9,6 +9,7 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.readings import Readings, spread, swept
+from opticoll.analysis.papers.topoopt.natural_readings import COINS, EXACTLY
 from opticoll.formulations.topoopt.circuit_design import lower_bounds
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt import binary_trees, coin_routing, ring_permutations
@@ -30,7 +31,7 @@ CLAIMS = Claims("topoopt")
     "12 servers have four: +1, +5, +7, +11",
     "always",
     scope={"servers": 256, "rings of 12 servers": [1, 5, 7, 11]},
-    weight=2,
+    weight="textbook",
     procedure="We walk every +p ring for every n and compare with gcd(p, n) = 1.",
 )
 def _theorem_2(laboratory: Laboratory) -> Measurement:
@@ -60,7 +61,6 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     "Under certain assumptions the diameter of the d selected rings of n servers is O(d n^(1/d))",
     "diameter / (d n^(1/d)) <= 1",
     scope={"servers": 512, "degree": 8},
-    weight=2,
     procedure="We select the rings by Algorithm 3 and compute the diameter by breadth-first search, without the "
     "assumptions of the proof.",
 )
@@ -125,6 +125,10 @@ def _binary(laboratory: Laboratory) -> Measurement:
     "With coins 1, x, ..., x^(d-1) and n = x^d, the amount n - 1 needs the most coins, namely d x",
     "d x",
     scope={"x": 8, "degree": 4},
+    weight="misprint",
+    natural=EXACTLY,
+    printed=32,
+    second="digits",
     procedure="We compute the fewest coins of every amount by dynamic programming.",
 )
 def _kappa(laboratory: Laboratory) -> Measurement:
@@ -133,13 +137,14 @@ def _kappa(laboratory: Laboratory) -> Measurement:
     exact = [pair for pair, coins in most.items() if coins != pair[0] * pair[1]]
     above = [pair for pair, coins in most.items() if coins > pair[0] * pair[1]]
     choices = Readings("statement")
-    choices.add("kappa(n-1) = d x exactly", not exact, f"d (x - 1) in all {len(exact)} cases")
+    choices.add("kappa(n-1) = d x exactly", not exact, most[larger, degrees])
     choices.add("an upper bound of the order d n^(1/d)", not above, f"{len(above)} cases above d x")
     return choices.measurement(
         (f"x = 2 .. {larger}, d = 1 .. {degrees}",),
-        "The greedy digits of n - 1 = x^d - 1 are all x - 1, so d (x - 1) coins are needed. The appendix argues for an "
-        "order of magnitude, which this does not change.",
+        "The greedy digits of n - 1 = x^d - 1 are all x - 1, so d (x - 1) coins are needed, here for the largest x "
+        "and d. The appendix argues for an order of magnitude, which this does not change.",
         choices.agreement,
+        saved_by="d (x - 1) in place of d x",
         count=len(most),
         tightness=spread([x * d / coins for (x, d), coins in most.items()]),
     )
@@ -151,6 +156,7 @@ def _kappa(laboratory: Laboratory) -> Measurement:
     "Restricting the steps of rings to primes reduces the search space to O(n / ln n)",
     "bounded by a constant",
     scope={"servers": 2048},
+    weight="textbook",
     procedure="We count the prime steps for every n.",
 )
 def _primes(laboratory: Laboratory) -> Measurement:
@@ -176,7 +182,6 @@ def _primes(laboratory: Laboratory) -> Measurement:
     "CoinChangeMod routes over the selected rings with the fewest hops",
     "always",
     scope={"servers": 128, "degrees": [1, 2, 3, 4, 8]},
-    weight=2,
     procedure="We compare its routes with Dijkstra's algorithm for every distance.",
 )
 def _coin_change(laboratory: Laboratory) -> Measurement:
@@ -212,6 +217,9 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
     "In Algorithm 4 (CoinChangeMod), curr_dist is the number of coins needed for every distance",
     "number of coins",
     scope={"servers": 64, "degrees": [2, 3, 4]},
+    weight="misprint",
+    natural=COINS,
+    second="printed_coins_of_five_servers",
     procedure="We run the algorithm as printed, and compare its distances with breadth-first search.",
 )
 def _coin_print(laboratory: Laboratory) -> Measurement:
@@ -234,6 +242,7 @@ def _coin_print(laboratory: Laboratory) -> Measurement:
         "Line 8 starts a coin at distance 0, so every distance is one less than the number of coins. Line 20 uses the "
         "back trace alone, and the routes are shortest.",
         choices.agreement,
+        saved_by="1 in place of 0 in line 8",
         count=cases,
     )
 
@@ -278,6 +287,7 @@ def _failure(laboratory: Laboratory) -> Measurement:
     "In a double binary tree every server except the roots of the two trees sends the same amount",
     "always",
     scope={"servers": 256},
+    weight="textbook",
     procedure="We build both trees and add up what every server sends.",
 )
 def _trees(laboratory: Laboratory) -> Measurement:
@@ -307,7 +317,6 @@ def _trees(laboratory: Laboratory) -> Measurement:
     "strategies are mostly data parallel",
     1.0,
     scope={"models": ["candle", "vgg", "bert"], "degrees": [4, 8], "servers": 128},
-    weight=2,
     procedure="We run TopologyFinder on the data-parallel traffic and compare the load of the busiest circuit "
     "with what an ideal switch of the same bandwidth needs.",
 )
@@ -330,5 +339,6 @@ def _direct(laboratory: Laboratory) -> Measurement:
         (f"{', '.join(models)}, data parallel, n = {n}, d = {', '.join(map(str, degrees))}",),
         "The busiest circuit carries what a server sends over d: no byte is forwarded. Equal communication times give "
         "equal iteration times, whatever the computation takes.",
+        value=round(max(ratios), 9),
         tightness=spread(ratios),
     )

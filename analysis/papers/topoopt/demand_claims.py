@@ -5,9 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
+from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
+from opticoll.analysis.ledger.verdict import verdict_if
+from opticoll.analysis.papers.topoopt.natural_readings import (
+    BINARY_MEGABYTES,
+    EIGHT_BYTES,
+    LIST_1,
+    NO_LAYER,
+    SEVERAL_MINUTES,
+    TWICE_THE_DATA,
+)
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
 
@@ -27,6 +36,9 @@ CLAIMS = Claims("topoopt")
     22,
     "20 to 22 GB of tables",
     scope={"tables": 4, "columns": 512, "rows": 10**7, "printed [GB]": "22"},
+    weight="misprint",
+    natural=EIGHT_BYTES,
+    second="bytes_of_tables",
     procedure="We count the entries of the tables and try 1, 2, 4 and 8 bytes for each.",
 )
 def _dlrm_size(laboratory: Laboratory) -> Measurement:
@@ -46,6 +58,7 @@ def _dlrm_size(laboratory: Laboratory) -> Measurement:
         "with one byte they fit the 20 GB of tables in appendix D and leave less than 2 GB for the rest of the model. "
         "Appendix D counts 8 bytes; its example does not repeat the dimensions.",
         choices.agreement,
+        saved_by="one byte an entry, or 163.84 GB in place of 22 GB",
     )
 
 
@@ -64,6 +77,7 @@ def ring_bytes(size: float, servers: int) -> dict[str, float]:
     44,
     PrintedNumber("44").tolerance,
     scope={"servers": 16, "data [GB]": 22, "printed [GB]": "44"},
+    natural=TWICE_THE_DATA,
     procedure="We apply the rule of appendix D, and twice the data.",
 )
 def _reduce(laboratory: Laboratory) -> Measurement:
@@ -88,6 +102,7 @@ def _reduce(laboratory: Laboratory) -> Measurement:
     [44, 4],
     "rounds to the printed digits",
     scope={"servers": 16, "model [GB]": 22, "tables [GB]": 20, "printed, before and after [GB]": ["44", "4"]},
+    natural=TWICE_THE_DATA,
     procedure="We compute the all-reduce of the model, and of the model without its tables.",
 )
 def _hybrid(laboratory: Laboratory) -> Measurement:
@@ -112,6 +127,7 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
     [37.5, 3],
     "rounds to the printed digits",
     scope={"servers": 16, "data [GB]": 20, "link [Gb/s]": 100, "printed": ["37.5", "3"]},
+    weight="textbook",
     procedure="We count the bytes of a ring all-reduce.",
 )
 def _reduce_size(laboratory: Laboratory) -> Measurement:
@@ -126,6 +142,7 @@ def _reduce_size(laboratory: Laboratory) -> Measurement:
         verdict_if(good),
         (f"{servers} servers, {data} GB",),
         "A ring sends 2 (k-1)/k of the data over every hop; sending and receiving overlap.",
+        value=[sent, seconds],
     )
 
 
@@ -136,6 +153,8 @@ def _reduce_size(laboratory: Laboratory) -> Measurement:
     32,
     PrintedNumber("32").tolerance,
     scope={"servers": 16, "printed [MB]": "32"},
+    weight="textbook",
+    natural=BINARY_MEGABYTES,
     procedure="We add up the activations of appendix D.",
 )
 def _transfer_size(laboratory: Laboratory) -> Measurement:
@@ -143,7 +162,7 @@ def _transfer_size(laboratory: Laboratory) -> Measurement:
     size = float(parse(spec).point_to_point[0, 1])
     number = PrintedNumber(laboratory.scope["printed [MB]"])
     choices = Readings("MB")
-    choices.add("2^20 bytes", number.holds(size / 2**20), size / 2**20, natural=True)
+    choices.add("2^20 bytes", number.holds(size / 2**20), size / 2**20)
     choices.add("10^6 bytes", number.holds(size / 1e6), size / 1e6)
     return choices.measurement(
         (spec,), "8192 samples with 512 activations of 8 bytes are 32 * 2^20 bytes.", choices.agreement
@@ -167,7 +186,7 @@ def dlrm_weights(servers_section: str) -> dict[str, float]:
     return {
         "dense layers at the bottom, as in the authors' scripts": float(job.dense_weights),
         "features at the bottom, one layer to the width of a table": bare + (feature_width + 1) * columns,
-        "features at the bottom, no such layer": bare,
+        NO_LAYER: bare,
     }
 
 
@@ -184,11 +203,9 @@ def _share(section: str, note: str) -> Callable[[Laboratory], Measurement]:
                 share = {
                     batch: 100 * size / (factor * servers * NUMBER_BYTES * weights) for batch, size in direct.items()
                 }
-                for name in ("nearest", "up") if rounding == "one significant digit" else ("nearest",):
+                for name in ("nearest", "up") if rounding == "one significant digit" else ("nearest, two digits",):
                     holds = all(_label(share[batch], text, name) for batch, text in printed.items())
-                    choices.add(
-                        f"{structure}; {count}; {name}", holds, " ".join(f"{value:.4g}" for value in share.values())
-                    )
+                    choices.add((structure, count, name), holds, {k: float(f"{v:.4g}") for k, v in share.items()})
         return choices.measurement(
             (f"servers:n={servers},degree=4,traffic=dlrm,section={section}",),
             "Point-to-point bytes in both directions over the bytes of all-reduce, summed over all servers. " + note,
@@ -200,7 +217,7 @@ def _share(section: str, note: str) -> Callable[[Laboratory], Measurement]:
 
 def _label(share: float, text: str, rounding: str) -> bool:
     """Whether a share gets this label: rounded to its digits, or up to its last nonzero digit."""
-    if rounding == "nearest":
+    if rounding.startswith("nearest"):
         return PrintedNumber(text).holds(share)
     step = 10 ** (len(text) - 1)
     return math.ceil(share / step - 1e-9) * step == int(text)
@@ -218,7 +235,7 @@ CLAIMS.stated(
         "labels": "one significant digit",
         "printed, by batch [%]": {"64": "3", "128": "5", "256": "10", "512": "20", "1024": "40", "2048": "80"},
     },
-    weight=2,
+    natural=LIST_1,
     procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open.",
 )(
     _share(
@@ -241,6 +258,7 @@ CLAIMS.stated(
         "labels": "two digits",
         "printed, by batch [%]": {"32": "5", "64": "10", "128": "19", "256": "39", "512": "78"},
     },
+    natural=LIST_1,
     procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open.",
 )(
     _share(
@@ -265,6 +283,9 @@ CLAIMS.stated(
         "orders of magnitude": 4,
         "times": {"cost of a port": 5, "ports": 3},
     },
+    weight="textbook",
+    natural=SEVERAL_MINUTES,
+    printed={"cost of a port": 5, "ports": 3, "orders of magnitude": 4},
     procedure="We divide the numbers of Table 1.",
 )
 def _switches(laboratory: Laboratory) -> Measurement:
@@ -281,7 +302,6 @@ def _switches(laboratory: Laboratory) -> Measurement:
             f"{minutes} min",
             plain and round(faster) == orders,
             {**ratios, "orders of magnitude": faster},
-            natural=minutes == 3,
         )
     return choices.measurement(
         ("Table 1, appendix B",),

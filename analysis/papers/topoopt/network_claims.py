@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement, verdict_if
+from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread
+from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.topoopt.demand_claims import dlrm_weights
+from opticoll.analysis.papers.topoopt.natural_readings import LINKS_BOTH_WAYS, SHORTEST_PATHS
 from opticoll.formulations.topoopt.iteration_loads import point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES
@@ -86,7 +88,8 @@ def mean_of_paths(n: int, steps: tuple[int, ...], k: int) -> float:
     {"4": 5.7, "8": 3},
     "rounds to the printed digits",
     scope={"servers": 128, "printed, by degree": {"4": "5.7", "8": "3"}},
-    weight=2,
+    natural=LINKS_BOTH_WAYS,
+    second="lengths",
     procedure=_MOSTLY + "average the hops over all pairs.",
 )
 def _path_length(laboratory: Laboratory) -> Measurement:
@@ -98,9 +101,7 @@ def _path_length(laboratory: Laboratory) -> Measurement:
         for k in (1, 2):
             means = {degree: mean_of_paths(n, graphs[degree][name], k) for degree in numbers}
             holds = all(numbers[degree].holds(mean) for degree, mean in means.items())
-            choices.add(
-                f"{name}; {k} shortest", holds, {f"d={degree}": round(mean, 3) for degree, mean in means.items()}
-            )
+            choices.add((name, f"{k} shortest"), holds, {str(degree): round(mean, 3) for degree, mean in means.items()})
     for batch in (128, 2048):
         ways: tuple[Forwarding, ...] = ("coin-change", "shortest")
         for way in ways:
@@ -109,7 +110,7 @@ def _path_length(laboratory: Laboratory) -> Measurement:
             choices.add(
                 f"TopologyFinder at batch {batch}, one direction; {way}",
                 holds,
-                {f"d={degree}": round(mean, 3) for degree, mean in means.items()},
+                {str(degree): round(mean, 3) for degree, mean in means.items()},
             )
     return choices.measurement(
         tuple(job(degree, batch) for degree in numbers for batch in (128, 2048)),
@@ -127,7 +128,8 @@ def _path_length(laboratory: Laboratory) -> Measurement:
     {"4, 64": 1.11, "8, 64": 1.05, "4, 2048": 3.03},
     "rounds to the printed digits",
     scope={"servers": 128, "printed, by degree and batch": {"4, 64": "1.11", "8, 64": "1.05", "4, 2048": "3.03"}},
-    weight=2,
+    natural=LINKS_BOTH_WAYS,
+    second="taxes",
     procedure="We divide all bytes carried by the bytes of the demand, as section 5.4 defines the tax, for both "
     "directions of circuits, both counts of all-reduce bytes and two structures of the model.",
 )
@@ -141,7 +143,7 @@ def _tax(laboratory: Laboratory) -> Measurement:
         for k in (1, 2)
     }
     weights = dlrm_weights("5.4")
-    for structure in tuple(weights)[:2]:
+    for structure in weights:
         for convention, factor in (("gradients", 1.0), ("what rings send", 2 * (n - 1) / n)):
             reduce = factor * n * NUMBER_BYTES * weights[structure]
             for name, k in hops:
@@ -150,9 +152,9 @@ def _tax(laboratory: Laboratory) -> Measurement:
                     direct = float(parse(job(degree, batch)).point_to_point.sum())
                     taxes[degree, batch] = (reduce + hops[name, k][degree] * direct) / (reduce + direct)
                 choices.add(
-                    f"{name}; {k} shortest; {convention}; {structure}",
+                    (name, f"{k} shortest", convention, structure),
                     all(numbers[key].holds(tax) for key, tax in taxes.items()),
-                    " ".join(f"{tax:.4g}" for tax in taxes.values()),
+                    {", ".join(map(str, key)): float(f"{tax:.4g}") for key, tax in taxes.items()},
                 )
     finder = {
         way: [round(slowdown(topology_finder(parse(job(*key)), forwarding=way)).tax, 3) for key in numbers]
@@ -162,7 +164,9 @@ def _tax(laboratory: Laboratory) -> Measurement:
         tuple(job(degree, batch) for degree, batch in numbers),
         "Rings over all interfaces at every batch size, all-reduce without forwarding. TopologyFinder gives one of "
         f"four interfaces to a matching at batch 2048; with its circuits the taxes are {finder['coin-change']} by "
-        f"CoinChangeMod and {finder['shortest']} by shortest paths, over the bytes that rings send.",
+        f"CoinChangeMod and {finder['shortest']} by shortest paths, over the bytes that rings send. The printed taxes "
+        "fit rings of a ratio rounded up and one shortest path, the printed path lengths of figure 14 (topoopt."
+        "path-length) do not.",
         choices.agreement,
     )
 
@@ -255,6 +259,8 @@ for degree, printed in ((4, "39"), (8, "59")):
         int(printed),
         "rounds to the printed digits",
         scope={"servers": 128, "degree": degree, "batch": 128, "printed [%]": printed},
+        natural=None,
+        unpublished="The rule for ties among shortest paths.",
         procedure=_MOSTLY + "compare the loads of the circuits.",
     )(_imbalance)
 
@@ -266,7 +272,9 @@ for degree, printed in ((4, "39"), (8, "59")):
     "alpha / mean hops = 1",
     "1e-6",
     scope={"servers": [8, 12, 16, 24, 32], "degrees": [2, 3, 4]},
-    weight=2,
+    natural=SHORTEST_PATHS,
+    printed=1,
+    second="least_alpha",
     procedure="We minimise the largest load by a linear program with a proof of optimality.",
 )
 def _optimal_alpha(laboratory: Laboratory) -> Measurement:
@@ -298,8 +306,9 @@ def _optimal_alpha(laboratory: Laboratory) -> Measurement:
         (f"DLRM's all-to-all, n in {sizes}, d in {degrees}",),
         "The smallest maximum load is proven by arc lengths. With shortest paths alone some ring is used more than "
         f"others, so the optimal routing takes longer ones; then all circuits are equally loaded. Smallest: "
-        f"{first}.",
+        f"{first}. Measured: largest ratio of the least alpha to the mean length of shortest paths.",
         choices.agreement,
+        value=round(max(ratios), 4),
         count=len(ratios),
         violations=len(shortest),
         tightness=spread(ratios),

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement, Verdict, verdict_if
+from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
+from opticoll.analysis.ledger.verdict import verdict_if
+from opticoll.analysis.papers.topoopt.natural_readings import FIBRES, NIC_RULES, PRICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +25,6 @@ _PANELS: list[list[int]] = [[4, 100], [8, 200]]
 #: Mean price of a fibre [$].
 FIBRE = 0.30 * 500.0
 ARCHITECTURES = ("topoopt", "ocs", "ideal-switch", "oversub-fat-tree", "expander")
-#: Rules for NICs: appendix G counts two NICs of two ports as one of four, and one NIC per host of a fat-tree.
-NIC_RULES = (
-    "one NIC per interface",
-    "one NIC per two interfaces",
-    "one NIC per two interfaces, per host of the ideal switch",
-    "NICs not counted",
-)
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ def priced(architecture: str, bandwidth: int, degree: int, nics: str, fibres: in
 def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
     def measure(laboratory: Laboratory) -> Measurement:
         number, panels = PrintedNumber(laboratory.scope["printed"]), laboratory.scope["panels (degree, Gb/s)"]
-        choices = Readings("NICs; fibres of an interface with two patch panels")
+        choices = Readings(f"NICs; {FIBRES}")
         for nics, fibres in product(NIC_RULES, (2, 1)):
             mean = float(
                 np.mean(
@@ -126,7 +121,9 @@ CLAIMS.stated(
     3.2,
     PrintedNumber("3.2").tolerance,
     scope={"printed": "3.2", "panels (degree, Gb/s)": _PANELS},
-    weight=1,
+    weight="headline",
+    natural=PRICES,
+    second="prices",
     procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs.",
 )(_cost_ratio("ideal-switch"))
 
@@ -138,7 +135,8 @@ CLAIMS.stated(
     1.33,
     PrintedNumber("1.33").tolerance,
     scope={"printed": "1.33", "panels (degree, Gb/s)": _PANELS},
-    weight=2,
+    natural=PRICES,
+    second="prices",
     procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs.",
 )(_cost_ratio("ocs"))
 
@@ -164,11 +162,13 @@ def equal_cost_bandwidth(degree: int, bandwidth: int, nics: str, fibres: int) ->
     "A fat-tree whose cost is similar to TopoOpt's has links of d B' with B' lower than B",
     "B / B' > 1",
     scope={"degrees": [4, 8], "links [Gb/s]": [10, 25, 40, 100, 200]},
+    natural=PRICES,
+    second="price_of_a_fat_tree",
     procedure="We solve for B' with the components of appendix G at the prices of Table 2, under every rule for NICs.",
 )
 def _equal_cost(laboratory: Laboratory) -> Measurement:
     degrees, links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]
-    choices = Readings("link; NICs; fibres of an interface with two patch panels")
+    choices = Readings(f"link; NICs; {FIBRES}")
     ratios: dict[int, list[float]] = {link: [] for link in links}
     for link, nics, fibres in product(links, NIC_RULES, (2, 1)):
         slower = [link / equal_cost_bandwidth(degree, link, nics, fibres) for degree in degrees]
@@ -190,6 +190,7 @@ def _equal_cost(laboratory: Laboratory) -> Measurement:
     "The expander is the cheapest of the networks compared",
     "expander",
     scope={"Gb/s": [100, 200]},
+    weight="textbook",
     procedure="We add up the components of appendix G at the prices of Table 2.",
 )
 def _cheapest(laboratory: Laboratory) -> Measurement:
@@ -215,6 +216,9 @@ def fat_tree_ports(radix: int) -> tuple[int, int, int]:
     "A k = 8 fat-tree has 80 switches with 64 ports, or 640 switch ports in total",
     640,
     scope={"k": 8, "switches": 80, "ports of a switch": 64, "ports in total": 640},
+    weight="misprint",
+    printed={"ports of a switch": 64},
+    second="ports",
     procedure="We count switches and ports.",
 )
 def _fat_tree(laboratory: Laboratory) -> Measurement:
@@ -225,10 +229,13 @@ def _fat_tree(laboratory: Laboratory) -> Measurement:
     agree = switches * ports == total
     return Measurement(
         {"switches": needed, "ports of a switch": in_all // needed, "ports in total": in_all},
-        verdict_if(agree and (needed, in_all) == (switches, total), Verdict.SELF_CONTRADICTED),
+        verdict_if(agree and (needed, in_all) == (switches, total)),
         (f"k = {radix}",),
-        f"A k = {radix} fat-tree has {servers} servers and {needed} switches of {radix} ports, {in_all} in total: the "
-        "number of switches and the total are right. 64 ports per switch are a slip without effect on the costs.",
+        f"A misprint: a k = {radix} fat-tree has {servers} servers and {needed} switches of {radix} ports, {in_all} "
+        "in total: the number of switches and the total are right. 64 ports per switch are a slip without effect on "
+        "the costs.",
+        value={"ports of a switch": in_all // needed},
+        saved_by=f"{in_all // needed} ports of a switch",
         witness=None if agree else f"{switches} switches of {ports} ports have {switches * ports} ports, not {total}",
     )
 

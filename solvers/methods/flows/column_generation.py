@@ -523,7 +523,7 @@ def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
     Raises
     ------
     MethodMismatch
-        If the formulation is the printed relaxation, or the flow has too many entries to be kept.
+        If the formulation is the sink-inflow reading, or the flow has too many entries to be kept.
     """
     topology, name = context.instance, context.formulation.name
     if name == "alltoall.path-mcf":

@@ -14,7 +14,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.claim import ClaimRow, Verdict
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.plots.style import card, new_figure, style
-from opticoll.analysis.report.findings import PAPER_NAMES, best_runs
+from opticoll.analysis.report.findings import best_runs
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES, find, load
 from opticoll.errors import BadFile, BadInput
@@ -32,7 +32,7 @@ def root(tmp_path):
     (tmp_path / "README.md").write_text(TEXT, encoding="utf-8")
     measured = tmp_path / "docs" / "generated" / "measured.md"
     measured.write_text(f"# All\n\n{markers.wrapped('bench', '')}\n", encoding="utf-8")
-    shown = "\n".join(markers.wrapped(name, f"old {name}") for name in ("results", "plot-p", "verdicts"))
+    shown = "\n".join(markers.wrapped(name, f"old {name}") for name in ("plot-p", "verdicts"))
     (tmp_path / "docs" / "results.md").write_text(f"# Results\n{shown}\n", encoding="utf-8")
     return tmp_path
 
@@ -92,9 +92,13 @@ def examined(identifier, **changes):
     return ClaimRow.read({**row, **changes})
 
 
+#: Claims in a store.
+SHOWN = ("alltoall.theorem-2", "lumorph.algorithm-3", "optree.theorem2", "topoopt.cost-ideal")
+
+
 def fill(store, **changes):
-    """Rows of all claims that are shown; ``changes`` are those of the first one."""
-    for number, name in enumerate(bench.SHOWN):
+    """Rows of a few claims; ``changes`` are those of the first one."""
+    for number, name in enumerate(SHOWN):
         keep(store, examined(name, **(changes if number == 0 else {})), 0.1)
 
 
@@ -129,13 +133,6 @@ def test_a_block_that_does_not_begin_and_end_once_is_refused(text):
 # what is shown ------------------------------------------------------------------------------------------------------
 
 
-def test_claims_that_are_shown_exist_and_no_paper_is_missing():
-    assert [name for name in bench.SHOWN if name not in claims()] == []
-    assert {claims()[name].paper for name in bench.SHOWN} == set(PAPER_NAMES)
-    assert len(set(bench.SHOWN)) == len(bench.SHOWN)
-    assert all(claims()[name].measure is not None for name in bench.SHOWN)
-
-
 def test_studies_behind_the_plots_exist():
     for name in bench.STUDIES:
         assert find(name).parent == STUDIES
@@ -147,53 +144,21 @@ def test_tables_have_names_of_their_own():
     assert len({one.title for one in every.values()}) == len(every)
 
 
-def test_the_table_of_results_is_what_the_ledger_keeps(store):
-    first = bench.SHOWN[0]
-    fill(
-        store,
-        measured={"a": 1.0, "b": 0.123456},
-        count=12000,
-        violations=7,
-        witness="path:4 | *",
-        verdict=str(Verdict.NOT_REPRODUCED),
-        records=["gone.1"],
-    )
-    text = bench.results_table(store)
-    row = next(line for line in text.splitlines() if f"`{first}`" in line)
-    assert "a: 1; b: 0.1235; smallest: path:4 \\| \\*" in row
-    assert "12,000 cases, 7 against it; 1 run: 1 not in this store" in row
-    assert "✗ not reproduced" in row
-    assert len({line.count(" | ") for line in text.splitlines() if line.startswith("| ")}) == 1
-    shown = len(bench.SHOWN)
-    assert text.endswith(f"are measured: {shown - 1} reproduced, 1 not reproduced.")
+def test_claims_are_counted_by_paper_weight_and_verdict(store):
+    fill(store, verdict=str(Verdict.NOT_REPRODUCED), weight="headline")
+    lines = bench.verdicts_table(store).splitlines()
+    assert lines[0].startswith("| paper | weight | claims | reproduced | not reproduced | refuted |")
+    assert lines[2].startswith("| [All-to-all](docs/generated/claims/alltoall.md) | headline | 1 | 0 | 1 | 0 |")
+    assert lines[6].startswith("| all |  | 4 | 3 | 1 |")
+    assert lines[-1] == f"{len(claims()) - 4} more claims are not measured."
 
 
-def test_a_claim_that_is_missing_or_failed_is_named_with_its_command(store):
-    with pytest.raises(bench.MissingData, match=f"not measured: {bench.SHOWN[0]}.*`opticoll claims "):
-        bench.results_table(store)
+def test_claims_that_are_missing_or_failed_are_named_with_the_command(store):
+    with pytest.raises(bench.MissingData, match=r"none is measured.*`opticoll claims`"):
+        bench.verdicts_table(store)
     fill(store, failed=True, verdict=str(Verdict.NOT_TESTABLE), measured=None)
-    with pytest.raises(
-        bench.MissingData,
-        match=f"^failed: {(name := bench.SHOWN[0])}; measure with `opticoll claims {name}`",
-    ):
-        bench.results_table(store)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (None, "–"),
-        (True, "yes"),
-        (3, "3"),
-        (0.123456, "0.1235"),
-        ("so", "so"),
-        ([1, 0.5], "1, 0.5"),
-        ({"a": 1, "b": "c"}, "a: 1; b: c"),
-        ({str(n): n / 4 for n in (8, 1, 2, 3, 4)}, "0.25 to 2 (8 … 4)"),
-    ],
-)
-def test_measurements_in_words(value, words):
-    assert bench.in_words(value) == words
+    with pytest.raises(bench.MissingData, match=rf"^claims: {SHOWN[0]}; measure with"):
+        bench.verdicts_table(store)
 
 
 def test_a_card_has_plain_colours_on_white():
@@ -227,7 +192,7 @@ def test_an_empty_store_changes_nothing_and_says_what_is_missing(run, root, caps
     stderr = capsys.readouterr().err
     assert "plot-p not updated: 2 of 2 cells" in stderr
     assert "`opticoll study " in stderr
-    assert "results not updated: not measured: alltoall." in stderr
+    assert "verdicts not updated: claims: none is measured" in stderr
     assert "run `opticoll benchmark measure t u`" in stderr
 
 
@@ -261,10 +226,11 @@ def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, c
     assert run("t", "u") == 0
     assert run("--from-store") == 0
     assert capsys.readouterr().err.count("not updated") == 0
-    assert blocks(root / "docs" / "results.md")["verdicts"].startswith("| paper | reproduced |")
-    once = [(root / name).read_text(encoding="utf-8") for name in bench.DOCUMENTS]
+    assert blocks(root / "docs" / "results.md")["verdicts"].startswith("| paper | weight | claims | reproduced |")
+    documents = [root / name for name in bench.DOCUMENTS if (root / name).exists()]
+    once = [path.read_text(encoding="utf-8") for path in documents]
     assert run("--from-store") == 0
-    assert once == [(root / name).read_text(encoding="utf-8") for name in bench.DOCUMENTS]
+    assert once == [path.read_text(encoding="utf-8") for path in documents]
     again = (root / "docs" / "generated" / "figures" / "p.svg").stat().st_mtime_ns
     assert again == made, "an equal plot is not written again"
 

@@ -17,10 +17,11 @@ from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger import comparisons
 from opticoll.analysis.ledger import explanation as explain
 from opticoll.analysis.ledger import ledger as book
-from opticoll.analysis.ledger.claim import Choice, Claim, Laboratory, Measurement, Verdict, decide
+from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement
 from opticoll.analysis.ledger.ledger import LARGEST_BYTES, folder
 from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
-from opticoll.analysis.ledger.readings import Sweep
+from opticoll.analysis.ledger.readings import Readings, Sweep
+from opticoll.analysis.ledger.verdict import AS_STATED, Choice, Verdict, Weight, natural_reading
 from opticoll.analysis.papers.paper_figure import modules_about
 from opticoll.analysis.papers.topoopt.design_claims import wirings
 from opticoll.analysis.store import Store
@@ -111,6 +112,32 @@ def test_every_claim_is_well_formed(claim):
     assert (claim.measure is None) == bool(claim.reason), "what is not measured says why, and nothing else does"
     assert (claim.measure is None) == (not claim.scope)
     assert claim.measure is None or claim.procedure
+    assert claim.weight in set(Weight)
+    assert (claim.natural is None) <= bool(claim.lost or claim.unpublished)
+    assert claim.natural is None or (claim.natural.name and claim.natural.because)
+
+
+def test_claims_that_share_a_convention_share_its_reading():
+    """A reading has one home: equal readings are one object, and no two readings of a paper have one name."""
+    shared = [
+        ("optree.fig5-ne", "optree.fig5-ring", "optree.fig5-wrht", "optree.fig6-ne", "optree.table1-optree"),
+        ("optree.theorem2", "optree.table1-depth", "optree.fig4-saving"),
+        ("topoopt.cost-ideal", "topoopt.cost-ocs", "topoopt.equal-cost"),
+        ("topoopt.path-length", "topoopt.bandwidth-tax"),
+        ("topoopt.all-to-all-share", "topoopt.testbed-share"),
+        ("topoopt.iteration-time", "topoopt.below-ideal", "topoopt.like-ideal", "topoopt.degree-mitigates"),
+        ("topoopt.abstract", "topoopt.shared-mean", "topoopt.shared-tail"),
+        ("topoopt.all-reduce-44", "topoopt.hybrid-transfer"),
+        ("lumorph.four-times", "lumorph.slow-switches", "lumorph.ncf"),
+        ("lumorph.figure-5", "lumorph.random-worse"),
+        ("lumorph.ncf-calls", "lumorph.bert-calls", "lumorph.inception-calls"),
+        ("alltoall.genkautz-bound", "alltoall.genkautz-bound-d8"),
+    ]
+    known = book.claims()
+    for names in shared:
+        assert len({id(known[name].natural) for name in names}) == 1, names
+    readings = {id(claim.natural): claim.natural for claim in CLAIMS if claim.natural is not None}
+    assert len({one.name for one in readings.values()}) == len(readings)
 
 
 @pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.measure], ids=lambda claim: claim.id)
@@ -280,27 +307,12 @@ def test_the_command_says_what_failed(ledger_of, store, capfd):
 # scope, readings, explanation ---------------------------------------------------------------------------------------
 
 
-def reading(tried, verdict, *, natural=False):
-    return Choice(name="rounding", tried=tried, verdict=verdict, measured=1.5, natural=natural)
-
-
 YES, NO = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
+UP = natural_reading("up", "Prices are rounded up.", {"rounding": "up"})
 
 
-@pytest.mark.parametrize(
-    ("choices", "verdict"),
-    [
-        ([reading("up", YES)], YES),
-        ([reading("up", NO), reading("down", NO)], NO),
-        ([reading("up", YES), reading("down", NO)], Verdict.DEPENDS),
-        ([reading("up", YES, natural=True), reading("down", NO)], YES),
-        ([reading("up", YES), reading("down", NO, natural=True)], Verdict.DEPENDS),
-    ],
-)
-def test_the_verdict_follows_from_the_readings(choices, verdict):
-    assert decide(choices) is verdict
-    contradicted = decide(choices, Verdict.SELF_CONTRADICTED)
-    assert contradicted is (Verdict.SELF_CONTRADICTED if verdict is NO else verdict)
+def reading(tried, verdict):
+    return Choice(name="rounding", tried=tried, verdict=verdict, measured=1.5)
 
 
 def test_a_measurement_that_ignores_a_qualifier_fails():
@@ -316,47 +328,110 @@ def test_a_measurement_that_ignores_a_qualifier_fails():
     assert "no qualifier 'sizes'" in row.reason
 
 
-def test_a_negative_verdict_has_a_witness_and_readings():
-    row = one(measure=lambda _: Measurement(1.25, NO)).examine(Laboratory())
-    assert (row.witness, row.choices[0].tried) == ("measured 1.25, stated 1", "as stated")
-    assert one(measure=lambda _: Measurement(1, NO, count=3, violations=1)).examine(Laboratory()).failed
-    assert one(measure=lambda _: Measurement(1, YES, choices=(reading("up", NO),))).examine(Laboratory()).failed
+def test_a_failure_with_a_witness_is_a_refutation():
+    def measured(**more):
+        return one(measure=lambda _: Measurement(1.25, NO, **more)).examine(Laboratory())
+
+    assert measured().verdict is NO
+    assert measured(witness="ring:4").verdict is Verdict.REFUTED
+    assert measured(count=3, violations=1).failed, "violations need a witness"
+    assert (measured().printed, measured().measured, measured().distance) == (1.0, 1.25, 0.25)
+    assert measured(saved_by="ring:8").saved_by == ["ring:8"]
+
+
+def test_what_decides_is_lost_or_not_stated():
+    assert (
+        one(natural=None, lost="Figure 2.", reason="It needs figure 2.").examine(Laboratory()).verdict is Verdict.OPEN
+    )
+    assert one(reason="no hardware").examine(Laboratory()).verdict is Verdict.NOT_TESTABLE
+    with pytest.raises(BadInput, match="has no natural reading"):
+        one(natural=None, reason="no hardware")
+    with pytest.raises(BadInput, match="weight must be one of headline, supporting, textbook, misprint"):
+        one(weight="large", reason="no hardware")
+
+
+def test_a_natural_reading_that_was_not_tried_is_an_error():
+    def measure(_):
+        return Measurement(1.5, choices=(reading("down", YES),))
+
+    row = one(measure=measure, natural=UP).examine(Laboratory())
+    assert row.failed
+    assert "the natural reading 'up' is none of those tried: down" in row.reason
 
 
 def test_an_explanation_stands_alone(ledger_of, store, capfd):
     def measure(laboratory):
         assert laboratory.scope["sizes"] == [8]
-        choices = (reading("up", YES), reading("down | floor", NO))
-        return Measurement(1.5, decide(choices), ("ring:8",), "Rounding decides.", witness="ring:8", choices=choices)
+        choices = (reading("down | floor", YES), reading("up", NO))
+        return Measurement(1.5, None, ("ring:8",), "Rounding decides.", witness="ring:8", choices=choices)
 
     ledger_of(
-        one(measure=measure, scope={"sizes": [8]}, procedure="We count.", lost="Figure 2.", weight=1),
+        one(
+            measure=measure,
+            scope={"sizes": [8]},
+            procedure="We count.",
+            lost="Figure 2.",
+            weight="headline",
+            natural=UP,
+        ),
         one("paper.two", finite),
     )
     assert main(["claims", "--explain", "--store", str(store.root)]) == 0
     text = capfd.readouterr().out
     for part in (
         "# one is one",
-        "`paper.one` · table 1",
+        "`paper.one` · table 1 · headline",
         "**Scope.** sizes = 8",
         "**Procedure.** We count.",
         "Figure 2.",
-        "**Measured.** 1.5",
-        "Depends on a choice",
+        "**Numbers.** Stated 1, measured 1.5 (50 % away).",
+        "**Natural reading.** Up. Prices are rounded up.",
+        "**Sensitivity.** It holds under 1 of 1 other reading.",
+        "**It would hold for.** down | floor.",
+        "Not reproduced by our model and its stated inputs. Rounding decides.",
         "**Witness.** ring:8",
         "| rounding | measured | verdict |",
-        "| down / floor | 1.5 | not-reproduced |",
+        "| up (natural) | 1.5 | not-reproduced |",
+        "| down / floor | 1.5 | reproduced |",
         "`opticoll claims paper.one`",
     ):
-        assert part in text
+        assert part in text, part
     page = explain.page("Paper", book.kept((), store)[::-1])
-    assert page.index("claim-paper-one)=") < page.index("claim-paper-two)="), "headline results come first"
-    assert "2 claims: 1 reproduced, 1 depends on an open choice." in page
+    assert page.index("claim-paper-one)=") < page.index("claim-paper-two)="), "headline claims come first"
+    assert "2 claims: 1 reproduced, 1 not reproduced." in page
+    assert page.index("## Headline claims") < page.index("## Supporting claims")
+    assert page.count("<details>") == page.count("</details>") == 2
+    assert "| headline | 1 | 0 | 1 | 0 | 0 | 0 |" in page
+
+
+@pytest.mark.parametrize(
+    ("distance", "words"),
+    [
+        (0.0, "equal"),
+        (1e-6, "equal"),
+        (0.0043, "0.43 % away"),
+        (0.999, "100 % away"),
+        (2, "200 % away"),
+        (44, "45 times"),
+    ],
+)
+def test_distances_in_words(distance, words):
+    assert explain.away(distance) == words
+
+
+def test_without_an_id_the_claims_are_counted(ledger_of, store, capfd):
+    ledger_of(one(measure=finite), one("paper.two", reason="no hardware", weight="headline"))
+    assert main(["claims", "--store", str(store.root)]) == 0
+    text = capfd.readouterr().out
+    assert "not testable" in text
+    assert "table 1" not in text
+    assert main(["claims", "paper", "--cached", "--store", str(store.root)]) == 0
+    assert "table 1" in capfd.readouterr().out
 
 
 def test_readings_of_several_choices_have_a_column_each():
     def table(*choices):
-        row = one(measure=lambda _: Measurement(1.5, decide(choices), choices=choices)).examine(Laboratory())
+        row = one(measure=lambda _: Measurement(1.5, choices=choices)).examine(Laboratory())
         return explain.explanation(row)
 
     def pair(tried, verdict, name="rounding; bytes"):
@@ -369,6 +444,15 @@ def test_readings_of_several_choices_have_a_column_each():
     mixed = table(pair("up", YES), pair("down", NO, name="depth"))
     assert "| open choice | reading | measured | verdict |" in mixed
     assert "| depth | down | none | not-reproduced |" in mixed
+
+
+def test_readings_are_collected_with_their_verdicts():
+    choices = Readings("rounding; bytes")
+    choices.add(("up", 3), True, 3)
+    choices.add("down", False, name="depth")
+    assert [(c.name, c.tried, c.verdict) for c in choices] == [("rounding; bytes", "up; 3", YES), ("depth", "down", NO)]
+    assert choices[0].settings == {"rounding": "up", "bytes": "3"}
+    assert AS_STATED.covers(choices[0]) is False
 
 
 def test_another_sample_has_other_seeds_and_is_not_stored(ledger_of, store):
@@ -534,6 +618,14 @@ def test_rows_of_another_version_are_measured_again(ledger_of, store, monkeypatc
     monkeypatch.setattr(book, "environment", lambda: Environment(opticoll="0", git_commit="another"))
     (again,) = book.ledger((), store, resume=True)
     assert again["measured_at"] > first["measured_at"]
+
+
+def test_rows_of_another_format_count_as_never_measured(ledger_of, store):
+    ledger_of(one(measure=finite))
+    (row,) = book.ledger((), store)
+    (path,) = folder(store).iterdir()
+    path.write_text(json.dumps({**plain(row), "schema": 2, "weight": 3, "verdict": "depends"}), encoding="utf-8")
+    assert book.kept((), store) == []
 
 
 def test_claims_by_paper_and_pattern(ledger_of):

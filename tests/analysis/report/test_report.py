@@ -498,7 +498,7 @@ def claimed(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "paper_figures", tuple)
     store = fill(Store(tmp_path / "store"), record("ring:8", 0.125))
     (run,) = store.names()
-    keep(store, claim("alltoall.sssp", "self-contradicted", records=[run, "gone.1"]), 0.5)
+    keep(store, claim("alltoall.sssp", "refuted", records=[run, "gone.1"]), 0.5)
     keep(store, claim("alltoall.theorem-2"), 0.5)
     failure = {"failed": True, "instances": [], "reason": "measurement failed: <x>"}
     nothing = dict.fromkeys(("measured", "count", "violations", "tightness", "witness"))
@@ -514,7 +514,7 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed, tmp_path):
     words = " ".join("".join(page.words).split())
     section = source[source.index('id="claims"') : source.index('id="results"')]
     for part in (
-        "≠ self-contradicted",
+        "≠ refuted",
         "✓ reproduced",
         "! not measured",
         "✗ not reproduced",
@@ -546,7 +546,7 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed, tmp_path):
 def test_claims_are_drawn_and_tabled(claimed, tmp_path):
     report.build(claimed[0], tmp_path / "out")
     drawn = (tmp_path / "out" / "figures" / "claims.svg").read_text(encoding="utf-8")
-    assert {"alltoall", "lumorph", "optree", "self-contradicted"} <= set(re.findall(r">([^<>]+)</text>", drawn))
+    assert {"alltoall", "lumorph", "optree", "refuted"} <= set(re.findall(r">([^<>]+)</text>", drawn))
     table = pd.read_csv(tmp_path / "out" / "tables" / "claims.csv").set_index("id")
     assert len(table) == 4
     assert json.loads(table.loc["alltoall.theorem-2", "tightness"])["median"] == 0.75

@@ -1,4 +1,4 @@
-"""The all-to-all models: the two builds of each agree and reach known optima; the printed relaxation does not."""
+"""The all-to-all models: the two builds of each agree and reach known optima; the sink-inflow reading does not."""
 
 from __future__ import annotations
 
