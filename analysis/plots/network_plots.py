@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.analysis.plots.style import GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, new_figure, style
+from opticoll.analysis.plots.panels import new_figure
+from opticoll.analysis.plots.style import GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 

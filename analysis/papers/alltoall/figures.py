@@ -10,8 +10,9 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
+from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.store_plots import family_of, solve_time
-from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, one_panel
+from opticoll.analysis.plots.style import INK, MUTED, label, log_axes
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
     _decomposition_rows,
     _decomposition,
     study="alltoall-fig6",
+    at=("n", "time_solve_s"),
 )
 def _decomposition_finding(rows: pd.DataFrame) -> str:
     proven = rows[rows["proof"].isin(PROVEN)]
@@ -284,6 +286,7 @@ def _kautz(rows: pd.DataFrame) -> Figure:
     _kautz_rows,
     _kautz,
     study="alltoall-fig8",
+    at=("n", "over_bound"),
 )
 def _kautz_finding(rows: pd.DataFrame) -> str:
     parts = []
@@ -339,6 +342,7 @@ def _against(table: pd.DataFrame) -> Figure:
     _against_rows,
     _against,
     study="alltoall-fig9",
+    at=("n", "ratio"),
 )
 def _against_finding(table: pd.DataFrame) -> str:
     parts = []
@@ -398,6 +402,7 @@ def _host(rows: pd.DataFrame) -> Figure:
     _host_rows,
     _host,
     study="alltoall-fig13",
+    at=("host", "T"),
 )
 def _host_finding(rows: pd.DataFrame) -> str:
     parts = []

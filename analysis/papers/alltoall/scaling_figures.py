@@ -9,8 +9,9 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.plots.marks import curve, marks
+from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.store_plots import family_of
-from opticoll.analysis.plots.style import INK, MUTED, legend_mark, log_axes, series, styled_figure
+from opticoll.analysis.plots.style import INK, MUTED, legend_mark, log_axes, series
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, reference
-from opticoll.analysis.plots.style import log_axes, one_panel, styled_figure
+from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.style import log_axes
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def _hybrid(rows: pd.DataFrame) -> Figure:
     "It is trivial to optimize over k and l.",
     _hybrid_rows,
     _hybrid,
+    basis="Algorithm 1 on the operator graphs of opticoll.instances",
 )
 def _hybrid_finding(rows: pd.DataFrame) -> str:
     parts = []
