@@ -518,12 +518,15 @@ def test_models_are_stated_in_both_layers():
         "mesh:3x3+fail=2",
         "torus:2x1",
         "ring:2",
+        "fat-tree:k=4",
+        "nvswitch:boxes=2,gpus=4",
+        "ideal-switch:n=3",
     ],
 )
 def test_no_family_draws_vertices_on_top_of_each_other(spec):
     from scipy.spatial.distance import pdist
 
-    from opticoll.analysis.plots.network_plots import positions
+    from opticoll.analysis.plots.layouts import positions
 
     topology = oc.parse(spec)
     place = positions(topology)
