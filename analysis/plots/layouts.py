@@ -320,7 +320,7 @@ def _springs(topology: Topology) -> F64:
 
 
 @dataclass(frozen=True)
-class Placement:
+class Arrangement:
     """Where the vertices of a drawing are, and what it shows of their order.
 
     Attributes
@@ -347,9 +347,9 @@ class Placement:
     sides: NDArray[np.bool_] | None = None
 
 
-def placement(
+def arrangement(
     topology: Topology, layout: str | Places | ArrayLike = "auto", family: Instance | None = None
-) -> Placement:
+) -> Arrangement:
     """The positions of :func:`positions`, with the racks, layers and ends of a torus that the layout shows."""
     named = family or topology
     place = positions(topology, layout, family)
@@ -371,4 +371,4 @@ def placement(
     sides = None
     if chosen == "grid":
         sides = (place[:, 0] <= place[:, 0].min() + 0.01) | (place[:, 1] <= place[:, 1].min() + 0.01)
-    return Placement(place, group, word, level, wrapped, sides)
+    return Arrangement(place, group, word, level, wrapped, sides)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.plots.layouts import Placement, Places, placement
+from opticoll.analysis.plots.layouts import Arrangement, Places, arrangement
 from opticoll.analysis.plots.panels import new_figure
 from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
 from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
@@ -67,7 +67,7 @@ def topology(
     """
     share = None if load is None else np.asarray(load, dtype=float) / instance.capacity
     heading = title or f"{instance.spec}: {instance.n} vertices, {instance.arcs} arcs"
-    return _figure(instance, placement(instance, layout), share, 1.0, "arc load ÷ capacity [–]", heading)
+    return _figure(instance, arrangement(instance, layout), share, 1.0, "arc load ÷ capacity [–]", heading)
 
 
 def loads(
@@ -105,7 +105,7 @@ def loads(
         ends = f"{label(drawn.labels[drawn.tail[busiest]], 16)} -> {label(drawn.labels[drawn.head[busiest]], 16)}"
         use = f"busiest link {ends}: {100 * links.utilisation[busiest]:.3g} % of its capacity in use"
         title = f"{title}\n{use}" if title else use
-    return _figure(drawn, placement(drawn, layout, family), shown, top, text, title)
+    return _figure(drawn, arrangement(drawn, layout, family), shown, top, text, title)
 
 
 def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
@@ -116,7 +116,7 @@ def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
     return ("bytes", "kB", "MB", "GB", "TB", "PB")[power], factor / 1000.0**power
 
 
-def _figure(drawn: Topology, placed: Placement, shown: F64 | None, top: float, text: str, title: str) -> DataFigure:
+def _figure(drawn: Topology, placed: Arrangement, shown: F64 | None, top: float, text: str, title: str) -> DataFigure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
@@ -180,7 +180,7 @@ def _colour_ramp() -> list[tuple[float, float, float, float]]:
 # vertices -------------------------------------------------------------------------------------------------------
 
 
-def _draw_groups(axes: Axes, placed: Placement) -> None:
+def _draw_groups(axes: Axes, placed: Arrangement) -> None:
     """Draw a box around every rack, group or wafer, with its number."""
     from matplotlib.patches import FancyBboxPatch
 
@@ -212,7 +212,7 @@ def _halo() -> dict[str, Any]:
     return {"path_effects": [withStroke(linewidth=2.0, foreground="white", alpha=0.85)]}
 
 
-def _draw_vertices(axes: Axes, drawn: Topology, placed: Placement, diameter: float, points: float) -> None:
+def _draw_vertices(axes: Axes, drawn: Topology, placed: Arrangement, diameter: float, points: float) -> None:
     """Draw filled terminals and open relays, with labels inside if they fit, else beside them where there is room."""
     place = placed.place
     ends = np.isin(np.arange(drawn.n), drawn.terminals)
@@ -251,7 +251,7 @@ def _draw_vertices(axes: Axes, drawn: Topology, placed: Placement, diameter: flo
         )
 
 
-def _row_names(axes: Axes, drawn: Topology, placed: Placement, diameter: float) -> list[str]:
+def _row_names(axes: Axes, drawn: Topology, placed: Arrangement, diameter: float) -> list[str]:
     """Write the words of the labels of every layer beside it; the rest of the labels, empty if there is none."""
     if placed.level is None:
         return []
@@ -313,7 +313,7 @@ def _both_ways(drawn: Topology) -> I64 | None:
 def _draw_arcs(
     axes: Axes,
     drawn: Topology,
-    placed: Placement,
+    placed: Arrangement,
     colours: list[Any],
     order: I64,
     diameter: float,
@@ -385,7 +385,7 @@ def _draw_curves(
 
 
 def _draw_stubs(
-    axes: Axes, drawn: Topology, placed: Placement, colours: list[Any], order: I64, width: F64, *, aside: float
+    axes: Axes, drawn: Topology, placed: Arrangement, colours: list[Any], order: I64, width: F64, *, aside: float
 ) -> None:
     """Draw a link around a torus as its two ends, each pointing away from the other."""
     from matplotlib.collections import LineCollection
@@ -427,7 +427,7 @@ def rounds(
     """
     if schedule.rounds > MOST_PANELS:
         return rounds_table(instance, schedule, title=title)
-    placed, panels = placement(instance, layout), max(schedule.rounds, 1)
+    placed, panels = arrangement(instance, layout), max(schedule.rounds, 1)
     place = placed.place
     count = int(schedule.circuit_wavelength.max(initial=0)) + 1
     colour = _wavelengths(count)
@@ -449,7 +449,8 @@ def rounds(
             _draw_vertices(axes, instance, placed, diameter, points)
             _finish(axes, place, 0.55)
             axes.set_title(f"round {number + 1}: {counted(indices.size, 'circuit')}", loc="left", fontsize=9)
-        _set_title(figure, title, figure.get_figwidth())
+        alone = f"{title}\nall on one wavelength" if title else "all on one wavelength"
+        _set_title(figure, title if count > 1 else alone, figure.get_figwidth())
         if count > 1:
             _wavelength_bar(figure, count)
     return figure

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 
 import opticoll as oc
 from opticoll.analysis.plots import network_plots
-from opticoll.analysis.plots.layouts import layers_of, placement, positions
+from opticoll.analysis.plots.layouts import arrangement, layers_of, positions
 from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
 
 
@@ -85,7 +85,7 @@ def test_switches_are_above_the_servers_and_the_rows_are_named():
 def test_racks_stand_together():
     topology = oc.parse("genkautz:n=32,d=4")
     figure = oc.plot_topology(topology, racks=4)
-    placed = placement(topology, "racks:4")
+    placed = arrangement(topology, "racks:4")
     assert np.bincount(placed.group).tolist() == [4] * 8
     centres = np.array([placed.place[placed.group == rack].mean(axis=0) for rack in range(8)])
     widest = max(pdist(placed.place[placed.group == rack]).max() for rack in range(8))
@@ -93,12 +93,12 @@ def test_racks_stand_together():
     assert sum(one.get_text().startswith("rack ") for one in figure.axes[0].texts) == 8
     boxes = [patch for patch in figure.axes[0].patches if type(patch).__name__ == "FancyBboxPatch"]
     assert len(boxes) == 8
-    groups = placement(oc.parse("dragonfly:a=4,h=2"))
+    groups = arrangement(oc.parse("dragonfly:a=4,h=2"))
     assert (groups.word, int(groups.group.max()) + 1) == ("group", 9)
-    wafers = placement(oc.parse("lightpath:8x16"))
+    wafers = arrangement(oc.parse("lightpath:8x16"))
     assert (wafers.word, np.bincount(wafers.group).tolist()) == ("wafer", [32] * 4)
-    assert placement(oc.parse("lightpath:4x8")).group is None
-    hosts = placement(oc.parse("ring:4+host=2.0"))
+    assert arrangement(oc.parse("lightpath:4x8")).group is None
+    hosts = arrangement(oc.parse("ring:4+host=2.0"))
     assert np.bincount(hosts.group).tolist() == [3] * 4
 
 
