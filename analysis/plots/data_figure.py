@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FORMATS = (".pdf", ".svg", ".png")
 #: Resolution of a PNG for a paper or slides [dots per inch].
 PRINT_DPI = 300
+#: Dots of a web page per inch.
+_CSS_DPI = 96
 
 
 class DataFigure(Figure):
@@ -112,8 +114,10 @@ class DataFigure(Figure):
         self.savefig(buffer, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
         return buffer.getvalue()
 
-    def _repr_png_(self) -> bytes:
-        return png(self)
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """The figure in a notebook, in its size and sharp on any screen."""
+        inches = {"width": self.get_figwidth(), "height": self.get_figheight()}
+        return png(self, 2 * _CSS_DPI), {name: round(_CSS_DPI * size) for name, size in inches.items()}
 
 
 def _line(text: str) -> str:

@@ -187,7 +187,9 @@ def test_results_that_do_not_belong_to_a_figure_are_refused(routes):
 def test_files_of_every_format(tmp_path):
     drawn = oc.figure("optree-savings")
     assert drawn.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    assert drawn._repr_png_().startswith(b"\x89PNG")
+    shown, size = drawn._repr_png_()
+    assert shown.startswith(b"\x89PNG")
+    assert size == {"width": round(96 * drawn.get_figwidth()), "height": round(96 * drawn.get_figheight())}
     vector = drawn.save(tmp_path / "a.svg").read_text(encoding="utf-8")
     assert "var(--" not in vector, "fixed colours, for a paper"
     assert ">mean saving of time [%]<" in vector, "text stays text"
