@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from opticoll.analysis.store import Store
 
 FOLDER = "shipped_rows"
+#: Figures of solve times alone, which say little on another machine.
+TIMINGS = ("alltoall-6", "alltoall-scaling", "lumorph-programs")
 #: Columns of a run that a figure may use; the others describe the machine and the run.
 RUN_COLUMNS = (
     "formulation",
@@ -35,6 +37,7 @@ RUN_COLUMNS = (
     "bound",
     "T",
     "max_load",
+    "rounds",
     "proof",
     "termination",
     "ok",
@@ -55,8 +58,8 @@ def shipped(name: str) -> tuple[pd.DataFrame, str] | None:
         return None
     first, _, table = path.read_text(encoding="utf-8").partition("\n")
     rows = pd.read_csv(StringIO(table), keep_default_na=False, na_values=[""])
-    for column in rows.select_dtypes("object"):
-        if rows[column].astype(str).str.startswith("[").all():
+    for column in rows:
+        if len(rows) and rows[column].map(lambda value: isinstance(value, str) and value.startswith("[")).all():
             rows[column] = [json.loads(text) for text in rows[column]]
     return rows, f"shipped with opticoll: {first.removeprefix('# ')}"
 
@@ -64,14 +67,14 @@ def shipped(name: str) -> tuple[pd.DataFrame, str] | None:
 def ship(store: Store, folder: Path) -> dict[str, int]:
     """Write the rows of every figure that the runs of a store give, and the number of rows by figure.
 
-    A figure whose study has cells without an answer is left out.
+    A figure whose study has cells that were not run is left out, and so are those of :data:`TIMINGS`.
     """
     from opticoll.analysis.report.findings import best_runs
 
     runs, written = best_runs(store), {}
     folder.mkdir(exist_ok=True)
     for figure in figures():
-        if figure.study is None or figure.basis:
+        if figure.study is None or figure.basis or figure.name in TIMINGS:
             continue
         rows = figure.select(runs)
         if rows.empty or not answered(figure, store):

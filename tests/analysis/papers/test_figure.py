@@ -253,6 +253,15 @@ def test_shipped_rows_are_drawn_and_say_how_they_were_made(name):
     assert not outside(drawn)
 
 
+def test_shipped_rows_are_what_a_solve_finds():
+    row = oc.figure("alltoall-8").data.set_index("instance").loc["genkautz:n=12,d=3"]
+    assert oc.solve("alltoall.master", "genkautz:n=12,d=3").metrics["T"] == pytest.approx(row["T"], rel=1e-6)
+    steps = oc.figure("optree-4").data
+    (least,) = steps[(steps["n"] == 512) & (steps["count"] == "exact") & (steps["depth"] == 6)]["objective"]
+    tree = oc.solve("optree.tree", "wdm-ring:n=512,wavelengths=64", depth=6, count="exact")
+    assert tree.objective == least
+
+
 def test_rows_are_shipped_only_of_studies_that_ended(tmp_path, store):
     assert figure_rows.ship(store, tmp_path / "rows") == {}
     assert not list((tmp_path / "rows").iterdir())
