@@ -121,7 +121,9 @@ def draw(table: pd.DataFrame) -> Figure:
                     fitted = slope(points)
                     if fitted is not None:
                         last = known.iloc[-1]
-                        ends.append((float(last["n"]), float(last["seconds"]), f"N^{fitted[0]:.1f}", colour))
+                        ends.append(
+                            (float(last["n"]), float(last["seconds"]), f"N^{round(fitted[0], 1) + 0.0:.1f}", colour)
+                        )
                 if len(late):
                     marks(axes, late["n"], late["seconds"], number, filled=False)
                     axes.plot(
