@@ -1,4 +1,4 @@
-"""Catalog of instance families, formulations, methods, solvers, studies and claims, as plain rows."""
+"""Catalog of instance families, formulations, methods, solvers, studies, claims and figures, as plain rows."""
 
 from __future__ import annotations
 
@@ -107,6 +107,16 @@ class ClaimNameRow(TypedDict):
     paper: str
     where: str
     claim: str
+
+
+class FigureRow(TypedDict):
+    """A figure of a paper, and the study that produces its runs; None for a figure without runs."""
+
+    name: str
+    paper: str
+    where: str
+    title: str
+    study: str | None
 
 
 def instances() -> list[InstanceRow]:
@@ -232,6 +242,16 @@ def claims() -> list[ClaimNameRow]:
     ]
 
 
+def figures() -> list[FigureRow]:
+    """Figures of the papers, without drawing anything."""
+    from opticoll.analysis.papers.paper_figure import figures as known
+
+    return [
+        {"name": one.name, "paper": one.paper, "where": one.where, "title": one.title, "study": one.study}
+        for one in known()
+    ]
+
+
 KINDS: dict[str, Callable[[], Sequence[NamedRow]]] = {
     "instances": instances,
     "formulations": formulations,
@@ -239,6 +259,7 @@ KINDS: dict[str, Callable[[], Sequence[NamedRow]]] = {
     "solvers": solvers,
     "studies": studies,
     "claims": claims,
+    "figures": figures,
 }
 
 

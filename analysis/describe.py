@@ -1,4 +1,4 @@
-"""Descriptions of formulations, families, methods, solvers, studies and claims: ``opticoll describe``."""
+"""Descriptions of formulations, families, methods, solvers, studies, claims and figures: ``opticoll describe``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of vertices of a topology whose schedules are listed; that takes its shortest paths.
 LARGEST_CHOSEN = 1000
-Kind = Literal["formulation", "family", "population", "modifier", "method", "solver", "study", "claim"]
+Kind = Literal["formulation", "family", "population", "modifier", "method", "solver", "study", "claim", "figure"]
 
 
 class ParameterRow(Fields, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     Parameters
     ----------
     name
-        A formulation, instance family (or a spec of it), method, solver, study or claim.
+        A formulation, instance family (or a spec of it), method, solver, study, claim or figure.
     instance
         For a formulation: an instance whose sizes and bounds are added; by default a small example.
     settings
@@ -394,7 +394,26 @@ def _claim(name: str) -> Description | None:
     )
 
 
-_KINDS = (_formulation, _family, _method, _solver, _study, _claim)
+def _figure(name: str) -> Description | None:
+    if "-" not in name:
+        return None
+    from opticoll.analysis.papers.paper_figure import figures
+
+    figure = next((one for one in figures() if one.name == name), None)
+    if figure is None:
+        return None
+    return Description(
+        kind="figure",
+        name=name,
+        title=figure.title,
+        text=f"The paper: {figure.says}",
+        source=f"{figure.paper}, {figure.where}",
+        example=f"opticoll figure {name} --out {name}.pdf",
+        facts={"study": figure.study, "without runs": figure.basis or None, "counts": figure.counts or None},
+    )
+
+
+_KINDS = (_formulation, _family, _method, _solver, _study, _claim, _figure)
 
 
 def _parameters(parameters: Sequence[Parameter]) -> tuple[ParameterRow, ...]:

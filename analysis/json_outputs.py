@@ -180,6 +180,30 @@ class CompareOutput(Fields, frozen=True, kw_only=True):
     page: str | None
 
 
+class FigurePanel(Fields, frozen=True, kw_only=True):
+    """A panel of a figure: its title and the labels of its axes, with units."""
+
+    panel: str
+    x: str
+    y: str
+
+
+class FigureOutput(Fields, frozen=True, kw_only=True):
+    """A figure of a paper, as ``opticoll figure --json`` prints it; ``rows`` are its points, ``file`` what was written.
+
+    The columns of ``rows`` depend on the figure.
+    """
+
+    name: str
+    title: str
+    caption: str
+    source: str
+    counts: str
+    panels: list[FigurePanel]
+    rows: list[dict[str, Json]]
+    file: str | None
+
+
 def _stored_run() -> type[msgspec.Struct]:
     """A row of ``opticoll results --json`` without SQL: the columns of the view ``latest``."""
     from opticoll.analysis.store.schema import LIFTED_METRICS, columns, flat_columns
@@ -215,6 +239,7 @@ def outputs() -> Mapping[str, object]:
         "describe": list[Description],
         "sweep": SweepResult,
         "iteration": IterationTime,
+        "figure": FigureOutput,
         "list": list[catalog.NameRow],
         "list instances": list[catalog.InstanceRow],
         "list formulations": list[catalog.FormulationRow],
@@ -222,6 +247,7 @@ def outputs() -> Mapping[str, object]:
         "list solvers": list[catalog.SolverRow],
         "list studies": list[catalog.StudyRow],
         "list claims": list[catalog.ClaimNameRow],
+        "list figures": list[catalog.FigureRow],
     }
 
 

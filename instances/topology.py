@@ -199,6 +199,9 @@ class Topology(Instance):
     capacity_unit
         Physical rate of capacity 1, such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.topology`); None if it is
         only relative. It does not affect the hash.
+    places
+        Position of every vertex in a drawing, shape ``(n, 2)``; None to let the drawing choose. They do not affect the
+        hash.
 
     Raises
     ------
@@ -216,6 +219,7 @@ class Topology(Instance):
     labels: tuple[str, ...]
     parameters: tuple[tuple[str, Any], ...] = ()
     capacity_unit: str | None = None
+    places: NDArray[np.float64] | None = None
 
     def __init__(
         self,
@@ -229,6 +233,7 @@ class Topology(Instance):
         labels: tuple[str, ...] | None = None,
         parameters: Settings | tuple[tuple[str, Any], ...] = (),
         capacity_unit: str | None = None,
+        places: ArrayLike | None = None,
     ) -> None:
         n, own, spec = int(n), spec, spec or "topology"
         if capacity_unit is not None:
@@ -261,6 +266,9 @@ class Topology(Instance):
         if len(names) != n:
             msg = f"{spec}: {len(names)} labels for {n} vertices"
             raise BadInput(msg)
+        if places is not None and np.shape(places) != (n, 2):
+            msg = f"{spec}: places of shape {np.shape(places)} for {n} vertices; give x and y of each"
+            raise BadInput(msg)
         settings = tuple(parameters.items()) if isinstance(parameters, dict) else tuple(parameters)
         put = object.__setattr__
         put(self, "n", n)
@@ -272,6 +280,7 @@ class Topology(Instance):
         put(self, "labels", names)
         put(self, "parameters", settings)
         put(self, "capacity_unit", capacity_unit)
+        put(self, "places", None if places is None else _frozen(places, np.float64))
         if own is None and type(self) is Topology:
             put(self, "spec", f"custom:{self.hash[:12]}")
 
@@ -321,6 +330,7 @@ class Topology(Instance):
             labels=self.labels,
             parameters=self.parameters,
             capacity_unit=self.capacity_unit,
+            places=self.places,
         )
         return new
 

@@ -197,9 +197,9 @@ def _check_complete(plot: Plot, store: Store) -> None:
 
 def _chosen(name: str, results: pd.DataFrame) -> tuple[PaperFigure, pd.DataFrame]:
     """Figure of :mod:`opticoll.analysis.papers` with its rows, at least one."""
-    from opticoll.analysis.papers.paper_figure import figures
+    from opticoll.analysis.papers.paper_figure import figure_named
 
-    figure = next(figure for figure in figures() if figure.name == name)
+    figure = figure_named(name)
     rows = results if results.empty else figure.select(results)
     if rows.empty:
         msg = f"no runs for the figure {name}; compute them with `opticoll study {figure.study}`"

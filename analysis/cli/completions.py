@@ -66,6 +66,13 @@ def complete_studies(context: click.Context, parameter: click.Parameter, start: 
     return _starting_with([*studies(), *map(str, Path().glob("*.toml"))], start)
 
 
+def complete_figures(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Names of the papers' figures."""
+    from opticoll.analysis.papers.paper_figure import figures
+
+    return _starting_with((one.name for one in figures()), start)
+
+
 def complete_claims(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Identifiers of claims."""
     from opticoll.analysis.ledger.ledger import claims

@@ -29,7 +29,7 @@ _ROLE = re.compile(r":[a-z]+:`~?([^`]*)`")
 @SOLVERS
 @JSON
 def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json: bool) -> int:
-    """Describe a formulation, family, method, solver, study or claim.
+    """Describe a formulation, family, method, solver, study, claim or figure.
 
     For a formulation: its mathematics, parameters, forms, methods, and its size and bounds on a small instance or on
     --instance. A spec such as `genkautz:n=16,d=4` describes the family and the instance. --json prints a list with one

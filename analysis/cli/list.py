@@ -14,6 +14,7 @@ LISTED = {
     "solvers": ["name", "algorithm", "version", "usable", "licence", "capabilities", "remedy"],
     "studies": ["name", "title"],
     "claims": ["name", "paper", "where", "claim"],
+    "figures": ["name", "where", "title", "study"],
 }
 
 

@@ -18,6 +18,7 @@ from opticoll.analysis.cli.completion import completion
 from opticoll.analysis.cli.describe import describe
 from opticoll.analysis.cli.design import design
 from opticoll.analysis.cli.export import export
+from opticoll.analysis.cli.figure import figure
 from opticoll.analysis.cli.group import PLUGIN, Commands
 from opticoll.analysis.cli.iteration import iteration
 from opticoll.analysis.cli.lab import lab
@@ -59,6 +60,7 @@ for _command in (
     describe,
     design,
     export,
+    figure,
     iteration,
     lab,
     list_command,

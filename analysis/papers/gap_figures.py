@@ -15,17 +15,8 @@ import numpy as np
 import pandas as pd
 
 from opticoll.analysis.papers.paper_figure import PaperFigure, argument
-from opticoll.analysis.plots.style import (
-    INK,
-    MUTED,
-    label,
-    legend_mark,
-    log_axes,
-    name_rows,
-    one_panel,
-    series,
-    strip_and_box,
-)
+from opticoll.analysis.plots.panels import one_panel
+from opticoll.analysis.plots.style import INK, MUTED, label, legend_mark, log_axes, name_rows, series, strip_and_box
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from opticoll.instances.spec import contributed, modules_of
+from opticoll.errors import BadInput
+from opticoll.instances.spec import contributed, modules_of, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,13 @@ class PaperFigure:
     select
         Selects the rows of the figure from all results (with ``ok``: solved and verified); may be empty. A figure of
         closed forms or constructed schedules computes its rows here.
+    basis
+        What the rows that need no runs are computed from; empty for a figure of stored results alone.
+    counts
+        What is counted and how, where the labels of the axes do not say it.
+    at
+        Columns of the rows with the place of a run on the figure: x, y and, for several panels, the panel's title.
+        None if a run has no such place.
     draw
         Draws those rows.
     finding
@@ -50,6 +58,9 @@ class PaperFigure:
     select: Callable[[pd.DataFrame], pd.DataFrame]
     draw: Callable[[pd.DataFrame], Figure]
     finding: Finding
+    basis: str = ""
+    counts: str = ""
+    at: tuple[str, ...] | None = None
 
 
 class Figures(list[PaperFigure]):
@@ -75,11 +86,15 @@ class Figures(list[PaperFigure]):
         draw: Callable[[pd.DataFrame], Figure],
         *,
         study: str | None = None,
+        basis: str = "",
+        counts: str = "",
+        at: tuple[str, ...] | None = None,
     ) -> Callable[[Finding], Finding]:
         """Decorate the function that states the finding of a figure; arguments as of :class:`PaperFigure`."""
 
         def add(finding: Finding) -> Finding:
-            self.append(PaperFigure(name, self.paper, where, title, says, study, select, draw, finding))
+            stated = (name, self.paper, where, title, says, study, select, draw, finding, basis, counts, at)
+            self.append(PaperFigure(*stated))
             return finding
 
         return add
@@ -118,3 +133,18 @@ def modules_about(subject: str) -> list[str]:
 def figures() -> tuple[PaperFigure, ...]:
     """All figures, in the order of their modules."""
     return tuple(contributed(modules_about("figures"), "FIGURES"))
+
+
+def figure_named(name: str) -> PaperFigure:
+    """The figure of that name.
+
+    Raises
+    ------
+    BadInput
+        If there is none.
+    """
+    known = {one.name: one for one in figures()}
+    if name not in known:
+        msg = f"figure: no figure {name!r}; {nearest(name, known)}"
+        raise BadInput(msg)
+    return known[name]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.plots.network_plots import topology
-from opticoll.analysis.plots.style import INK, MUTED, PALETTE, label, legend_mark, one_panel, styled_figure
+from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.style import INK, MUTED, PALETTE, label, legend_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.plots.style import GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, new_figure, style
+from opticoll.analysis.plots.layouts import Arrangement, Places, arrangement
+from opticoll.analysis.plots.panels import new_figure
+from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
+from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 
@@ -16,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
+    from opticoll.analysis.plots.data_figure import DataFigure
     from opticoll.analysis.result import InstanceLike
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.variables import Links
@@ -27,170 +30,27 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-Layout = Literal["auto", "circular", "grid", "hypercube", "columns", "rings", "star", "spring"]
-LAYOUTS = ("auto", "circular", "grid", "hypercube", "columns", "rings", "star", "spring")
-
 #: With more arcs, lines without arrowheads are drawn; with more vertices, no labels.
 _MOST_ARROWS, _MOST_LABELS = 600, 128
-#: Maximum number of vertices of a spring layout, whose time grows quadratically.
-_MOST_SPRINGS = 2000
 #: Maximum number of (arc, vertex) pairs that are tested for overlap.
 _MOST_PAIRS = 400_000
-#: Maximum number of rounds that are drawn.
-_MOST_PANELS = 16
-#: Layout of a family, by the first word of the spec; all others have no natural one.
-_FAMILIES: dict[str, Layout] = {
-    **dict.fromkeys(("ring", "wdm-ring", "kautz", "debruijn", "genkautz", "complete", "slimfly"), "circular"),
-    **dict.fromkeys(("mesh", "torus", "lightpath", "path", "wdm-line"), "grid"),
-    **dict.fromkeys(("hypercube", "twisted-hypercube"), "hypercube"),
-    **dict.fromkeys(("servers", "circuits", "random-regular", "xpander", "sp-expander"), "circular"),
-    "bipartite": "columns",
-    "petersen": "rings",
-    "dgx1": "rings",
-    "dragonfly": "rings",
-    "star": "star",
-}
-
-
-# positions -------------------------------------------------------------------------------------------------------
-
-
-def positions(topology: Topology, layout: str = "auto", family: Instance | None = None) -> F64:
-    """Positions of the vertices, ``(n, 2)``, with neighbours about 1 apart.
-
-    Parameters
-    ----------
-    topology
-        The vertices and arcs.
-    layout
-        One of :data:`LAYOUTS`; ``auto`` chooses by family, with a seeded spring layout for other topologies.
-    family
-        The instance whose spec names the family; the topology if None.
-
-    Raises
-    ------
-    BadInput
-        For an unknown layout, or one that does not fit the topology.
-    """
-    if layout not in LAYOUTS:
-        msg = f"plot: unknown layout {layout!r}; write {', '.join(LAYOUTS)}"
-        raise BadInput(msg)
-    named = family or topology
-    n, chosen = topology.n, layout
-    if layout == "auto":
-        word = re.split("[:+]", named.spec, maxsplit=1)[0]
-        chosen = _FAMILIES.get(word, "spring")
-        if named.n != n or "+host" in named.spec:
-            chosen = "spring" if isinstance(named, Topology) else "circular"
-        if chosen == "grid" and _shape(named, n) is None:
-            chosen = "spring"
-        if chosen == "spring" and n > _MOST_SPRINGS:
-            chosen = "circular"
-    if chosen == "grid":
-        shape = _shape(named, n)
-        if shape is None:
-            msg = f"plot: layout 'grid' needs a mesh or torus, and {label(named.spec, 60)} has no shape; use 'spring'"
-            raise BadInput(msg)
-        return _oblique(np.stack(np.unravel_index(np.arange(n), shape), axis=1)[:, ::-1].astype(float))
-    if chosen == "hypercube":
-        bits = max(1, math.ceil(math.log2(n)))
-        return _nested((np.arange(n)[:, None] >> np.arange(bits)) & 1)
-    if chosen == "columns":
-        sizes = _shape(named, None) or (n - n // 2, n // 2)
-        return _columns(sizes if sum(sizes) == n else (n - n // 2, n // 2))
-    if chosen == "rings":
-        return _rings(n, dict(named.parameters).get("a"))
-    if chosen == "star":
-        return np.concatenate([np.zeros((1, 2)), _circle(n - 1) * 2.0])
-    if chosen == "circular":
-        return _circle(n)
-    return _springs(topology)
-
-
-def _shape(named: Instance, n: int | None) -> tuple[int, ...] | None:
-    """Sizes of a mesh, torus or bipartite graph, ``(n,)`` of a path; None if they do not give n vertices."""
-    shape = dict(named.parameters).get("shape")
-    if shape is None and re.split("[:+]", named.spec, maxsplit=1)[0] in {"path", "wdm-line"}:
-        shape = (named.n,)
-    if not isinstance(shape, tuple) or not all(isinstance(size, int) for size in shape):
-        return None
-    return shape if n is None or math.prod(shape) == n else None
-
-
-def _circle(n: int) -> F64:
-    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / max(n, 1)
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1) * max(n / (2 * np.pi), 1.0)
-
-
-def _oblique(place: F64) -> F64:
-    """Project grid positions (last dimension first) onto the plane: two axes straight, the others oblique."""
-    flat = np.zeros((len(place), 2))
-    width = [1.0, 1.0]
-    for axis, column in enumerate(place.T):
-        size = float(column.max(initial=0.0)) + 1
-        if axis == 0:
-            flat[:, 0] += column
-            width[0] = size
-        elif axis == 1:
-            flat[:, 1] -= column
-            width[1] = size
-        elif axis == 2:
-            flat += column[:, None] * np.array([0.37, 0.43])
-        else:
-            turn = axis % 2
-            flat[:, turn] += column * (width[turn] + 1.2)
-            width[turn] = size * (width[turn] + 1.2)
-    return flat
-
-
-def _nested(bits: I64) -> F64:
-    """Nested cubes: the first three bits form an oblique cube, each further three a cube of the previous ones."""
-    flat = np.zeros((len(bits), 2))
-    steps = np.array([[1.0, 0.0], [0.0, -1.0], [0.45, 0.42]])
-    for bit, column in enumerate(bits.T):
-        flat += column[:, None] * steps[bit % 3] * 4.0 ** (bit // 3)
-    return flat
-
-
-def _columns(sizes: tuple[int, ...]) -> F64:
-    tall = max(sizes)
-    return np.concatenate(
-        [
-            np.stack([np.full(size, side * max(tall / 2, 1.0)), -np.linspace(0, tall - 1, size)], axis=1)
-            for side, size in enumerate(sizes)
-        ]
-    )
-
-
-def _rings(n: int, group: object) -> F64:
-    """Groups of vertices: small circles around a large one; two concentric circles without groups."""
-    if isinstance(group, int) and 0 < group < n and n % group == 0:
-        own = _circle(group) * 0.8
-        return np.concatenate([centre + own for centre in _circle(n // group) * group * 0.75])
-    half = n // 2
-    return np.concatenate([_circle(half) * 2.2, _circle(n - half)])
-
-
-def _springs(topology: Topology) -> F64:
-    import networkx as nx
-
-    graph: nx.Graph = nx.Graph()
-    graph.add_nodes_from(range(topology.n))
-    graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
-    start = {v: tuple(place) for v, place in enumerate(_circle(topology.n).tolist())}
-    result = nx.spring_layout(graph, pos=start, seed=0, iterations=200)
-    place = np.array([result[v] for v in range(topology.n)], dtype=float)
-    ends = place[topology.tail] - place[topology.head]
-    length = np.hypot(*ends.T)
-    return place / float(np.median(length[length > 0])) if (length > 0).any() else place
-
-
-# drawings -----------------------------------------------------------------------------------------------------
+#: Maximum number of rounds with a panel each; more are a table.
+MOST_PANELS = 12
+#: Smallest letters inside a vertex, and the sizes tried beside it [points].
+_SMALLEST_INSIDE, _BESIDE = 6.0, (8.5, 7.5, 6.5)
+#: Grids with more vertices are labelled at their sides alone.
+_MOST_GRID_LABELS = 64
+#: Length of the two ends that stand for a link around a torus.
+_STUB = 0.36
 
 
 def topology(
-    instance: Topology, *, load: ArrayLike | None = None, layout: str = "auto", title: str | None = None
-) -> Figure:
+    instance: Topology,
+    *,
+    load: ArrayLike | None = None,
+    layout: str | Places | ArrayLike = "auto",
+    title: str | None = None,
+) -> DataFigure:
     """Draw the vertices and arcs of a topology, arcs coloured by their load.
 
     Parameters
@@ -199,15 +59,15 @@ def topology(
         The topology. Terminals are filled; vertices that only forward are open.
     load
         Load of every arc in the instance's arc order, shape ``(m,)``, in the unit of its capacities; drawn as
-        load over capacity. Plain arcs if None.
+        load over capacity. Plain arcs if None, one line for equal arcs in both directions.
     layout
-        As in :func:`positions`.
+        As in :func:`opticoll.analysis.plots.layouts.positions`.
     title
         Heading; the instance's spec if None.
     """
     share = None if load is None else np.asarray(load, dtype=float) / instance.capacity
     heading = title or f"{instance.spec}: {instance.n} vertices, {instance.arcs} arcs"
-    return _figure(instance, positions(instance, layout), share, 1.0, "arc load ÷ capacity [–]", heading)
+    return _figure(instance, arrangement(instance, layout), share, 1.0, "arc load ÷ capacity [–]", heading)
 
 
 def loads(
@@ -215,9 +75,9 @@ def loads(
     family: Instance,
     *,
     scale: Callable[[str], tuple[str, float] | None],
-    layout: str = "auto",
+    layout: str | Places | ArrayLike = "auto",
     title: str = "",
-) -> Figure:
+) -> DataFigure:
     """Draw the load of every link: in its unit if all capacities are equal, else relative to capacity.
 
     Parameters
@@ -245,7 +105,7 @@ def loads(
         ends = f"{label(drawn.labels[drawn.tail[busiest]], 16)} -> {label(drawn.labels[drawn.head[busiest]], 16)}"
         use = f"busiest link {ends}: {100 * links.utilisation[busiest]:.3g} % of its capacity in use"
         title = f"{title}\n{use}" if title else use
-    return _figure(drawn, positions(drawn, layout, family), shown, top, text, title)
+    return _figure(drawn, arrangement(drawn, layout, family), shown, top, text, title)
 
 
 def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
@@ -256,39 +116,44 @@ def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
     return ("bytes", "kB", "MB", "GB", "TB", "PB")[power], factor / 1000.0**power
 
 
-def _figure(drawn: Topology, place: F64, shown: F64 | None, top: float, text: str, title: str) -> Figure:
+def _figure(drawn: Topology, placed: Arrangement, shown: F64 | None, top: float, text: str, title: str) -> DataFigure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     scale = LinearSegmentedColormap.from_list("load", _colour_ramp())
+    place = placed.place
     span = np.ptp(place, axis=0) + 1.5
-    size = float(np.clip(4.6 + drawn.n / 20.0, 5.0, 8.5))
+    size = float(np.clip(4.4 + drawn.n / 22.0, 5.0, 7.2))
     ratio = float(np.clip(span[1] / span[0], 0.35, 1.1))
     with style():
-        figure = new_figure(size + 0.8, size * ratio + 0.6)
+        figure = new_figure(size + 0.8 * (shown is not None), size * ratio + 0.6)
         axes = figure.add_subplot()
         norm = Normalize(0.0, max(top, float(shown.max(initial=0.0))) if shown is not None else 1.0)
         order = np.arange(drawn.arcs) if shown is None else np.argsort(shown, kind="stable")  # busy links on top
         colours: list[Any] = [MUTED] * drawn.arcs if shown is None else [scale(norm(value)) for value in shown]
-        diameter = _diameter(place, size * 72.0 * 0.85 / float(span.max()))
-        _draw_arcs(axes, drawn, place, colours, order, diameter)
-        _draw_vertices(axes, drawn, place, diameter)
+        points = size * 72.0 * 0.85 / float(max(span[0], span[1] / 1.1))
+        diameter = _diameter(place, points)
+        _draw_groups(axes, placed)
+        _draw_arcs(axes, drawn, placed, colours, order, diameter, plain=shown is None)
+        _draw_vertices(axes, drawn, placed, diameter, points)
         if shown is not None:
             bar = figure.colorbar(ScalarMappable(norm, scale), ax=axes, shrink=0.75, pad=0.02)
             bar.set_label(text)
             bar.outline.set_visible(False)
-        _finish(axes)
-        _set_title(figure, title, size + 0.8)
+        _finish(axes, place, 0.5 + 0.2 * (placed.group is not None) + diameter / points)
+        _set_title(figure, title, figure.get_figwidth())
     return figure
 
 
-def _finish(axes: Axes) -> None:
+def _finish(axes: Axes, place: F64, room: float) -> None:
+    """Leave room around the positions, in their unit; labels beyond it make the axes smaller."""
+    low, high = place.min(axis=0) - room, place.max(axis=0) + room
     axes.set_aspect("equal")
-    axes.margins(0.09)
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     axes.set_axis_off()
 
 
-def _set_title(figure: Figure, title: str, width: float) -> None:
+def _set_title(figure: DataFigure, title: str, width: float) -> None:
     """Put the title over the whole figure, with every line cut to the figure's width [inches]."""
     lines = [label(line, int(width * 14)) for line in title.split("\n")]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5)
@@ -301,7 +166,7 @@ def _diameter(place: F64, points: float) -> float:
     if len(place) < 2:
         return 18.0
     near = KDTree(place).query(place, k=2)[0][:, 1]
-    return float(np.clip(0.42 * points * float(near.min()), 3.5, 18.0))
+    return float(np.clip(0.46 * points * float(near.min()), 3.5, 18.0))
 
 
 def _colour_ramp() -> list[tuple[float, float, float, float]]:
@@ -312,47 +177,107 @@ def _colour_ramp() -> list[tuple[float, float, float, float]]:
     return [(float(r), float(g), float(b), float(a)) for r, g, b, a in colours]
 
 
-def _draw_vertices(axes: Axes, drawn: Topology, place: F64, diameter: float) -> None:
-    """Draw filled terminals and open relays, with labels inside if they fit, else beside them."""
+# vertices -------------------------------------------------------------------------------------------------------
+
+
+def _draw_groups(axes: Axes, placed: Arrangement) -> None:
+    """Draw a box around every rack, group or wafer, with its number."""
+    from matplotlib.patches import FancyBboxPatch
+
+    if placed.group is None:
+        return
+    for number in range(int(placed.group.max()) + 1):
+        inside = placed.place[placed.group == number]
+        low, high = inside.min(axis=0), inside.max(axis=0)
+        box = FancyBboxPatch(
+            (low[0] - 0.3, low[1] - 0.3),
+            high[0] - low[0] + 0.6,
+            high[1] - low[1] + 0.6,
+            boxstyle="round,pad=0.08,rounding_size=0.2",
+            facecolor=BAND,
+            edgecolor=GRID,
+            linewidth=0.8,
+            zorder=0,
+        )
+        axes.add_patch(box)
+        if placed.word:
+            text = f"{placed.word} {number}"
+            axes.text(low[0] - 0.3, high[1] + 0.42, text, fontsize=7, color=INK, va="bottom", zorder=5, **_halo())
+
+
+def _halo() -> dict[str, Any]:
+    """Property of a text that keeps it legible on lines."""
     from matplotlib.patheffects import withStroke
 
+    return {"path_effects": [withStroke(linewidth=2.0, foreground="white", alpha=0.85)]}
+
+
+def _draw_vertices(axes: Axes, drawn: Topology, placed: Arrangement, diameter: float, points: float) -> None:
+    """Draw filled terminals and open relays, with labels inside if they fit, else beside them where there is room."""
+    place = placed.place
     ends = np.isin(np.arange(drawn.n), drawn.terminals)
-    face = [PALETTE[0] if end else "none" for end in ends]
+    face = [PALETTE[0] if end else "white" for end in ends]
     axes.scatter(place[:, 0], place[:, 1], s=diameter**2, c=face, edgecolors=PALETTE[0], zorder=3)
     if drawn.n > _MOST_LABELS:
         return
-    longest = max(map(len, drawn.labels), default=0)
-    inner = min(diameter * 0.58, diameter / (0.62 * max(longest, 1)), 9.0)
-    centre = place.mean(axis=0)
-    for (x, y), name, end in zip(place, drawn.labels, ends, strict=True):
-        if inner >= (4.0 if longest <= 3 else 5.5):
-            axes.text(
-                x,
-                y,
-                label(name, 6),
-                ha="center",
-                va="center",
-                zorder=4,
-                fontsize=inner,
-                color=ON_SERIES if end else INK,
-            )
-            continue
-        away = np.array([x, y]) - centre
-        length = float(np.hypot(*away))
-        way = away / length if length > 1e-9 else np.array([0.0, 1.0])
-        reach = diameter / 2 + 3
+    rows = _row_names(axes, drawn, placed, diameter)
+    names = rows or [label(name, 18) for name in drawn.labels]
+    longest = max(map(len, names), default=0)
+    inside = min(diameter * 0.58, diameter / (0.62 * max(longest, 1)), 9.0)
+    if inside >= _SMALLEST_INSIDE:
+        for (x, y), name, end in zip(place, names, ends, strict=True):
+            colour = ON_SERIES if end else INK
+            axes.text(x, y, name, ha="center", va="center", zorder=4, fontsize=inside, color=colour)
+        return
+    if rows and placed.level is not None:
+        beside = row_labels(place * points, names, placed.level, diameter / 2 + 2, _BESIDE)
+    else:
+        if placed.sides is not None and drawn.n > _MOST_GRID_LABELS:
+            names = [name if side else "" for name, side in zip(names, placed.sides.tolist(), strict=True)]
+        taken = [Box.around(x, y, diameter, diameter) for x, y in (place * points).tolist()]
+        beside = place_labels(place * points, names, taken, diameter / 2 + 2, _BESIDE)
+    for one in beside:
         axes.annotate(
-            label(name, 18),
-            (x, y),
-            xytext=(way[0] * reach, way[1] * reach),
+            one.text,
+            tuple(place[one.vertex]),
+            xytext=one.offset,
             textcoords="offset points",
-            ha="left" if way[0] > 0.3 else "right" if way[0] < -0.3 else "center",
-            va="bottom" if way[1] > 0.3 else "top" if way[1] < -0.3 else "center",
-            fontsize=8.5 if drawn.n <= 40 else 6.0,
+            ha="center",
+            va="center",
+            fontsize=one.size,
             color=INK,
             zorder=5,
-            path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.8)],
+            **_halo(),
         )
+
+
+def _row_names(axes: Axes, drawn: Topology, placed: Arrangement, diameter: float) -> list[str]:
+    """Write the words of the labels of every layer beside it; the rest of the labels, empty if there is none."""
+    if placed.level is None:
+        return []
+    parts = [re.fullmatch(r"([^\W\d_]+)[\[_ -]?([^\]]*)\]?", name) for name in drawn.labels]
+    if not all(parts):
+        return []
+    words: dict[int, dict[str, None]] = {}
+    for level, part in zip(placed.level.tolist(), parts, strict=True):
+        words.setdefault(level, {})[part[1] if part else ""] = None
+    left = float(placed.place[:, 0].min())
+    for level, found in words.items():
+        height = float(placed.place[placed.level == level][0, 1])
+        axes.annotate(
+            ", ".join(found),
+            (left, height),
+            (-diameter / 2 - 8, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=8.5,
+            color=MUTED,
+        )
+    return [label(part[2], 8) if part else "" for part in parts]
+
+
+# arcs -----------------------------------------------------------------------------------------------------------
 
 
 def _bends(drawn: Topology, place: F64) -> F64:
@@ -375,45 +300,119 @@ def _bends(drawn: Topology, place: F64) -> F64:
     return np.asarray(bend + 0.12 * repeat)
 
 
-def _draw_arcs(axes: Axes, drawn: Topology, place: F64, colours: list[Any], order: I64, diameter: float) -> None:
-    """Draw every arc bent to its right, so both directions and parallel arcs are distinguishable."""
-    from matplotlib.collections import LineCollection
+def _both_ways(drawn: Topology) -> I64 | None:
+    """One arc of every pair of opposite arcs of equal capacity; None if some arc has no such partner."""
+    forth = np.lexsort((drawn.capacity, drawn.head, drawn.tail))
+    back = np.lexsort((drawn.capacity, drawn.tail, drawn.head))
+    same = (drawn.tail[forth] == drawn.head[back]) & (drawn.head[forth] == drawn.tail[back])
+    if not (same & (drawn.capacity[forth] == drawn.capacity[back])).all() or (drawn.tail == drawn.head).any():
+        return None
+    return np.flatnonzero(drawn.tail < drawn.head)
+
+
+def _draw_arcs(
+    axes: Axes,
+    drawn: Topology,
+    placed: Arrangement,
+    colours: list[Any],
+    order: I64,
+    diameter: float,
+    *,
+    plain: bool,
+) -> None:
+    """Draw arcs bent to their right, so both directions and parallel arcs are distinguishable.
+
+    Plain links of equal capacity in both directions are one line without arrowheads.
+    """
+    place, bend = placed.place, _bends(drawn, placed.place)
+    links = _both_ways(drawn) if plain else None
+    if links is not None:
+        repeated = bend > 0.11  # parallel links, and those with a vertex in their way
+        bend, order = np.where(repeated, bend, 0.0), links
+    capacity = drawn.capacity / drawn.capacity.max() if drawn.arcs else np.ones(0)
+    width = float(np.clip(40.0 / max(order.size, 1) ** 0.7, 0.45, 1.8)) * (0.55 + 0.45 * np.sqrt(capacity))
+    arrows = links is None
+    straight = order[~placed.wrapped[order]]
+    _draw_stubs(axes, drawn, placed, colours, order[placed.wrapped[order]], width, aside=0.06 * arrows)
+    if straight.size <= _MOST_ARROWS:
+        _draw_arrows(axes, drawn, place, bend, colours, straight, width, diameter, heads=arrows)
+    else:
+        _draw_curves(axes, drawn, place, bend, colours, straight, width)
+
+
+def _draw_arrows(
+    axes: Axes,
+    drawn: Topology,
+    place: F64,
+    bend: F64,
+    colours: list[Any],
+    order: I64,
+    width: F64,
+    diameter: float,
+    *,
+    heads: bool,
+) -> None:
     from matplotlib.patches import FancyArrowPatch
 
-    tail, head, bend = drawn.tail, drawn.head, _bends(drawn, place)
-    capacity = drawn.capacity / drawn.capacity.max() if drawn.arcs else np.ones(0)
-    width = float(np.clip(40.0 / max(drawn.arcs, 1) ** 0.7, 0.45, 1.8)) * (0.55 + 0.45 * np.sqrt(capacity))
-    if drawn.arcs <= _MOST_ARROWS:
-        for a in order.tolist():
-            axes.add_patch(
-                FancyArrowPatch(
-                    tuple(place[tail[a]]),
-                    tuple(place[head[a]]),
-                    connectionstyle=f"arc3,rad={bend[a]}",
-                    arrowstyle="-|>",
-                    mutation_scale=4 + 3 * width[a],
-                    linewidth=width[a],
-                    color=colours[a],
-                    shrinkA=diameter * 0.4,
-                    shrinkB=diameter * 0.55,
-                    zorder=2,
-                )
+    for a in order.tolist():
+        axes.add_patch(
+            FancyArrowPatch(
+                tuple(place[drawn.tail[a]]),
+                tuple(place[drawn.head[a]]),
+                connectionstyle=f"arc3,rad={bend[a]}",
+                arrowstyle="-|>" if heads else "-",
+                mutation_scale=4 + 3 * width[a],
+                linewidth=width[a],
+                color=colours[a],
+                shrinkA=diameter * 0.4,
+                shrinkB=diameter * (0.55 if heads else 0.4),
+                zorder=2,
             )
-        return
-    start, end = place[tail], place[head]
-    middle = (start + end) / 2 + (end - start)[:, ::-1] * np.array([1.0, -1.0]) * bend[:, None]
+        )
+
+
+def _draw_curves(
+    axes: Axes, drawn: Topology, place: F64, bend: F64, colours: list[Any], order: I64, width: F64
+) -> None:
+    from matplotlib.collections import LineCollection
+
+    start, end = place[drawn.tail[order]], place[drawn.head[order]]
+    middle = (start + end) / 2 + (end - start)[:, ::-1] * np.array([1.0, -1.0]) * bend[order, None]
     t = np.linspace(0.0, 1.0, 12)[None, :, None]
     curves = (1 - t) ** 2 * start[:, None] + 2 * t * (1 - t) * middle[:, None] + t**2 * end[:, None]
-    lines = LineCollection(
-        list(curves[order]), colors=[colours[a] for a in order.tolist()], linewidths=width[order], zorder=2
-    )
+    lines = LineCollection(list(curves), colors=[colours[a] for a in order.tolist()], linewidths=width[order], zorder=2)
     axes.add_collection(lines)
+
+
+def _draw_stubs(
+    axes: Axes, drawn: Topology, placed: Arrangement, colours: list[Any], order: I64, width: F64, *, aside: float
+) -> None:
+    """Draw a link around a torus as its two ends, each pointing away from the other."""
+    from matplotlib.collections import LineCollection
+
+    if not order.size:
+        return
+    start, end = placed.place[drawn.tail[order]], placed.place[drawn.head[order]]
+    way = (end - start) / np.hypot(*(end - start).T)[:, None]
+    side = way[:, ::-1] * np.array([-1.0, 1.0]) * aside
+    lines = [
+        *np.stack([start + side, start + side - _STUB * way], axis=1),
+        *np.stack([end + side + _STUB * way, end + side], axis=1),
+    ]
+    chosen = [colours[a] for a in order.tolist()]
+    axes.add_collection(
+        LineCollection(
+            lines, colors=[*chosen, *chosen], linewidths=np.tile(width[order], 2), linestyles=(0, (2, 1)), zorder=2
+        )
+    )
 
 
 # rounds -------------------------------------------------------------------------------------------------------
 
 
-def rounds(instance: Topology, schedule: RoundSchedule, *, layout: str = "auto", title: str = "") -> Figure:
+def rounds(
+    instance: Topology, schedule: RoundSchedule, *, layout: str | Places | ArrayLike = "auto", title: str = ""
+) -> DataFigure:
     """Draw the circuits of every round on the topology, coloured by wavelength, a panel per round.
 
     Parameters
@@ -423,37 +422,63 @@ def rounds(instance: Topology, schedule: RoundSchedule, *, layout: str = "auto",
     schedule
         Circuits by round.
     layout, title
-        As in :func:`topology`; beyond 16 rounds, the first 16 are drawn.
+        As in :func:`topology`. Beyond :data:`MOST_PANELS` rounds the circuits are a table: a row per round, a column
+        per source, and the ends of its circuits.
     """
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap
-
-    place, panels = positions(instance, layout), min(max(schedule.rounds, 1), _MOST_PANELS)
+    if schedule.rounds > MOST_PANELS:
+        return rounds_table(instance, schedule, title=title)
+    placed, panels = arrangement(instance, layout), max(schedule.rounds, 1)
+    place = placed.place
     count = int(schedule.circuit_wavelength.max(initial=0)) + 1
-    scale = LinearSegmentedColormap.from_list("wavelength", _colour_ramp(), N=max(count, 2))
-    norm = BoundaryNorm(np.arange(count + 1) - 0.5, max(count, 2))
-    across = min(panels, 4 if panels > 4 else panels)
+    colour = _wavelengths(count)
+    across = panels if panels <= 3 else 2 if panels == 4 else 3
     down = -(-panels // across)
-    span = np.ptp(place, axis=0) + 1.5
-    wide = 2.6 if across > 2 else 3.6
-    tall = wide * float(np.clip(span[1] / span[0], 0.3, 1.1)) + 0.35
+    low, high = place.min(axis=0) - 0.55, place.max(axis=0) + 0.55
+    span = high - low
+    wide = 7.0 / max(across, 2)
+    tall = wide * float(np.clip(span[1] / span[0], 0.3, 1.1)) + 0.3
     with style():
-        figure = new_figure(across * wide + 0.9, down * tall + 0.5)
-        diameter = _diameter(place, wide * 72.0 * 0.85 / float(span.max()))
+        figure = new_figure(across * wide + 0.8 * (count > 1), down * tall + 0.5)
+        points = wide * 72.0 * 0.9 / float(span.max())
+        diameter = _diameter(place, points)
         for number in range(panels):
             axes = figure.add_subplot(down, across, number + 1)
             indices = np.flatnonzero(schedule.circuit_round == number)
-            _draw_circuits(axes, instance, place, schedule, indices, lambda w: scale(norm(w)))
-            _draw_vertices(axes, instance, place, diameter)
-            _finish(axes)
+            _draw_groups(axes, placed)
+            _draw_circuits(axes, instance, place, schedule, indices, colour)
+            _draw_vertices(axes, instance, placed, diameter, points)
+            _finish(axes, place, 0.55)
             axes.set_title(f"round {number + 1}: {counted(indices.size, 'circuit')}", loc="left", fontsize=9)
-        cut = f", first {panels} of {schedule.rounds} rounds" if schedule.rounds > panels else ""
-        _set_title(figure, f"{title}{cut}", across * wide + 0.9)
-        bar = figure.colorbar(ScalarMappable(norm, scale), ax=figure.axes, shrink=0.8, pad=0.02)
-        bar.set_label("wavelength [number]")
-        bar.set_ticks(np.unique(np.linspace(0, count - 1, min(count, 9)).astype(int)).tolist())
-        bar.outline.set_visible(False)
+        alone = f"{title}\nall on one wavelength" if title else "all on one wavelength"
+        _set_title(figure, title if count > 1 else alone, figure.get_figwidth())
+        if count > 1:
+            _wavelength_bar(figure, count)
     return figure
+
+
+def _wavelengths(count: int) -> Callable[[int], Any]:
+    """Colour of every wavelength: those of series as far as they go, else a ramp."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    if count <= len(PALETTE) - 1:
+        return lambda wavelength: PALETTE[wavelength]
+    scale = LinearSegmentedColormap.from_list("wavelength", _colour_ramp(), N=count)
+    return lambda wavelength: scale(wavelength / max(count - 1, 1))
+
+
+def _wavelength_bar(figure: DataFigure, count: int) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    colour = _wavelengths(count)
+    scale = ListedColormap([colour(w) for w in range(count)])
+    bar = figure.colorbar(
+        ScalarMappable(BoundaryNorm(np.arange(count + 1) - 0.5, count), scale), ax=figure.axes, shrink=0.8, pad=0.02
+    )
+    bar.set_label("wavelength [number]")
+    bar.set_ticks(np.unique(np.linspace(0, count - 1, min(count, 9)).astype(int)).tolist())
+    bar.minorticks_off()
+    bar.outline.set_visible(False)
 
 
 def _draw_circuits(
@@ -464,42 +489,139 @@ def _draw_circuits(
     indices: I64,
     colour: Callable[[int], Any],
 ) -> None:
-    """Draw some circuits along their arcs, side by side where they share an arc."""
+    """Draw some circuits along their arcs, side by side where they share an arc, with an arrowhead at their ends."""
     from matplotlib.collections import LineCollection
 
     start, end = place[instance.tail], place[instance.head]
     axes.add_collection(LineCollection(list(np.stack([start, end], axis=1)), colors=GRID, linewidths=1.0, zorder=1))
-    uses = [(a, k) for k in indices.tolist() for a in schedule.path(k)]
+    paths = {k: schedule.path(k) for k in indices.tolist()}
     shared: dict[int, list[int]] = {}
-    for a, k in uses:
-        shared.setdefault(a, []).append(k)
+    for k, path in paths.items():
+        for a in path:
+            shared.setdefault(a, []).append(k)
     most = max((len(circuits) for circuits in shared.values()), default=1)
-    step = min(0.07, 0.3 / most)
-    lines, colours = [], []
+    step = min(0.09, 0.32 / most)
+    width = float(np.clip(16.0 * step, 0.6, 1.6))
+    lines, colours, tips, tip_colours = [], [], [], []
     for a, circuits in shared.items():
-        way = end[a] - start[a]
-        side = np.array([way[1], -way[0]]) / max(float(np.hypot(*way)), 1e-9)
+        way = (end[a] - start[a]) / max(float(np.hypot(*(end[a] - start[a]))), 1e-9)
+        side = np.array([way[1], -way[0]])
         for i, k in enumerate(sorted(circuits, key=lambda k: int(schedule.circuit_wavelength[k]))):
             aside = side * step * (i + 0.7)  # to the right, so that both directions are apart
+            shade = colour(int(schedule.circuit_wavelength[k]))
             lines.append(np.array([start[a] + aside, end[a] + aside]))
-            colours.append(colour(int(schedule.circuit_wavelength[k])))
-    width = float(np.clip(14.0 * step, 0.5, 1.5))
+            colours.append(shade)
+            if a == paths[k][-1]:
+                tip = end[a] + aside - 0.24 * way
+                tips.append(np.array([tip, tip - 0.13 * way + 0.055 * side, tip - 0.13 * way - 0.055 * side]))
+                tip_colours.append(shade)
     axes.add_collection(LineCollection(lines, colors=colours, linewidths=width, zorder=2))
+    _draw_tips(axes, tips, tip_colours)
 
 
-__all__ = ["LAYOUTS", "Layout", "loads", "positions", "rounds", "topology"]
+def _draw_tips(axes: Axes, tips: list[F64], colours: list[Any]) -> None:
+    from matplotlib.collections import PolyCollection
+
+    axes.add_collection(PolyCollection(tips, facecolors=colours, edgecolors="none", zorder=2.5))
 
 
-def plot_topology(instance: InstanceLike, *, layout: str = "auto", title: str | None = None) -> Figure:
-    """Draw a topology; layouts as in :meth:`Result.plot`.
+#: Circuits of a source that a cell of the table lists, rows of the table, and columns.
+_MOST_LISTED, MOST_ROWS, MOST_COLUMNS = 3, 48, 40
+
+
+def rounds_table(instance: Topology, schedule: RoundSchedule, *, title: str = "") -> DataFigure:
+    """Draw the circuits of many rounds as a table: a row per round, a column per source, and where its circuits end.
+
+    A cell with more than three ends has their number. Ends are coloured by wavelength.
+
+    Parameters
+    ----------
+    instance, schedule, title
+        As in :func:`rounds`; the first 48 rounds and 40 sources are shown, and the title says so.
+    """
+    sources = instance.terminals[:MOST_COLUMNS].tolist()
+    count, shown = int(schedule.circuit_wavelength.max(initial=0)) + 1, min(schedule.rounds, MOST_ROWS)
+    colour = _wavelengths(count)
+    cells: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    for k in range(schedule.circuit_round.size):
+        path = schedule.path(k)
+        source, target = int(instance.tail[path[0]]), instance.labels[int(instance.head[path[-1]])]
+        cell = cells.setdefault((int(schedule.circuit_round[k]), source), [])
+        cell.append((target, int(schedule.circuit_wavelength[k])))
+    listed = min(max(map(len, cells.values()), default=1), _MOST_LISTED)
+    longest = max(len(name) for name in instance.labels)
+    column, row = max(0.075 * longest + 0.1, 7.0 / max(len(sources), 1) if len(sources) < 16 else 0.0), 0.13 * listed
+    with style():
+        figure = new_figure(len(sources) * column + 0.9 + 0.8 * (count > 1), (shown + 1) * (row + 0.06) + 0.9)
+        axes = figure.add_subplot(xlabel="source", ylabel="round")
+        for (number, source), ends in cells.items():
+            if number >= shown or source not in sources:
+                continue
+            x = sources.index(source)
+            if len(ends) > _MOST_LISTED:
+                axes.text(x, number, f"{len(ends)}×", ha="center", va="center", fontsize=7, color=INK)
+                continue
+            for at, (name, wavelength) in enumerate(sorted(ends, key=lambda one: one[1])):
+                y = number + (at - (len(ends) - 1) / 2) / (listed + 0.4)
+                axes.text(x, y, name, ha="center", va="center", fontsize=7, color=colour(wavelength))
+        for number in range(0, shown, 2):
+            axes.axhspan(number - 0.5, number + 0.5, color=BAND, linewidth=0, zorder=0)
+        axes.set(xlim=(-0.6, len(sources) - 0.4), ylim=(shown - 0.5, -0.5))
+        axes.set_xticks(range(len(sources)), [instance.labels[v] for v in sources], fontsize=7)
+        axes.set_yticks(range(shown), [str(number + 1) for number in range(shown)], fontsize=7)
+        axes.tick_params(length=0)
+        axes.xaxis.set_ticks_position("top")
+        axes.xaxis.set_label_position("top")
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        cut = [f"first {shown} of {schedule.rounds} rounds"] if shown < schedule.rounds else []
+        cut += [f"first {len(sources)} of {instance.ranks} sources"] if len(sources) < instance.ranks else []
+        words = "; ".join(["entries: where circuits end", *cut])
+        _set_title(figure, f"{title}\n{words}" if title else words, figure.get_figwidth())
+        if count > 1:
+            _wavelength_bar(figure, count)
+    return figure
+
+
+def plot_topology(
+    instance: InstanceLike,
+    *,
+    layout: str = "auto",
+    positions: Places | ArrayLike | None = None,
+    racks: int | None = None,
+    title: str | None = None,
+) -> DataFigure:
+    """Draw a topology.
+
+    Parameters
+    ----------
+    instance
+        A spec, an instance, a graph, or a table of edges.
+    layout
+        ``"auto"``: the places that the nodes of a file have (``x`` and ``y``, or ``pos``), else by family; or one of
+        ``"circular"``, ``"grid"``, ``"hypercube"``, ``"columns"``, ``"rings"``, ``"star"``, ``"layers"``, ``"racks"``,
+        ``"spring"``.
+    positions
+        Own positions: a mapping of the labels to x and y, as networkx layouts give it, or an array of shape ``(n, 2)``.
+    racks
+        Vertices of a rack: consecutive ones are drawn together.
+    title
+        Heading; the instance's spec if None.
 
     Raises
     ------
     BadInput
-        For an instance without arcs, or an unknown layout.
+        For an instance without arcs, an unknown layout, positions that do not fit, or several of the three.
     """
     result = as_instance(instance)
     if not isinstance(result, Topology):
         msg = f"plot: {label(result.spec, 60)} is not a topology; solve it and plot the result"
         raise BadInput(msg)
-    return topology(result, layout=layout, title=title)
+    if (positions is not None) + (racks is not None) + (layout != "auto") > 1:
+        msg = "plot: give one of layout, positions and racks"
+        raise BadInput(msg)
+    chosen: Any = layout if racks is None else f"racks:{racks}"
+    return topology(result, layout=chosen if positions is None else positions, title=title)
+
+
+__all__ = ["MOST_PANELS", "loads", "plot_topology", "rounds", "rounds_table", "topology"]

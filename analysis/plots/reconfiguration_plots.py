@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.plots.marks import note, reference
-from opticoll.analysis.plots.style import GRID, INK, PALETTE, legend_mark, log_axes, one_panel, styled_figure
+from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.style import GRID, INK, PALETTE, legend_mark, log_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

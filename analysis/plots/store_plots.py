@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.plots.marks import marks, note, reference
+from opticoll.analysis.plots.panels import one_panel, styled_figure
 from opticoll.analysis.plots.style import (
     BAND,
     GRID,
@@ -23,10 +24,8 @@ from opticoll.analysis.plots.style import (
     legend_mark,
     log_axes,
     name_rows,
-    one_panel,
     series,
     strip_and_box,
-    styled_figure,
 )
 from opticoll.solvers.task import PROVEN
 

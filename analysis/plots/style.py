@@ -70,6 +70,7 @@ _SETTINGS: Any = {
     "text.parse_math": False,  # a $ in a file name is not mathematics
     "svg.fonttype": "none",
     "svg.hashsalt": "opticoll",
+    "pdf.fonttype": 42,  # publishers refuse Type 3
     "figure.constrained_layout.h_pad": 0.06,
     "figure.constrained_layout.w_pad": 0.06,
 }
@@ -85,31 +86,6 @@ def style() -> Iterator[None]:
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         yield
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Empty figure of a size [inches]; call within :func:`style`."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-@contextmanager
-def styled_figure(width: float, height: float, *, columns: int = 3) -> Iterator[tuple[Figure, list[Any]]]:
-    """Empty figure of a size [inches] in the common style, and the handles of the legend, which is put below it."""
-    with style():
-        figure, handles = new_figure(width, height), list[Any]()
-        yield figure, handles
-        legend_below(figure, handles, columns)
-
-
-@contextmanager
-def one_panel(
-    width: float, height: float, *, x: str = "", y: str = "", columns: int = 3
-) -> Iterator[tuple[Figure, Axes, list[Any]]]:
-    """A figure as from :func:`styled_figure` with one pair of axes, labelled ``x`` and ``y``."""
-    with styled_figure(width, height, columns=columns) as (figure, handles):
-        yield figure, figure.add_subplot(xlabel=x, ylabel=y), handles
 
 
 def label(text: object, most: int = 34) -> str:
@@ -131,6 +107,18 @@ def series(number: int) -> tuple[str, str]:
     return PALETTE[number % len(PALETTE)], MARKERS[(number + number // len(PALETTE)) % len(MARKERS)]
 
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def tick(value: float) -> str:
+    """A number at a tick: as it is from 0.001 to a million, else with a power of ten."""
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return f"{value:g}"
+    digits, _, power = f"{value:e}".partition("e")
+    ten = f"10{str(int(power)).translate(_SUPERSCRIPTS)}"
+    return ten if float(digits) == 1 else f"{float(digits):g}·{ten}"
+
+
 def log_axes(axes: Axes, which: str = "xy") -> None:
     """Make the named axes logarithmic, with plain numbers at the ticks and a light grid."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -146,16 +134,10 @@ def log_axes(axes: Axes, which: str = "xy") -> None:
         low, high = axis.get_view_interval()
         few = low > 0 and high / low < 50
         axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
         axis.set_minor_formatter(NullFormatter())
     axes.grid(visible=True, which="major")
     axes.set_axisbelow(True)
-
-
-def legend_below(figure: Figure, handles: list[Any], columns: int = 3) -> None:
-    """Put a legend below the axes, so that it takes no width on a small screen."""
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 
 
 def legend_mark(name: str, colour: str, marker: str, *, size: float = 6, filled: bool = True) -> Any:

@@ -6,11 +6,14 @@ import re
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 from markupsafe import Markup
 
+from opticoll.analysis.papers.figure import drawn, source_of
+from opticoll.analysis.papers.paper_figure import figure_named
 from opticoll.analysis.papers.paper_figure import figures as paper_figures
 from opticoll.analysis.plots import store_plots
 from opticoll.analysis.plots.style import counted, drawing, inline, png
@@ -125,15 +128,16 @@ def from_papers(findings: Findings) -> dict[str, ReportFigure]:
     for figure in paper_figures():
         rows = None if figure.study is None else figure.select(findings.results)
         if rows is not None and not rows.empty:
-            made[figure.name] = _drawn(figure, rows)
+            made[figure.name] = _drawn(figure, rows, findings.root)
     computed = {name: drawing.result() for name, drawing in _COMPUTED.items()}
     named = (figure.name for figure in paper_figures())
     return {name: made.get(name) or computed[name] for name in named if name in made or name in computed}
 
 
-def _drawn(figure: PaperFigure, rows: pd.DataFrame) -> ReportFigure:
-    title = f"{figure.where}: {figure.title}"
-    return ReportFigure.of(f"paper-{figure.name}", title, figure.finding(rows), figure.draw(rows), rows)
+def _drawn(figure: PaperFigure, rows: pd.DataFrame, store: Path) -> ReportFigure:
+    made = drawn(figure, rows, source_of(figure, rows, Path(store.name)))
+    written = rows.drop(columns="store", errors="ignore")
+    return ReportFigure.of(f"paper-{made.name}", made.title, f"{made.caption} Source: {made.source}.", made, written)
 
 
 #: Figures of the papers that are computed without runs, by name: drawn once per process.
@@ -170,8 +174,8 @@ def _must_draw(name: str) -> bool:
 
 
 def _computed(name: str) -> ReportFigure:
-    figure = next(one for one in paper_figures() if one.name == name)
-    return replace(_drawn(figure, figure.select(pd.DataFrame())), figure=None)
+    figure = figure_named(name)
+    return replace(_drawn(figure, figure.select(pd.DataFrame()), Path()), figure=None)
 
 
 def slug(name: str) -> str:

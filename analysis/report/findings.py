@@ -65,8 +65,8 @@ class Findings:
         Number of all records.
     results
         The current rows of the view ``latest``, the best run of every key, with the columns ``ranks``, ``seconds``
-        (build, compile, solve and verify together), ``ok`` (answered and verified) and ``problem`` (the instance, with
-        the formulation's own parameters where a run set some).
+        (build, compile, solve and verify together), ``ok`` (answered and verified), ``store`` (its folder) and
+        ``problem`` (the instance, with the formulation's own parameters where a run set some).
     bounds
         One row per instance and analytic bound, columns :data:`BOUND_COLUMNS`; ``ratio`` is the best verified
         objective over the bound (inverted for minimisation), 1 where the bound is met.
@@ -123,7 +123,7 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
         "SELECT platform, cpus, python, opticoll, git_commit, host, count(*) AS runs, "
         "min(started) AS first, max(finished) AS last FROM runs GROUP BY ALL ORDER BY last DESC NULLS LAST",
     )
-    results, runs = _completed(latest), int(counted["runs"].iloc[0])
+    results, runs = _completed(latest, store), int(counted["runs"].iloc[0])
     bounds, missing = _bounds(results, budget_s)
     known = ledger.claims()
     measured = tuple(ledger.latest(store, known))
@@ -135,10 +135,10 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
 
 def best_runs(store: Store, *, superseded: bool = False) -> pd.DataFrame:
     """Read the best run of every key, as :attr:`Findings.results`, on request with the superseded ones."""
-    return _completed(store.sql(f"SELECT * FROM latest {'' if superseded else _CURRENT}"))
+    return _completed(store.sql(f"SELECT * FROM latest {'' if superseded else _CURRENT}"), store)
 
 
-def _completed(results: pd.DataFrame) -> pd.DataFrame:
+def _completed(results: pd.DataFrame, store: Store) -> pd.DataFrame:
     """The view ``latest`` with the columns of :attr:`Findings.results`, sorted."""
     for name in ("settings", "requested_settings"):  # runs that never started have none
         results[name] = results[name].astype(object).where(results[name].notna(), "{}")
@@ -147,6 +147,7 @@ def _completed(results: pd.DataFrame) -> pd.DataFrame:
     parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]
     results["seconds"] = pd.concat(parts, axis=1).sum(axis=1, min_count=1)
     results["ranks"] = [_ranks(metrics, n) for metrics, n in zip(results["metrics"], results["n"], strict=True)]
+    results["store"] = str(store.root)
     results["problem"] = results["instance"].astype(str) + _stated_settings(results)
     results["_best"] = results["proof"].map({name: place for place, name in enumerate(_PROOFS)})
     results = results.sort_values(["formulation", "n", "instance", "method", "_best", "id"], kind="stable")

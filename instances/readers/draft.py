@@ -232,6 +232,21 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def _place(attributes: Mapping[str, object]) -> tuple[float, float] | None:
+    """The place that the attributes of a node give it in a drawing; None if they give none."""
+    pair = attributes.get("pos")
+    x, y = (
+        pair
+        if isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2
+        else (attributes.get("x"), attributes.get("y"))
+    )
+    try:
+        place = float(x), float(y)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return place if isfinite(place[0]) and isfinite(place[1]) else None
+
+
 class Draft:
     """Vertices and arcs of one file, in reading order.
 
@@ -275,6 +290,7 @@ class Draft:
         self.relays: set[Hashable] = set()
         self.labels: dict[Hashable, str] = {}
         self.unit: str | None = None
+        self._drawn_at: dict[Hashable, tuple[float, float]] = {}
         self._vertices: dict[Hashable, None] = {}
         self._seen: dict[Hashable, int] = {}  # ends of arcs, in reading order
         self._tail, self._head, self._places = array("q"), array("q"), array("q")
@@ -292,7 +308,9 @@ class Draft:
         self.check_vertices(len(self._vertices))
 
     def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
-        """Add a node of a graph file with its attributes ``label`` and ``terminal``.
+        """Add a node of a graph file with its attributes ``label`` and ``terminal``, and its place in a drawing.
+
+        The place is ``x`` and ``y``, or ``pos`` as networkx has it; other words there are no place.
 
         Raises
         ------
@@ -315,6 +333,9 @@ class Draft:
             raise BadFile(msg)
         if terminal in {"false", "0"}:
             self.relays.add(name)
+        place = _place(attributes)
+        if place is not None:
+            self._drawn_at[name] = place
 
     def checked_unit(self, unit: object) -> str | None:
         """Check a unit of capacities; None if there is none.
@@ -511,6 +532,9 @@ class Draft:
                 terminals=[numbers[name] for name in terminals],
                 labels=tuple(labels),
                 capacity_unit=self.unit,
+                places=[self._drawn_at[name] for name in sorted(numbers, key=numbers.__getitem__)]
+                if len(self._drawn_at) == len(numbers)
+                else None,
             )
         except BadInput as error:
             raise BadFile(str(error)) from error

@@ -95,6 +95,7 @@ def _changed(
             labels=instance.labels,
             parameters=instance.parameters,
             capacity_unit=unit,
+            places=instance.places,
         )
     number = {label: v for v, label in enumerate(instance.labels)}
     names = _names(ranks)
@@ -110,6 +111,7 @@ def _changed(
         terminals=[number[str(name)] for name in names],
         labels=instance.labels,
         capacity_unit=unit or instance.capacity_unit,
+        places=instance.places,
     )
 
 
@@ -234,6 +236,7 @@ def _topology(
         terminals=built.terminals,
         labels=built.labels,
         capacity_unit=built.capacity_unit,
+        places=built.places,
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.design import design
     from opticoll.analysis.iteration import iteration
     from opticoll.analysis.model import Model, model
+    from opticoll.analysis.papers.figure import figure
     from opticoll.analysis.plots.network_plots import plot_topology
     from opticoll.analysis.reconfiguration.envelope import envelope
     from opticoll.analysis.reconfiguration.reconfigure import reconfigure
@@ -61,6 +62,7 @@ _HOMES = {
     "envelope": ("opticoll.analysis.reconfiguration.envelope", "envelope"),
     "export": ("opticoll.solvers.solve", "export"),
     "family": ("opticoll.instances.spec", "family"),
+    "figure": ("opticoll.analysis.papers.figure", "figure"),
     "iteration": ("opticoll.analysis.iteration", "iteration"),
     "load": ("opticoll.analysis.result_files", "load"),
     "load_plugin": ("opticoll.instances.plugins", "load_plugin"),
@@ -103,6 +105,7 @@ __all__ = [
     "envelope",
     "export",
     "family",
+    "figure",
     "iteration",
     "load",
     "load_plugin",

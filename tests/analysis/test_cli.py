@@ -226,7 +226,7 @@ def test_lists(capfd: pytest.CaptureFixture[str]) -> None:
     everything = as_json(capfd, "list")
     assert {"ring", "alltoall.master", "highs", "smoke"} <= {row["name"] for row in everything}
     assert main(["list"]) == 0
-    assert len(capfd.readouterr().out.splitlines()) == 6
+    assert len(capfd.readouterr().out.splitlines()) == 7
     for kind in by_kind:
         assert main(["list", kind]) == 0
         assert capfd.readouterr().out

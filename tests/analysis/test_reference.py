@@ -198,6 +198,7 @@ OUTPUTS = {
     "describe": ["describe", "alltoall.path-mcf"],
     "sweep": ["sweep", "alltoall.master", "--bound", "moore", "--over", "ring:{3,4}"],
     "iteration": ["iteration", "vgg", "ideal-switch:n=4"],
+    "figure": ["figure", "lumorph-6", "--out", "six.svg", "--store", "runs"],
     "list": ["list"],
     **{f"list {kind}": ["list", kind] for kind in catalog.KINDS},
 }

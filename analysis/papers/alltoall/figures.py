@@ -10,8 +10,9 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
+from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.store_plots import family_of, solve_time
-from opticoll.analysis.plots.style import INK, MUTED, label, log_axes, one_panel
+from opticoll.analysis.plots.style import INK, MUTED, label, log_axes
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
     _decomposition_rows,
     _decomposition,
     study="alltoall-fig6",
+    at=("n", "time_solve_s"),
 )
 def _decomposition_finding(rows: pd.DataFrame) -> str:
     proven = rows[rows["proof"].isin(PROVEN)]
@@ -284,6 +286,7 @@ def _kautz(rows: pd.DataFrame) -> Figure:
     _kautz_rows,
     _kautz,
     study="alltoall-fig8",
+    at=("n", "over_bound"),
 )
 def _kautz_finding(rows: pd.DataFrame) -> str:
     parts = []
@@ -339,6 +342,7 @@ def _against(table: pd.DataFrame) -> Figure:
     _against_rows,
     _against,
     study="alltoall-fig9",
+    at=("n", "ratio"),
 )
 def _against_finding(table: pd.DataFrame) -> str:
     parts = []
@@ -356,12 +360,12 @@ def _against_finding(table: pd.DataFrame) -> str:
 def _host_rows(rows: pd.DataFrame) -> pd.DataFrame:
     table = _flows(rows)
     table = table[table["instance"].str.contains(r"\+host=")].copy()
-    table["host"] = table["instance"].map(lambda spec: float(argument(spec, "host") or "nan"))
+    table["host_bandwidth"] = table["instance"].map(lambda spec: float(argument(spec, "host") or "nan"))
     table["topology"] = table["instance"].str.replace(r"\+host=[^+]+", "", regex=True)
     table["relay"] = table["instance"].map(lambda spec: argument(spec, "relay") or "host")
     table["base"] = table["topology"] + ", relay by " + table["relay"]
-    counts = table.groupby("base")["host"].transform("count")
-    return table[counts >= 3].sort_values(["base", "host"])
+    counts = table.groupby("base")["host_bandwidth"].transform("count")
+    return table[counts >= 3].sort_values(["base", "host_bandwidth"])
 
 
 def _host(rows: pd.DataFrame) -> Figure:
@@ -376,7 +380,7 @@ def _host(rows: pd.DataFrame) -> Figure:
         for (topology, relay), group in _groups(rows, ["topology", "relay"]):
             handles += curve(
                 axes,
-                group["host"],
+                group["host_bandwidth"],
                 group["T"],
                 numbers[topology],
                 f"{family_of(topology)}, {relay} forwards",
@@ -398,11 +402,12 @@ def _host(rows: pd.DataFrame) -> Figure:
     _host_rows,
     _host,
     study="alltoall-fig13",
+    at=("host_bandwidth", "T"),
 )
 def _host_finding(rows: pd.DataFrame) -> str:
     parts = []
     for relay, mine in _groups(rows, "relay"):
-        ratios = [(host, group["T"].max() / group["T"].min()) for host, group in _groups(mine, "host")]
+        ratios = [(host, group["T"].max() / group["T"].min()) for host, group in _groups(mine, "host_bandwidth")]
         note = ", ".join(f"{ratio:.3f} at {host:g}" for host, ratio in ratios)
         parts.append(f"if the {relay} forwards, {note}")
     return "Slowest over fastest topology by host bandwidth: " + "; ".join(parts) + "."

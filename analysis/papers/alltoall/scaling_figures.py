@@ -9,8 +9,9 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.plots.marks import curve, marks
+from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.store_plots import family_of
-from opticoll.analysis.plots.style import INK, MUTED, legend_mark, log_axes, series, styled_figure
+from opticoll.analysis.plots.style import INK, MUTED, legend_mark, log_axes, series
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -120,7 +121,9 @@ def draw(table: pd.DataFrame) -> Figure:
                     fitted = slope(points)
                     if fitted is not None:
                         last = known.iloc[-1]
-                        ends.append((float(last["n"]), float(last["seconds"]), f"N^{fitted[0]:.1f}", colour))
+                        ends.append(
+                            (float(last["n"]), float(last["seconds"]), f"N^{round(fitted[0], 1) + 0.0:.1f}", colour)
+                        )
                 if len(late):
                     marks(axes, late["n"], late["seconds"], number, filled=False)
                     axes.plot(

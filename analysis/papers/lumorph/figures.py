@@ -8,7 +8,8 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, note, reference
-from opticoll.analysis.plots.style import INK, MUTED, log_axes, one_panel, series, styled_figure
+from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.style import INK, MUTED, log_axes, series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,13 +94,15 @@ def _split(rows: pd.DataFrame) -> Figure:
 
 
 @FIGURES.drawn(
-    "lumorph-6",
+    "lumorph-6-grids",
     "figure 6",
     "Reconfigurations of an all-reduce by the number of waveguides",
     "With 20 waveguides between GPUs there are more reconfigurations, with 40 far fewer; 30 are enough to remove "
     "all congestion.",
     _split_rows,
     _split,
+    basis="constructed all-reduces, their steps split into rounds",
+    counts="circuits in one direction of an edge",
 )
 def _split_finding(rows: pd.DataFrame) -> str:
     parts = []
@@ -156,13 +159,14 @@ def _time(rows: pd.DataFrame) -> Figure:
 
 
 @FIGURES.drawn(
-    "lumorph-7",
+    "lumorph-7-schedules",
     "figure 7",
     "Time of an all-reduce by buffer size",
     "LUMORPH-2 and LUMORPH-4 are fastest, also compared with ring and tree on an ideal switch: nearly 80% less "
     "time at 64 MB and 256 GPUs. D&C beats the ring up to 16 MB.",
     _time_rows,
     _time,
+    basis="constructed all-reduces, timed on the paper's machine (opticoll.analysis.papers.lumorph.machine_times)",
 )
 def _time_finding(rows: pd.DataFrame) -> str:
     last = rows[rows["n"] == rows["n"].max()]
@@ -231,13 +235,14 @@ def _bytes(size: float) -> str:
 
 
 @FIGURES.drawn(
-    "lumorph-8",
+    "lumorph-8-schedules",
     "figure 8",
     "Time of an all-reduce by reconfiguration delay and by laser rate",
     "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs. Faster lasers help large "
     "buffers most.",
     _sweep_rows,
     _sweep,
+    basis="constructed all-reduces, timed on the paper's machine (opticoll.analysis.papers.lumorph.machine_times)",
 )
 def _sweep_finding(rows: pd.DataFrame) -> str:
     delays = rows[rows["sweep"] == "delay"]

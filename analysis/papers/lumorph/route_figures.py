@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.papers.lumorph.route_overlaps import MCF, RANDOM
 from opticoll.analysis.papers.paper_figure import Figures, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
-from opticoll.analysis.plots.style import MUTED, log_axes, one_panel, series
+from opticoll.analysis.plots.panels import one_panel
+from opticoll.analysis.plots.style import MUTED, log_axes, series
 from opticoll.instances.published.lumorph_numbers import figure as drawn_figure
 from opticoll.solvers.task import PROVEN
 
@@ -22,10 +26,11 @@ FIGURES = Figures("lumorph")
 _FORMULATION = "lumorph.min-overlap"
 #: Radix of an exchange by the name of its circuit list.
 _RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
-_ROUTES = {"negotiated-rerouting": "MCF", "random-shortest": "Random"}
 #: Largest size in figure 3, its range of seconds ("tens"), and the number of waveguides that is enough in figure 5.
 _FIG3_LARGEST, _FIG3_SECONDS, _ENOUGH = 128, (10.0, 100.0), 30
 _GPUS = 256
+#: How figure 5 counts; Lambda of the formulation counts the circuits of one direction.
+COUNTS = "circuits in both directions of an edge together, wavelengths ignored; GPUs numbered by rows"
 
 
 def _shape(spec: str) -> str:
@@ -113,6 +118,7 @@ def _time(rows: pd.DataFrame) -> Figure:
     _time_rows,
     _time,
     study="lumorph-fig3",
+    at=("n", "time_solve_s"),
 )
 def _time_finding(rows: pd.DataFrame) -> str:
     parts = []
@@ -138,18 +144,60 @@ def _time_finding(rows: pd.DataFrame) -> str:
 # figure 5 -----------------------------------------------------------------------------------------------------
 
 
-def _step_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per step, shape and kind of route: ``scheme``, ``load`` (mean over seeds for random routes)."""
-    result = _routed(rows)
-    result = result[result["ok"] & result["method"].isin(tuple(_ROUTES)) & result["max_load"].notna()]
-    loads: dict[tuple[str, str, int, str], list[float]] = {}
-    for _, row in result.iterrows():
-        radix = _RADIX.get(row["circuits"].partition(":")[0])
-        if radix is not None and "+" not in row["instance"]:
-            key = (f"LUMORPH-{radix} + {_ROUTES[row['method']]}", row["shape"], int(row["n"]), row["circuits"])
-            loads.setdefault(key, []).append(float(row["max_load"]))
-    table = [(*key, float(np.mean(each))) for key, each in sorted(loads.items())]
-    return frame(table, columns=["scheme", "shape", "n", "circuits", "load"])
+@cache
+def edge_overlap(store: str, run: str, spec: str, circuits: str) -> int | None:
+    """Circuits on the busiest edge of stored routes, both directions together; None if their solution is not stored."""
+    from opticoll.analysis.store import Store
+    from opticoll.formulations.lumorph.min_overlap import Overlap
+    from opticoll.instances import parse
+
+    values, _ = Store(store).solution(run)
+    if not values:
+        return None
+    links = Overlap.prepare(parse(spec), {"circuits": circuits}).links(values)
+    mesh = links.topology
+    edge = np.minimum(mesh.tail, mesh.head) * mesh.n + np.maximum(mesh.tail, mesh.head)
+    _, number = np.unique(edge, return_inverse=True)
+    return round(float(np.bincount(number, links.load).max()))
+
+
+def _kind(run: dict[Any, Any]) -> str:
+    """Kind of the routes of a run: random, of least overlap if proven, else the method's name."""
+    if run["method"] == "random-shortest":
+        return RANDOM
+    return MCF if run["proof"] in PROVEN else str(run["method"])
+
+
+def worst_steps(rows: pd.DataFrame) -> pd.DataFrame:
+    """The step of an all-reduce that overlaps most, by scheme and shape, where the store has the routes of all steps.
+
+    Returns
+    -------
+    Columns ``scheme``, ``shape``, ``n``, ``load`` (circuits on the busiest edge, both directions; for random routes the
+    mean over seeds), ``id`` (a run of that step).
+    """
+    routes = _routed(rows)
+    steps: dict[tuple[str, str, int, int], dict[int, list[tuple[float, str]]]] = {}
+    for run in routes[routes["ok"]].to_dict("records"):
+        name, _, step = str(run["circuits"]).partition(":")
+        if name not in _RADIX or "+" in run["instance"]:
+            continue
+        load = edge_overlap(str(run["store"]), str(run["id"]), str(run["instance"]), str(run["circuits"]))
+        if load is not None:
+            key = (f"LUMORPH-{_RADIX[name]} + {_kind(run)}", run["shape"], int(run["n"]), _RADIX[name])
+            steps.setdefault(key, {}).setdefault(int(step or 0), []).append((float(load), str(run["id"])))
+    table = []
+    for (scheme, shape, n, radix), found in sorted(steps.items()):
+        if set(found) >= set(range(math.ceil(math.log(n, radix) - 1e-9))):
+            each = [(_over_runs(scheme, runs), runs[0][1]) for runs in found.values()]
+            table.append((scheme, shape, n, *max(each)))
+    return frame(table, columns=["scheme", "shape", "n", "load", "id"])
+
+
+def _over_runs(scheme: str, runs: list[tuple[float, str]]) -> float:
+    """The least of several runs of one step; the mean of random ones."""
+    loads = [load for load, _ in runs]
+    return float(np.mean(loads)) if scheme.endswith(RANDOM) else min(loads)
 
 
 def _aspect(shape: str) -> float:
@@ -159,19 +207,23 @@ def _aspect(shape: str) -> float:
 
 def _overlap_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """The largest overlap of all steps, by scheme and shape; ``square``: whether the shape is the squarest of its N."""
-    worst = _step_rows(rows).sort_values("load", ascending=False, kind="stable")
-    table = worst.drop_duplicates(["scheme", "shape"]).sort_values(["scheme", "n", "shape"]).copy()
+    table = worst_steps(rows).sort_values(["scheme", "n", "shape"])
+    table = table[table["scheme"].str.endswith((MCF, RANDOM))].copy()
     table["aspect"] = [_aspect(shape) for shape in table["shape"]]
     table["square"] = table["aspect"] == table.groupby("n")["aspect"].transform("min")
     return table
 
 
 def _overlap(table: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.4, y="circuits on the busiest arc, worst step", columns=2) as (figure, axes, handles):
+    with one_panel(6.6, 4.4, y="circuits on the busiest edge, both directions, worst step", columns=2) as (
+        figure,
+        axes,
+        handles,
+    ):
         for number, (scheme, group) in enumerate(sorted(table.groupby("scheme"), key=lambda one: str(one[0]))):
             # Shift equal values sideways to keep them visible.
             aside = 1.0 + 0.035 * (number - 1.5)
-            dashes = (0, (4, 2)) if str(scheme).endswith("Random") else "solid"
+            dashes = (0, (4, 2)) if str(scheme).endswith(RANDOM) else "solid"
             square, long = group[group["square"]].sort_values("n"), group[~group["square"]]
             handles += curve(
                 axes, square["n"] * aside, square["load"], number, str(scheme), markersize=6, linestyle=dashes
@@ -193,14 +245,16 @@ def _overlap(table: pd.DataFrame) -> Figure:
 
 
 @FIGURES.drawn(
-    "lumorph-5-overlap",
+    "lumorph-5-shapes",
     "figure 5, left",
-    "Overlap of circuits in an all-reduce",
+    "Overlap of circuits in an all-reduce, by the shape of the mesh",
     "The overlap grows with N up to 256 for both; shortest paths are significantly worse than least-overlap "
     "routes; quadrupling overlaps more than doubling.",
     _overlap_rows,
     _overlap,
     study="lumorph-fig5",
+    counts=COUNTS,
+    at=("n", "load"),
 )
 def _overlap_finding(table: pd.DataFrame) -> str:
     top = table[table["n"] == table["n"].max()]
@@ -210,8 +264,8 @@ def _overlap_finding(table: pd.DataFrame) -> str:
         parts.append(f"{shape}: {loads}")
     held = [
         (
-            table[table["scheme"] == f"LUMORPH-{r} + Random"].set_index("shape")["load"]
-            - table[table["scheme"] == f"LUMORPH-{r} + MCF"].set_index("shape")["load"]
+            table[table["scheme"] == f"LUMORPH-{r} + {RANDOM}"].set_index("shape")["load"]
+            - table[table["scheme"] == f"LUMORPH-{r} + {MCF}"].set_index("shape")["load"]
         ).dropna()
         for r in (2, 4)
     ]
@@ -239,18 +293,18 @@ def _waveguide_rows(rows: pd.DataFrame) -> pd.DataFrame:
             "rounds": int(np.ceil(row["load"] / w)),
         }
         for _, row in worst.iterrows()
-        for w in range(1, 81)
+        for w in range(1, 161)
     ]
     return frame(results, columns=["scheme", "shape", "load", "waveguides", "rounds"])
 
 
 def _waveguides(table: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.6, x="waveguides per arc", y="rounds of the worst step", columns=2) as (
+    with one_panel(6.6, 4.6, x="waveguides per edge, for both directions", y="rounds of the worst step", columns=2) as (
         figure,
         axes,
         handles,
     ):
-        least = table[table["scheme"].str.endswith("MCF")].drop_duplicates(["scheme", "shape"])
+        least = table[table["scheme"].str.endswith(MCF)].drop_duplicates(["scheme", "shape"])
         for number, load in enumerate(sorted(set(least["load"]))):
             colour, _ = series(number)
             same = least[least["load"] == load].sort_values(["scheme", "shape"])
@@ -284,6 +338,7 @@ def _waveguides(table: pd.DataFrame) -> Figure:
     _waveguide_rows,
     _waveguides,
     study="lumorph-fig5",
+    counts=COUNTS,
 )
 def _waveguides_finding(table: pd.DataFrame) -> str:
     parts = []
@@ -291,7 +346,7 @@ def _waveguides_finding(table: pd.DataFrame) -> str:
         needed = group.drop_duplicates("scheme").sort_values("scheme")
         listed = ", ".join(f"{row['scheme']} {row['load']:g}" for _, row in needed.iterrows())
         parts.append(f"{shape} needs {listed}")
-    least = table[table["scheme"].str.endswith("MCF")].groupby("shape")["load"].max()
+    least = table[table["scheme"].str.endswith(MCF)].groupby("shape")["load"].max()
     short = sorted((str(shape) for shape in least.index[least > _ENOUGH]), key=_aspect)
     verdict = (
         f"{_ENOUGH} waveguides do not suffice on {', '.join(short)}: the claim holds for the square mesh only"

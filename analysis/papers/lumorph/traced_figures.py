@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from opticoll.analysis.papers.paper_figure import Figures, frame
 from opticoll.analysis.plots.marks import reference
-from opticoll.analysis.plots.style import INK, legend_mark, log_axes, series, styled_figure
+from opticoll.analysis.plots.panels import styled_figure
+from opticoll.analysis.plots.style import INK, legend_mark, log_axes, series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -33,43 +34,83 @@ class Axis:
 _AXES = {
     "5": Axis(
         "GPUs | waveguides per edge",
-        "circuits on the busiest edge | circuits above the waveguides",
+        "circuits on the busiest edge, both directions | circuits above the waveguides, both directions",
         "x",
-        ("all steps", "256 GPUs"),
+        ("worst step", "256 GPUs"),
     ),
     "6": Axis("GPUs", "reconfigurations of an all-reduce", "x", ("20 waveguides", "40 waveguides")),
     "7": Axis("buffer [MiB]", "all-reduce [µs]", "xy", ("64 GPUs", "128 GPUs", "256 GPUs")),
-    "8a": Axis("reconfiguration delay [ns]", "all-reduce, 256 GPUs [µs]", "xy", ("8a",)),
-    "8b": Axis("rate of a laser [GB/s]", "all-reduce, 256 GPUs [µs]", "xy", ("8b",)),
+    "8a": Axis("reconfiguration delay [ns]", "all-reduce, 256 GPUs [µs]", "xy", ("by delay, fitted buffer",)),
+    "8b": Axis("rate of a laser [GB/s]", "all-reduce, 256 GPUs [µs]", "xy", ("LUMORPH-2, by buffer",)),
     "10": Axis("size of an all-reduce [bytes]", "share of calls up to this size", "x", ("256 GPUs",), steps=True),
     "11": Axis("GPUs", "throughput [samples/s]", "xy", ("bert", "ncf", "inception")),
 }
+
+
+#: Where the paper's points and ours are from.
+_POINTS = "points: the vector graphics of the paper (opticoll.instances.published)"
+#: Titles of the panels of figure 5, by name.
+_TITLES = {"left": "worst step", "right_256_gpus": "256 GPUs"}
 
 
 def _rows(*numbers: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def select(_: pd.DataFrame) -> pd.DataFrame:
         from opticoll.analysis.papers.lumorph.drawn_points import points
 
-        return frame([{**asdict(point), "agrees": point.agrees} for n in numbers for point in points(n)])
+        table = frame([{**asdict(point), "agrees": point.agrees} for n in numbers for point in points(n)])
+        return table.rename(columns={"drawn": "paper"})
 
     return select
 
 
+def _overlap_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """The points of figure 5, and those of stored routes on the same meshes, with the ``id`` of a run."""
+    import pandas as pd
+
+    table = _rows("5")(rows).assign(id=None)
+    routed = [
+        {"figure": "5", "panel": panel, "series": series, "x": x, "low": value, "high": value, "exact": True, "id": run}
+        for panel, series, x, value, run in _stored_points(rows)
+    ]
+    table = pd.concat([table.astype({"id": object}), frame(routed)], ignore_index=True) if routed else table
+    return table.assign(title=table["panel"].map(_TITLES))
+
+
+def _stored_points(rows: pd.DataFrame) -> Iterator[tuple[str, str, float, float, str]]:
+    """Panel, series, x, circuits and run of the worst step of every all-reduce whose steps are all in the store."""
+    from opticoll.analysis.papers.lumorph.route_figures import worst_steps
+    from opticoll.analysis.papers.lumorph.route_overlaps import SHAPES
+    from opticoll.instances.published.lumorph_numbers import figure
+
+    waveguides = sorted({x for curve in figure("5", "right_256_gpus").values() for x in curve})
+    for step in worst_steps(rows).to_dict("records"):
+        if SHAPES.get(step["n"]) == step["shape"]:
+            series = step["scheme"].replace("LUMORPH", "Lumorph").replace(" + ", "+")
+            yield "left", series, step["n"], step["load"], step["id"]
+            if step["n"] == max(SHAPES):
+                for w in waveguides:
+                    yield "right_256_gpus", series, w, max(step["load"] - w, 0.0), step["id"]
+
+
 def _curve(axes: Axes, points: pd.DataFrame, colour: str, marker: str, *, steps: bool) -> None:
-    """The drawn points as hollow marks; ours as a line where computed, as a band where bounded."""
+    """The paper's points as hollow marks, stored runs as small full ones; ours as a line or, where bounded, a band."""
+    if "id" in points:
+        stored = points[points["id"].notna()]
+        axes.plot(stored["x"], stored["low"], color=colour, marker=marker, markersize=3, linestyle="none")
+        points = points[points["id"].isna()]
     points = points.sort_values(["x", "low"])
     if points["exact"].all():
         axes.plot(
             points["x"], points["low"], color=colour, linewidth=1.2, drawstyle="steps-post" if steps else "default"
         )
     else:
-        axes.fill_between(points["x"], points["low"], points["high"], color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(points["x"], points["low"], points["high"], color=colour, alpha=0.1, linewidth=0)
     axes.plot(
         points["x"],
-        points["drawn"],
+        points["paper"],
         color=colour,
         marker=marker,
-        markersize=3 if steps else 5,
+        markersize=3 if steps else 7,
         linestyle="none",
         markerfacecolor="none",
     )
@@ -77,7 +118,8 @@ def _curve(axes: Axes, points: pd.DataFrame, colour: str, marker: str, *, steps:
 
 def _draw(rows: pd.DataFrame) -> Figure:
     places = list(dict.fromkeys(zip(rows["figure"], rows["panel"], strict=True)))
-    names = list(dict.fromkeys(rows["series"]))
+    names = list(dict.fromkeys(rows[rows["paper"].notna()]["series"]))
+    rows = rows[rows["series"].isin(names)]
     at: dict[str, int] = {}
     with styled_figure(3.2 * max(len(places), 2.4), 4.0) as (figure, handles):
         panels = figure.subplots(1, len(places), squeeze=False)[0]
@@ -93,22 +135,37 @@ def _draw(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel(labels[0][min(place, len(labels[0]) - 1)])
             if place < len(labels[1]):
                 axes.set_ylabel(labels[1][place])
+            if labels[0][min(place, len(labels[0]) - 1)] == "GPUs":
+                axes.set_xticks(sorted(set(selected["x"]))[::2])
+                axes.minorticks_off()
             if number in ("5", "6"):  # the upper bounds of random routes are far above
-                axes.set_ylim(0, 1.15 * float(selected["drawn"].max()))
+                axes.yaxis.get_major_locator().set_params(integer=True)
+                axes.set_ylim(0, 1.15 * float(selected["paper"].max()))
         handles += [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
-        handles.append(legend_mark("marks: drawn; lines, bands: ours", INK, ""))
+        stored = ", small marks: stored runs" if "id" in rows and rows["id"].notna().any() else ""
+        handles.append(legend_mark(f"hollow: the paper; lines, bands: ours{stored}", INK, ""))
     return figure
 
 
 def _finding(rows: pd.DataFrame) -> str:
-    exact, bounded = rows[rows["exact"]], rows[~rows["exact"]]
+    points = rows[rows["paper"].notna()]
+    exact, bounded = points[points["exact"]], points[~points["exact"]]
     parts = []
     if len(exact):
-        off = (exact["drawn"] - exact["low"]).abs().max()
+        off = (exact["paper"] - exact["low"]).abs().max()
         parts.append(f"{int(exact['agrees'].sum())} of {len(exact)} computed points agree, largest deviation {off:.2g}")
     if len(bounded):
         parts.append(f"{int(bounded['agrees'].sum())} of {len(bounded)} points lie within our bounds")
     return "; ".join(parts) + "."
+
+
+def _overlap_finding(rows: pd.DataFrame) -> str:
+    runs = rows[rows["id"].notna() & (rows["panel"] == "left")]
+    parts = []
+    for name, group in runs.groupby("series", sort=False):
+        values = ", ".join(f"{value:g}" for value in group.sort_values("x")["low"])
+        parts.append(f"{name} {values} on {', '.join(f'{n:g}' for n in sorted(group['x']))} GPUs")
+    return _finding(rows) + (f" Stored routes: {'; '.join(parts)}." if parts else "")
 
 
 def _buffer_finding(rows: pd.DataFrame) -> str:
@@ -117,45 +174,65 @@ def _buffer_finding(rows: pd.DataFrame) -> str:
     return f"{_finding(rows)} Figure 8a states no buffer; the ring's time implies {fitted_buffer() / 2**20:.2f} MiB."
 
 
-for _number, _numbers, _title, _says, _found in (
-    (
-        "5",
-        ("5",),
-        "Overlap of circuits, as drawn and as proven",
-        "Least-overlap routes need up to 32 waveguides.",
-        _finding,
-    ),
-    ("6", ("6",), "Reconfigurations, as drawn and as proven", "Fewer waveguides take more reconfigurations.", _finding),
-    (
-        "7",
-        ("7",),
-        "Time of an all-reduce, as drawn and by the closed forms",
-        "LUMORPH-2 and LUMORPH-4 are fastest; D&C beats the ring up to 16 MB.",
-        _finding,
-    ),
-    (
-        "8",
-        ("8a", "8b"),
-        "Delay and laser rate, as drawn and by the closed forms",
-        "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs.",
-        _buffer_finding,
-    ),
-    (
-        "10",
-        ("10",),
-        "Sizes of the all-reduces, as drawn and from the logs",
-        "NCF has fewer and larger calls; BERT has many small ones.",
-        _finding,
-    ),
-    (
-        "11",
-        ("11",),
-        "Training throughput, as drawn, and our bounds",
-        "Inception and BERT are close to free communication.",
-        _finding,
-    ),
-):
-    FIGURES.drawn(f"lumorph-{_number}-drawn", f"figure {_number}", _title, _says, _rows(*_numbers), _draw)(_found)
+_COUNTS = "circuits in both directions of an edge together, wavelengths ignored; GPUs numbered by rows, 8 on 4x2 tiles"
+FIGURES.drawn(
+    "lumorph-5",
+    "figure 5",
+    "Overlap of circuits, as drawn, as proven, and of stored routes",
+    "Least-overlap routes need up to 32 waveguides.",
+    _overlap_rows,
+    _draw,
+    study="lumorph-fig5",
+    basis=f"{_POINTS}; lines: straight routes that attain a cut; bands: at least the optimum",
+    counts=_COUNTS,
+    at=("x", "low", "title"),
+)(_overlap_finding)
+FIGURES.drawn(
+    "lumorph-6",
+    "figure 6",
+    "Reconfigurations, as drawn and as proven",
+    "Fewer waveguides take more reconfigurations.",
+    _rows("6"),
+    _draw,
+    basis=f"{_POINTS}; lines: steps split into rounds, the fewest by cuts",
+    counts=_COUNTS,
+)(_finding)
+FIGURES.drawn(
+    "lumorph-7",
+    "figure 7",
+    "Time of an all-reduce, as drawn and by the closed forms",
+    "LUMORPH-2 and LUMORPH-4 are fastest; D&C beats the ring up to 16 MB.",
+    _rows("7"),
+    _draw,
+    basis=f"{_POINTS}; lines: closed forms as plotted (opticoll.formulations.lumorph.cost_formulas)",
+)(_finding)
+FIGURES.drawn(
+    "lumorph-8",
+    "figure 8",
+    "Delay and laser rate, as drawn and by the closed forms",
+    "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs.",
+    _rows("8a", "8b"),
+    _draw,
+    basis=f"{_POINTS}; lines: closed forms as plotted, in 8a with a fitted buffer",
+)(_buffer_finding)
+FIGURES.drawn(
+    "lumorph-10",
+    "figure 10",
+    "Sizes of the all-reduces, as drawn and from the logs",
+    "NCF has fewer and larger calls; BERT has many small ones.",
+    _rows("10"),
+    _draw,
+    basis=f"{_POINTS}; lines: the authors' logs",
+)(_finding)
+FIGURES.drawn(
+    "lumorph-11",
+    "figure 11",
+    "Training throughput, as drawn, and our bounds",
+    "Inception and BERT are close to free communication.",
+    _rows("11"),
+    _draw,
+    basis=f"{_POINTS}; bands: free and sequential communication",
+)(_finding)
 
 
 # ratios of figure 11 --------------------------------------------------------------------------------------------------
@@ -165,7 +242,7 @@ def _gain_rows(_: pd.DataFrame) -> pd.DataFrame:
     from opticoll.analysis.papers.lumorph.drawn_points import gains
     from opticoll.instances.published.lumorph_numbers import MODELS
 
-    return frame([asdict(gain) for model in MODELS for gain in gains(model)])
+    return frame([asdict(gain) for model in MODELS for gain in gains(model)]).rename(columns={"drawn": "paper"})
 
 
 def _draw_gains(rows: pd.DataFrame) -> Figure:
@@ -185,7 +262,7 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
                     axes.vlines(bounded["gpus"] * aside, low, high, color=colour, linewidth=5, alpha=0.3)
                 axes.plot(
                     selected["gpus"] * aside,
-                    selected["drawn"],
+                    selected["paper"],
                     color=colour,
                     marker=marker,
                     markersize=5,
@@ -196,9 +273,9 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
             log_axes(axes, "x")
             axes.set_title(model)
             axes.set_xlabel("GPUs")
-        panels[0].set_ylabel("throughput over that with the ring")
+        panels[0].set_ylabel("throughput ÷ that with the ring [–]")
         handles += [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
-        handles.append(legend_mark("marks: drawn; thin: our bounds; thick: one queue, given the ring", INK, ""))
+        handles.append(legend_mark("hollow: the paper; thin: our bounds; thick: one queue, given the ring", INK, ""))
     return figure
 
 
@@ -209,15 +286,16 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
     "1.7 times as fast as the ring (BERT), around 8 % (NCF), 1.31 times (Inception).",
     _gain_rows,
     _draw_gains,
+    basis=f"{_POINTS}; bounds by free and sequential communication, and by one queue of calls",
 )
 def _gain_finding(rows: pd.DataFrame) -> str:
     parts = []
     for model, group in rows.groupby("model", sort=False):
-        best = group.sort_values("drawn").to_dict("records")[-1]
+        best = group.sort_values("paper").to_dict("records")[-1]
         queue = best["queue"]
         tight = "" if queue is None else f", by one queue {queue[0]:.3f} to {queue[1]:.3f}"
         parts.append(
-            f"{model} {best['drawn']:.3f} ({best['algorithm']}, {best['gpus']} GPUs; bounds "
+            f"{model} {best['paper']:.3f} ({best['algorithm']}, {best['gpus']} GPUs; bounds "
             f"{best['low']:.3f} to {best['high']:.3f}{tight})"
         )
     return f"Largest throughput over the ring's: {'; '.join(parts)}."

@@ -8,7 +8,8 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, reference
-from opticoll.analysis.plots.style import log_axes, one_panel, styled_figure
+from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.style import log_axes
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def _hybrid(rows: pd.DataFrame) -> Figure:
     "It is trivial to optimize over k and l.",
     _hybrid_rows,
     _hybrid,
+    basis="Algorithm 1 on the operator graphs of opticoll.instances",
 )
 def _hybrid_finding(rows: pd.DataFrame) -> str:
     parts = []
@@ -163,13 +165,16 @@ def _ring(rows: pd.DataFrame) -> Figure:
     with styled_figure(6.6, 6.4) as (figure, handles):
         above, below = figure.subplots(2, 1, sharex=True)
         for number, ((n, scheme), group) in enumerate(rows.groupby(["n", "scheme"])):
-            curve(above, group["wavelengths"], group["ratio"], number)
-            handles += curve(below, group["wavelengths"], group["time_solve_s"], number, f"n = {n}: {scheme}")
+            means = group.groupby("wavelengths")[["ratio", "time_solve_s"]].mean()
+            for axes, column in ((above, "ratio"), (below, "time_solve_s")):
+                marks(axes, group["wavelengths"], group[column], number, markersize=3, alpha=0.5)
+                line = curve(axes, means.index, means[column], number, f"n = {n}: {scheme}")
+            handles += line
         reference(above, y=1.0)
         log_axes(above, "x")
         log_axes(below)
-        above.set_ylabel("slowest transfer ÷ best bound [–]")
-        below.set_ylabel("solve time [s]")
+        above.set_ylabel("slowest transfer ÷ best bound [–], mean")
+        below.set_ylabel("solve time [s], mean")
         below.set_xlabel("wavelengths W")
     return figure
 

@@ -12,7 +12,8 @@ from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, FAT_TREE, GIGABIT
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
-from opticoll.analysis.plots.style import log_axes, one_panel, series, styled_figure
+from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.style import log_axes, series
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
@@ -89,6 +90,7 @@ def _diameter(rows: pd.DataFrame) -> Figure:
     "The diameter is O(d n^(1/d)).",
     _diameter_rows,
     _diameter,
+    basis="rings of TotientPerms, constructed; breadth-first search",
 )
 def _diameter_finding(rows: pd.DataFrame) -> str:
     parts = [
@@ -137,6 +139,7 @@ def _cost(rows: pd.DataFrame) -> Figure:
     "cheapest.",
     _cost_rows,
     _cost,
+    basis="prices of the components in appendix G; stars: ratios in the text",
 )
 def _cost_finding(rows: pd.DataFrame) -> str:
     table: Any = rows[rows["n"] == 128].pivot_table(index="degree", columns="architecture", values="cost")
@@ -218,6 +221,8 @@ def _share(rows: pd.DataFrame) -> Figure:
     "times the time of the fat-tree at 2048.",
     _share_rows,
     _share,
+    basis="Eq. (1) of the paper on circuits of TopologyFinder, "
+    "with the authors' computing times; stars: ratios in the text",
 )
 def _share_finding(rows: pd.DataFrame) -> str:
     parts = []
@@ -283,6 +288,7 @@ def _tax(rows: pd.DataFrame) -> Figure:
     "The tax is 1.11 (d = 4) and 1.05 (d = 8) at batch 64, and 3.03 at batch 2048, d = 4.",
     _tax_rows,
     _tax,
+    basis="routes on circuits of TopologyFinder; stars: numbers in the text",
 )
 def _tax_finding(rows: pd.DataFrame) -> str:
     table = rows.set_index(["degree", "batch"])["tax"]
@@ -326,6 +332,7 @@ def _paths(rows: pd.DataFrame) -> Figure:
     "The mean is 5.7 at d = 4 and 3 at d = 8.",
     _path_rows,
     _paths,
+    basis="rings of TotientPerms, constructed; dashed: means in the text",
 )
 def _path_finding(rows: pd.DataFrame) -> str:
     parts = []

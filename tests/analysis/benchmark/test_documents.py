@@ -13,7 +13,8 @@ from opticoll.analysis.benchmark.measured_tables import Table, tables
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.claim import ClaimRow, Verdict
 from opticoll.analysis.ledger.ledger import claims, keep
-from opticoll.analysis.plots.style import card, new_figure, style
+from opticoll.analysis.plots.panels import new_figure
+from opticoll.analysis.plots.style import card, style
 from opticoll.analysis.report.findings import best_runs
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES, find, load

@@ -248,7 +248,7 @@ def test_figures_of_a_paper_stand_together_with_their_points(out, page, source):
     headings = re.findall(r'<h3 id="paper-([a-z]+)">', source)
     assert sorted(headings) == sorted({figure.paper.lower() for figure in figures()}), "each paper once"
     finding = escape(one.finding(one.select(pd.DataFrame())))
-    assert source.count(f"<strong>Our result:</strong> {finding}</figcaption>") == 1
+    assert source.count(f"<strong>Our result:</strong> {finding} Source: {escape(one.basis)}.</figcaption>") == 1
 
 
 def test_the_runs_behind_a_figure_link_to_records_on_the_page():

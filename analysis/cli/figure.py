@@ -1,0 +1,92 @@
+"""The command ``figure``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opticoll.analysis.cli.completions import complete_figures
+from opticoll.analysis.cli.options import JSON, STORE, refuse_unwritable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=complete_figures)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE.pdf|.svg|.png",
+    help="Write the figure; the suffix is the format.",
+)
+@click.option(
+    "--over",
+    type=click.Path(path_type=Path),
+    metavar="FILE.csv",
+    help="Draw own points over it: columns x, y, and optionally series and panel, in the units of the figure.",
+)
+@STORE
+@JSON
+def figure(name: str | None, out: Path | None, over: Path | None, store_dir: str | None, as_json: bool) -> int:
+    """Draw a figure of a paper, with the paper's points where they are published.
+
+    Without NAME, all figures are listed. The runs of the store are drawn, else the rows that come with opticoll, or
+    closed forms; the output says which. --json prints the rows.
+    """
+    from opticoll.analysis import catalog
+    from opticoll.analysis.cli import output
+    from opticoll.analysis.cli.list import LISTED
+
+    if name is None:
+        if out or over or as_json:
+            msg = "name a figure; `opticoll figure` lists them"
+            raise click.UsageError(msg)
+        output.show_table(catalog.figures(), LISTED["figures"])
+        return 0
+    with output.diverted_stdout():
+        from opticoll.analysis.papers.figure import as_json as description
+        from opticoll.analysis.papers.figure import figure as draw
+        from opticoll.analysis.papers.paper_figure import figure_named
+        from opticoll.analysis.plots.data_figure import checked_format
+
+        stated = figure_named(name)
+        if out is not None:
+            checked_format(out)
+            refuse_unwritable(out)
+        drawn = draw(name, store=store_dir, over=None if over is None else _points(over))
+        if out is not None:
+            drawn.save(out)
+    if as_json:
+        output.emit_json(description(drawn, out))
+    else:
+        output.show_fields(
+            {"the paper": stated.says, "drawn": drawn.caption, "source": drawn.source}
+            | ({"counts": drawn.counts} if drawn.counts else {}),
+            f"{drawn.name}. {drawn.title}",
+        )
+        panels = [
+            {"panel": panel, "x": x, "y": y} for panel, x, y in drawn.convention.itertuples(index=False) if x or y
+        ]
+        if panels:
+            click.echo()
+            output.show_table(panels, ["panel", "x", "y"], "axes")
+    if out is not None:
+        click.echo(f"wrote {out}", err=True)
+    return 0
+
+
+def _points(path: Path) -> pd.DataFrame:
+    """Own points from a CSV file."""
+    import pandas as pd
+
+    from opticoll.errors import BadFile
+
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        msg = f"figure: cannot read {path}: {why}; give a CSV file with the columns x and y"
+        raise BadFile(msg) from error

@@ -1,0 +1,309 @@
+"""Draw a figure of a paper: from stored runs, shipped rows or closed forms, with own points over it."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from opticoll.analysis.papers.figure_rows import shipped
+from opticoll.analysis.papers.paper_figure import PaperFigure, figure_named
+from opticoll.analysis.plots.data_figure import DataFigure
+from opticoll.analysis.plots.panels import legend_below
+from opticoll.analysis.plots.style import INK, counted, label, style
+from opticoll.errors import BadInput
+from opticoll.solvers.task import Run, plain
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from opticoll.analysis.json_outputs import FigureOutput
+    from opticoll.analysis.store import Store
+
+#: Columns of a table of own points; the first two are required.
+POINT_COLUMNS = ("x", "y", "series", "panel")
+#: Markers of own points, by series.
+_OWN_MARKERS = ("D", "s", "^", "v", "P", "X")
+#: Room beyond own points outside the range of an axis, as a share of the range.
+_ROOM = 0.05
+
+
+def figure(
+    name: str,
+    *,
+    store: Store | str | os.PathLike[str] | None = None,
+    over: pd.DataFrame | Run | Iterable[Run] | None = None,
+) -> DataFigure:
+    """Draw a figure of a paper with the paper's own points, where they are published, and ours.
+
+    Parameters
+    ----------
+    name
+        Name as listed by ``opticoll list figures``, such as ``"lumorph-5"``.
+    store
+        Results store whose runs are drawn; the default one if None. Where it has none for the figure, the rows that
+        come with opticoll are drawn, or closed forms; ``source`` says which.
+    over
+        Own results to draw over it: results of :func:`opticoll.solve`, placed as the figure places stored runs; or a
+        table with the columns ``x``, ``y``, optionally ``series`` (names for the legend) and ``panel`` (titles), in
+        the units of ``convention``.
+
+    Returns
+    -------
+    A figure of matplotlib, with ``data`` (its rows as a table), ``title``, ``caption``, ``source``, ``counts``,
+    ``convention`` and ``save(path)`` for PDF, SVG and PNG.
+
+    Raises
+    ------
+    BadInput
+        For an unknown name, a figure that needs runs and has none, or own points that do not fit it.
+    """
+    from opticoll.analysis.report.findings import best_runs
+    from opticoll.analysis.store import Store
+
+    stated = figure_named(name)
+    place = store if isinstance(store, Store) else Store(store)
+    runs = best_runs(place)
+    rows, source = _rows(stated, runs, place)
+    result = drawn(stated, rows, source)
+    if over is None:
+        return result
+    points = _checked(stated, over) if _is_table(over) else _placed(stated, runs, over)
+    _add(result, points)
+    return result
+
+
+def as_json(result: DataFigure, file: Path | None = None) -> FigureOutput:
+    """What ``opticoll figure --json`` prints: the texts of a figure, its axes and its rows."""
+    from opticoll.analysis.json_outputs import FigureOutput, FigurePanel
+
+    rows = [] if result.data is None else result.data.drop(columns="store", errors="ignore").to_dict("records")
+    return FigureOutput(
+        name=result.name,
+        title=result.title,
+        caption=result.caption,
+        source=result.source,
+        counts=result.counts,
+        panels=[FigurePanel(panel=panel, x=x, y=y) for panel, x, y in result.convention.itertuples(index=False)],
+        rows=[{str(name): _plain(value) for name, value in row.items()} for row in rows],
+        file=None if file is None else str(file),
+    )
+
+
+def _plain(value: object) -> Any:
+    """A cell as JSON; None for what is missing."""
+    import pandas as pd
+
+    if isinstance(value, list | dict):
+        return plain(value)
+    return None if pd.isna(value) else str(value) if isinstance(value, pd.Timestamp) else plain(value)  # type: ignore[call-overload]
+
+
+def drawn(stated: PaperFigure, rows: pd.DataFrame, source: str) -> DataFigure:
+    """Draw the rows of a figure, with caption, source and data."""
+    result = stated.draw(rows)
+    if not isinstance(result, DataFigure):
+        msg = f"figure {stated.name}: draw must make its figure with opticoll.analysis.plots.style"
+        raise TypeError(msg)
+    result.name, result.title = stated.name, f"{stated.where[:1].upper()}{stated.where[1:]}: {stated.title}"
+    result.data, result.caption, result.source, result.counts = rows, stated.finding(rows), source, stated.counts
+    return result
+
+
+def source_of(stated: PaperFigure, rows: pd.DataFrame, store: Path) -> str:
+    """Where the rows of a figure are from, if its runs are those of a store."""
+    runs = rows["id"].dropna().nunique() if "id" in rows else len(rows) * (stated.study is not None)
+    what = counted(runs, "run" if "id" in rows else "row")
+    stored = f"{what} of the store {store} (`opticoll study {stated.study}`)" if runs else ""
+    return "; ".join(filter(None, (stated.basis, stored)))
+
+
+def _rows(stated: PaperFigure, runs: pd.DataFrame, store: Store) -> tuple[pd.DataFrame, str]:
+    """The rows of a figure and where they are from."""
+    rows = stated.select(runs)
+    if not rows.empty:
+        return rows, source_of(stated, rows, store.root)
+    known = shipped(stated.name)
+    if known is None:
+        msg = f"figure {stated.name}: the store {store.root} has no runs for it; run `opticoll study {stated.study}`"
+        raise BadInput(msg)
+    return known
+
+
+# own points -----------------------------------------------------------------------------------------------------------
+
+
+def _is_table(over: object) -> bool:
+    import pandas as pd
+
+    return isinstance(over, pd.DataFrame)
+
+
+def _checked(stated: PaperFigure, over: Any) -> pd.DataFrame:
+    """Own points with the columns ``x``, ``y``, ``series`` and ``panel``."""
+    missing = [column for column in POINT_COLUMNS[:2] if column not in over]
+    if missing:
+        msg = (
+            f"figure {stated.name}: over has no column {' and no '.join(missing)}; it needs x and y, and may have "
+            "series and panel (see the figure's convention)"
+        )
+        raise BadInput(msg)
+    unknown = [str(column) for column in over if column not in POINT_COLUMNS]
+    if unknown:
+        msg = f"figure {stated.name}: over has a column {unknown[0]!r}; it may have {', '.join(POINT_COLUMNS)}"
+        raise BadInput(msg)
+    return over.assign(**{name: over.get(name, "") for name in POINT_COLUMNS[2:]})
+
+
+def _placed(stated: PaperFigure, runs: pd.DataFrame, over: Any) -> pd.DataFrame:
+    """Own results as points: the rows that they add to those of the other runs, or change."""
+    import pandas as pd
+
+    own = _as_rows(stated, [over] if isinstance(over, Run) else list(over))
+    if stated.at is None:
+        msg = (
+            f"figure {stated.name}: a run has no place of its own on it; give a table with the columns x and y, in the "
+            "units of the figure's convention"
+        )
+        raise BadInput(msg)
+    key = ["formulation", "instance", "method"]
+    kept = runs[~runs.set_index(key).index.isin(own.set_index(key).index)]
+    both = pd.concat([own, kept], ignore_index=True) if len(kept) else own
+    before, after = (_points(stated, stated.select(rows)) for rows in (kept, both))
+    new = after[~after.set_index([*POINT_COLUMNS]).index.isin(before.set_index([*POINT_COLUMNS]).index)]
+    if new.empty:
+        names = ", ".join(
+            dict.fromkeys(label(f"{f} on {i}", 60) for f, i in zip(own[key[0]], own[key[1]], strict=True))
+        )
+        msg = f"figure {stated.name}: none of the results has a place on it ({names}); it shows: {stated.title}"
+        raise BadInput(msg)
+    return new.assign(series="")
+
+
+def _as_rows(stated: PaperFigure, results: Sequence[object]) -> pd.DataFrame:
+    """Results as rows of a store, through a store of their own."""
+    from opticoll.analysis.report.findings import best_runs
+    from opticoll.analysis.store import Store
+
+    wrong = next((one for one in results if not isinstance(one, Run)), None)
+    if wrong is not None or not results:
+        words = "nothing" if not results else type(wrong).__name__
+        msg = f"figure {stated.name}: over is {words}; give results of oc.solve, or a table with the columns x and y"
+        raise BadInput(msg)
+    with tempfile.TemporaryDirectory(prefix="opticoll-") as folder:
+        own = Store(folder)
+        for one in results:
+            own.save(one)  # type: ignore[arg-type]
+        rows = best_runs(own)
+        if stated.at is not None:
+            stated.select(rows)  # reads the solutions that it needs, while they are there
+        return rows
+
+
+def _points(stated: PaperFigure, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a figure as points, one column for each of :data:`POINT_COLUMNS`."""
+    import pandas as pd
+
+    if rows.empty or stated.at is None:
+        return pd.DataFrame([], columns=list(POINT_COLUMNS))
+    runs = rows[rows["id"].notna()] if "id" in rows and stated.basis else rows
+    x, y, *panel = stated.at
+    return pd.DataFrame(
+        {
+            "x": runs[x].to_numpy(),
+            "y": runs[y].to_numpy(),
+            "series": runs["id"].astype(str).to_numpy() if "id" in runs else "",
+            "panel": runs[panel[0]].to_numpy() if panel else "",
+        }
+    )
+
+
+def _add(result: DataFigure, points: pd.DataFrame) -> None:
+    """Draw own points, each in its panel, and name their series in the legend."""
+    handles, names = [], list(dict.fromkeys(points["series"].astype(str)))
+    with style():
+        for (panel, name), group in points.assign(series=points["series"].astype(str)).groupby(
+            ["panel", "series"], sort=False
+        ):
+            axes = _panel(result, str(panel))
+            x, y = (_numbers(result, axes, which, group[which]) for which in ("x", "y"))
+            marker = _OWN_MARKERS[names.index(str(name)) % len(_OWN_MARKERS)]
+            handles += axes.plot(
+                x,
+                y,
+                linestyle="none",
+                marker=marker,
+                markersize=9,
+                color=INK,
+                markerfacecolor="white",
+                markeredgewidth=1.8,
+                zorder=6,
+                label=str(name) or "own results",
+            )
+            _make_room(axes, "x", x)
+            _make_room(axes, "y", y)
+        _extend_legend(result, list({one.get_label(): one for one in handles}.values()))
+
+
+def _panel(result: DataFigure, title: str) -> Axes:
+    """The panel with a title; the only one, or the first, without a title."""
+    panels = dict(zip(result.convention["panel"], result.panels, strict=True))
+    if not any(len(axes.get_xticks()) for axes in result.panels):
+        msg = f"figure {result.name}: it is a drawing without axes; own points have no place on it"
+        raise BadInput(msg)
+    if title in panels:
+        found: Axes = panels[title]
+        return found
+    if title or len(panels) > 1:
+        what = f"no panel {title!r}" if title else "several panels"
+        msg = f"figure {result.name}: {what}; write one of {', '.join(map(repr, panels))} into the column panel of over"
+        raise BadInput(msg)
+    first: Axes = result.panels[0]
+    return first
+
+
+def _numbers(result: DataFigure, axes: Axes, which: str, values: Any) -> list[float]:
+    """Positions on an axis: numbers, or the names at its ticks."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    names = {text.get_text(): at for at, text in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)}
+    places = []
+    for value in values:
+        if isinstance(value, str) and value not in names:
+            msg = f"figure {result.name}: no {which} {value!r}; the axis has {', '.join(filter(None, names))[:300]}"
+            raise BadInput(msg)
+        place = float(names[value] if isinstance(value, str) else value)
+        scale = axes.get_xscale() if which == "x" else axes.get_yscale()
+        if not math.isfinite(place) or (scale == "log" and place <= 0):
+            msg = f"figure {result.name}: {which} = {value!r} cannot be drawn on this axis; leave it out of over"
+            raise BadInput(msg)
+        places.append(place)
+    return places
+
+
+def _make_room(axes: Axes, which: str, values: Sequence[float]) -> None:
+    """Widen an axis so that values are inside it."""
+    interval = axes.get_xlim() if which == "x" else axes.get_ylim()
+    logarithmic = (axes.get_xscale() if which == "x" else axes.get_yscale()) == "log"
+    there = math.log10 if logarithmic else float
+    low, high = sorted(map(there, interval))
+    room = _ROOM * (high - low)
+    wanted = sorted(map(there, values))
+    low, high = (min(low, wanted[0] - room), max(high, wanted[-1] + room))
+    ends = [10.0**low, 10.0**high] if logarithmic else [low, high]
+    if interval[0] > interval[1]:
+        ends.reverse()
+    axes.set(**{f"{which}lim": tuple(ends)})
+
+
+def _extend_legend(result: DataFigure, handles: list[Any]) -> None:
+    """Add entries to the legend below a figure."""
+    before = []
+    for legend in list(result.legends):
+        before += list(legend.legend_handles)
+        legend.remove()
+    legend_below(result, [*before, *handles])

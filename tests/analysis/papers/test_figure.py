@@ -1,0 +1,314 @@
+"""A figure of a paper is a function: its data, its source, own points over it, files, and mistakes in one line."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+import opticoll as oc
+from opticoll.analysis.cli.main import main
+from opticoll.analysis.papers import figure_rows
+from opticoll.analysis.papers.paper_figure import figures
+from opticoll.analysis.plots.data_figure import DataFigure
+from opticoll.analysis.plots.panels import one_panel
+from opticoll.analysis.plots.style import PALETTE, tick
+
+NAMES = [one.name for one in figures()]
+#: Figures that need no runs, one of every kind of drawing.
+COMPUTED = ("lumorph-5", "lumorph-7", "lumorph-11-ratios", "optree-savings", "topoopt-10", "topoopt-7", "topoopt-1")
+STEPS = ("recursive-doubling:0", "recursive-doubling:1", "recursive-quadrupling:0")
+
+
+@pytest.fixture(autouse=True)
+def no_store(tmp_path, monkeypatch):
+    """Every test sees an empty store unless it names another."""
+    monkeypatch.setenv("OPTICOLL_STORE", str(tmp_path / "nothing"))
+
+
+@pytest.fixture(scope="module")
+def routes():
+    """Routes of least overlap of every step on 2x2 tiles."""
+    return [oc.solve("lumorph.min-overlap", "lightpath:2x2", circuits=step) for step in STEPS]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory, routes):
+    result = oc.Store(tmp_path_factory.mktemp("store"))
+    for one in routes:
+        result.save(one)
+    return result
+
+
+def outside(figure):
+    """Texts that are drawn beyond the edge of a figure, and legends wider than it."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    shown = [*figure.legends, *figure.findobj(Text)]
+    for axes in figure.axes:  # ticks beyond the limits exist but are not drawn
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for one in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                if not low <= one.get_loc() <= high:
+                    shown = [text for text in shown if text not in (one.label1, one.label2)]
+    boxes = [(one, one.get_window_extent(renderer)) for one in shown if one.get_visible()]
+    edge = figure.bbox
+    return [
+        one.get_text() if isinstance(one, Text) else "legend"
+        for one, box in boxes
+        if box.width > 0
+        and (box.x0 < edge.x0 - 1 or box.x1 > edge.x1 + 1 or box.y0 < edge.y0 - 1 or box.y1 > edge.y1 + 1)
+    ]
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_figure_without_runs_has_data_source_and_texts_inside_its_box(name):
+    drawn = oc.figure(name)
+    assert isinstance(drawn, Figure)
+    assert isinstance(drawn.data, pd.DataFrame)
+    assert len(drawn.data) >= 4
+    assert drawn.source == next(one for one in figures() if one.name == name).basis
+    assert drawn.title
+    assert re.search(r"\d", drawn.caption)
+    assert not outside(drawn)
+
+
+def test_every_axis_with_points_names_what_it_shows():
+    for name in set(COMPUTED) - {"topoopt-7", "optree-savings"}:
+        table = oc.figure(name).convention
+        assert table["x"].all(), name
+        assert table["y"].all(), name
+        assert table["panel"].is_unique
+
+
+def test_figure_5_states_its_convention_and_counts_stored_routes_like_the_paper(store, routes):
+    drawn = oc.figure("lumorph-5", store=store)
+    assert "both directions" in drawn.counts
+    assert drawn.convention["y"].str.contains("both directions").all()
+    stored = drawn.data[drawn.data["id"].notna()].set_index("series")
+    paper = drawn.data[(drawn.data["x"] == 4) & drawn.data["paper"].notna()].set_index("series")["paper"]
+    assert stored["low"].to_dict() == {name: paper[name] for name in ("Lumorph-2+MCF", "Lumorph-4+MCF")}
+    assert paper["Lumorph-2+MCF"] == 2
+    assert [one.objective for one in routes] == [1, 1, 2], "Lambda counts one direction"
+    assert f"2 runs of the store {store.root} (`opticoll study lumorph-fig5`)" in drawn.source
+
+
+def test_a_step_that_is_missing_in_the_store_leaves_its_all_reduce_out(tmp_path, routes):
+    partial = oc.Store(tmp_path / "partial")
+    partial.save(routes[1])
+    partial.save(routes[2])
+    data = oc.figure("lumorph-5", store=partial).data
+    assert set(data[data["id"].notna()]["series"]) == {"Lumorph-4+MCF"}
+
+
+def marks(drawn, name="own results"):
+    """Panel and coordinates of own points."""
+    return [
+        (panel, *point)
+        for panel, axes in zip(drawn.convention["panel"], drawn.panels, strict=True)
+        for line in axes.lines
+        if line.get_label() == name
+        for point in line.get_xydata().tolist()
+    ]
+
+
+def test_own_results_are_placed_in_the_convention_of_the_figure(routes):
+    drawn = oc.figure("lumorph-5", over=routes)
+    assert sorted(marks(drawn)) == [("worst step", 4.0, 2.0), ("worst step", 4.0, 4.0)]
+    assert "own results" in [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert drawn.data["id"].isna().all(), "own results are drawn over the data"
+
+
+def test_own_results_are_placed_beside_shipped_or_stored_runs(tmp_path):
+    run = oc.solve("alltoall.master", "genkautz:n=9,d=4")
+    own = oc.Store(tmp_path / "own")
+    own.save(run)
+    drawn = oc.figure("alltoall-8", store=own, over=run)
+    ((_, n, ratio),) = marks(drawn)
+    assert n == 9
+    assert ratio == pytest.approx(run.metrics["T"] / ((4 + 2 * 4) / 4))
+    assert drawn.data["over_bound"].tolist() == pytest.approx([ratio])
+
+
+def test_own_points_are_drawn_by_series_and_panel_and_always_inside():
+    table = pd.DataFrame({"x": [8, 2000], "y": [6, 99], "panel": "worst step", "series": ["mine", "other"]})
+    drawn = oc.figure("lumorph-5", over=table)
+    assert marks(drawn, "mine") == [("worst step", 8.0, 6.0)]
+    assert marks(drawn, "other") == [("worst step", 2000.0, 99.0)]
+    axes = drawn.panels[0]
+    assert axes.get_xlim()[1] > 2000
+    assert axes.get_ylim()[1] > 99
+    names = [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert {"mine", "other", "Lumorph-2+MCF"} <= set(names)
+    assert not outside(drawn)
+
+
+def test_own_points_have_a_place_at_names_on_an_axis():
+    drawn = oc.figure("optree-savings", over=pd.DataFrame({"x": ["WRHT\nfigure 6"], "y": [88.0]}))
+    assert marks(drawn) == [("", 3.0, 88.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "over", "words"),
+    [
+        ("lumorph5", None, "no figure 'lumorph5'; did you mean 'lumorph-5'?"),
+        ("alltoall-scaling", None, "has no runs for it; run `opticoll study scaling`"),
+        ("lumorph-5", pd.DataFrame({"x": [1]}), "over has no column y"),
+        ("lumorph-5", pd.DataFrame({"x": [1], "y": [1], "hue": [1]}), "over has a column 'hue'; it may have x, y"),
+        ("lumorph-5", pd.DataFrame({"x": [1], "y": [1]}), "several panels; write one of 'worst step', '256 GPUs'"),
+        ("lumorph-5", pd.DataFrame({"x": [1], "y": [1], "panel": "worst"}), "no panel 'worst'; write one of"),
+        ("topoopt-7", pd.DataFrame({"x": [1], "y": [1]}), "a drawing without axes"),
+        ("optree-savings", pd.DataFrame({"x": ["NCCL"], "y": [1]}), "no x 'NCCL'; the axis has WRHT"),
+        ("optree-savings", pd.DataFrame({"x": [np.nan], "y": [1]}), "x = nan cannot be drawn"),
+        ("lumorph-5", [], "over is nothing; give results of oc.solve"),
+        ("lumorph-5", ["ring:4"], "over is str; give results of oc.solve"),
+    ],
+)
+def test_mistakes_are_one_line(name, over, words):
+    with pytest.raises(oc.BadInput) as caught:
+        oc.figure(name, over=over)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_results_that_do_not_belong_to_a_figure_are_refused(routes):
+    with pytest.raises(oc.BadInput, match=r"none of the results has a place on it \(lumorph.min-overlap on lightpath"):
+        oc.figure("lumorph-5", over=routes[:1])
+    with pytest.raises(oc.BadInput, match="a run has no place of its own on it; give a table"):
+        oc.figure("topoopt-10", over=routes)
+
+
+def test_files_of_every_format(tmp_path):
+    drawn = oc.figure("optree-savings")
+    assert drawn.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    shown, size = drawn._repr_png_()
+    assert shown.startswith(b"\x89PNG")
+    assert size == {"width": round(96 * drawn.get_figwidth()), "height": round(96 * drawn.get_figheight())}
+    vector = drawn.save(tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "var(--" not in vector, "fixed colours, for a paper"
+    assert ">mean saving of time [%]<" in vector, "text stays text"
+    written = drawn.save(tmp_path / "a.PDF").read_bytes()
+    assert written.startswith(b"%PDF")
+    assert b"/Type3" not in written, "publishers refuse these fonts"
+    assert b"/CreationDate" not in written
+    with pytest.raises(oc.BadInput, match=r"'a.jpg': the name must end in .pdf, .svg or .png"):
+        drawn.save(tmp_path / "a.jpg")
+    with pytest.raises(oc.BadInput, match=r"cannot write .*existing, writable folder"):
+        drawn.save(tmp_path / "none" / "a.pdf")
+
+
+def test_plots_of_results_are_figures_of_the_same_kind():
+    run = oc.solve("alltoall.master", "ring:4")
+    assert isinstance(run.plot(), DataFigure)
+    assert run.plot().data is None
+
+
+def test_long_labels_are_broken_and_read_as_one_line():
+    words = "a rather long label of an axis that would not fit beside such a low panel [unit]"
+    with one_panel(4.0, 2.0, x="x", y=words) as (drawn, axes, handles):
+        handles += axes.plot([1, 2], [1, 2], label="a legend entry that is rather long")
+        handles += axes.plot([1, 2], [2, 1], label="another legend entry that is rather long")
+    assert axes.get_ylabel().count("\n") >= 2
+    assert drawn.convention["y"].tolist() == [words]
+    assert not [text for text in outside(drawn) if text == "legend"]
+
+
+def test_ticks_are_plain_numbers_or_powers_of_ten():
+    assert [tick(v) for v in (0, 0.001, 20, 5e5, 1e6, 2e7, 1e-5)] == [
+        "0",
+        "0.001",
+        "20",
+        "500000",
+        "10⁶",
+        "2·10⁷",
+        "10⁻⁵",
+    ]
+
+
+def test_series_are_distinguishable_without_hues():
+    """Luminances of the first colours differ, or their markers do: a series has both."""
+    assert len(set(PALETTE)) == len(PALETTE)
+
+
+# shipped rows ------------------------------------------------------------------------------------
+
+SHIPPED = sorted(path.stem for path in (Path(figure_rows.__file__).parent / figure_rows.FOLDER).glob("*.csv"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_rows_are_drawn_and_say_how_they_were_made(name):
+    drawn = oc.figure(name)
+    study = next(one for one in figures() if one.name == name).study
+    assert re.fullmatch(
+        rf"shipped with opticoll: `opticoll study {study}`, \d{{4}}-\d\d-\d\d, opticoll \S+, \d+ cores.*", drawn.source
+    )
+    assert not {"host", "id", "store", "message", "git_commit"} & set(drawn.data)
+    assert any(axes.has_data() for axes in drawn.axes)
+    assert not outside(drawn)
+
+
+def test_shipped_rows_are_what_a_solve_finds():
+    row = oc.figure("alltoall-8").data.set_index("instance").loc["genkautz:n=12,d=3"]
+    assert oc.solve("alltoall.master", "genkautz:n=12,d=3").metrics["T"] == pytest.approx(row["T"], rel=1e-6)
+    steps = oc.figure("optree-4").data
+    (least,) = steps[(steps["n"] == 512) & (steps["count"] == "exact") & (steps["depth"] == 6)]["objective"]
+    tree = oc.solve("optree.tree", "wdm-ring:n=512,wavelengths=64", depth=6, count="exact")
+    assert tree.objective == least
+
+
+def test_rows_are_shipped_only_of_studies_that_ended(tmp_path, store):
+    assert figure_rows.ship(store, tmp_path / "rows") == {}
+    assert not list((tmp_path / "rows").iterdir())
+
+
+# command ------------------------------------------------------------------------------------
+
+
+def test_the_command_draws_lists_and_describes(capfd, tmp_path, store):
+    assert main(["figure", "lumorph-5", "--out", str(tmp_path / "f.pdf"), "--store", str(store.root)]) == 0
+    shown = capfd.readouterr()
+    assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
+    assert "both directions of an edge" in shown.out
+    assert "(`opticoll study lumorph-fig5`)" in " ".join(shown.out.split())
+    assert "wrote" in shown.err
+    assert main(["figure"]) == 0
+    assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[1:]] == NAMES
+    assert main(["describe", "lumorph-5"]) == 0
+    assert "opticoll figure lumorph-5 --out lumorph-5.pdf" in capfd.readouterr().out
+
+
+def test_the_command_draws_points_of_a_file(capfd, tmp_path):
+    points = tmp_path / "mine.csv"
+    points.write_text("x,y,panel\n8,6,worst step\n", encoding="utf-8")
+    assert main(["figure", "lumorph-5", "--over", str(points), "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["panels"][0] == {
+        "panel": "worst step",
+        "x": "GPUs",
+        "y": "circuits on the busiest edge, both directions",
+    }
+    assert {row["paper"] for row in document["rows"] if row["x"] == 256 and row["series"] == "Lumorph-4+MCF"} == {32}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lumorph5"], "did you mean 'lumorph-5'?"),
+        (["lumorph-5", "--out", "f.gif"], "the name must end in .pdf, .svg or .png"),
+        (["lumorph-5", "--out", "none/f.pdf"], "cannot be written"),
+        (["lumorph-5", "--over", "none.csv"], "cannot read none.csv: No such file"),
+        (["--out", "f.pdf"], "name a figure; `opticoll figure` lists them"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_line(arguments, words, capfd):
+    assert main(["figure", *arguments]) == 2
+    shown = capfd.readouterr()
+    assert not shown.out
+    assert len(shown.err.splitlines()) == 1
+    assert words in shown.err

@@ -1,0 +1,220 @@
+"""Drawings of networks: layouts by layers, racks and own positions; labels that fit; rounds that can be read."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from scipy.spatial.distance import pdist
+
+import opticoll as oc
+from opticoll.analysis.plots import network_plots
+from opticoll.analysis.plots.layouts import arrangement, layers_of, positions
+from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
+
+
+def texts(figure):
+    """Texts of a drawing with their boxes on the page, in pixels."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    shown = [one for one in figure.findobj(Text) if one.get_visible() and one.get_text()]
+    hidden = [
+        text
+        for axes in figure.axes
+        if not axes.axison
+        for axis in (axes.xaxis, axes.yaxis)
+        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+        for text in (tick.label1, tick.label2)
+    ]
+    return [(one.get_text(), one.get_window_extent(renderer)) for one in shown if one not in hidden]
+
+
+def assert_inside(figure):
+    edge = figure.bbox
+    for text, box in texts(figure):
+        assert box.x0 >= edge.x0 - 1, text
+        assert box.x1 <= edge.x1 + 1, text
+        assert box.y0 >= edge.y0 - 1, text
+        assert box.y1 <= edge.y1 + 1, text
+
+
+SPECS = (
+    "fat-tree:k=4",
+    "nvswitch:boxes=2,gpus=8",
+    "ring:8+host=2.0",
+    "genkautz:n=64,d=4",
+    "torus:4x4x4",
+    "dragonfly:a=4,h=2",
+)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_labels_are_inside_the_figure_and_not_on_each_other(spec):
+    topology = oc.parse(spec)
+    figure = oc.plot_topology(topology)
+    assert_inside(figure)
+    assert figure.get_size_inches().max() <= 8.5
+    names = set(topology.labels)
+    boxes = [box.shrunk(0.8, 0.6) for text, box in texts(figure) if text in names]
+    for k, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:k])
+
+
+@pytest.mark.parametrize("spec", ["genkautz:n=64,d=4", "hypercube:6", "torus:4x4x4", "random-regular:n=64,d=3,seed=1"])
+def test_64_nodes_all_have_a_label_of_a_readable_size(spec):
+    topology = oc.parse(spec)
+    axes = oc.plot_topology(topology).axes[0]
+    shown = [one for one in axes.texts if one.get_text() in topology.labels]
+    assert len(shown) == 64
+    assert min(one.get_fontsize() for one in shown) >= 6
+
+
+def test_switches_are_above_the_servers_and_the_rows_are_named():
+    topology = oc.parse("fat-tree:k=4")
+    level = layers_of(topology)
+    assert np.bincount(level).tolist() == [16, 8, 8, 4]
+    place = positions(topology)
+    assert [len(set(place[level == step, 1])) for step in range(4)] == [1, 1, 1, 1]
+    assert np.all(np.diff([place[level == step, 1][0] for step in range(4)]) > 0)
+    words = [one.get_text() for one in oc.plot_topology(topology).axes[0].texts]
+    assert {"server", "edge", "aggregation", "core", "15", "3,1"} <= set(words)
+    assert "server[15]" not in words
+
+
+def test_racks_stand_together():
+    topology = oc.parse("genkautz:n=32,d=4")
+    figure = oc.plot_topology(topology, racks=4)
+    placed = arrangement(topology, "racks:4")
+    assert np.bincount(placed.group).tolist() == [4] * 8
+    centres = np.array([placed.place[placed.group == rack].mean(axis=0) for rack in range(8)])
+    widest = max(pdist(placed.place[placed.group == rack]).max() for rack in range(8))
+    assert pdist(centres).min() > widest
+    assert sum(one.get_text().startswith("rack ") for one in figure.axes[0].texts) == 8
+    boxes = [patch for patch in figure.axes[0].patches if type(patch).__name__ == "FancyBboxPatch"]
+    assert len(boxes) == 8
+    groups = arrangement(oc.parse("dragonfly:a=4,h=2"))
+    assert (groups.word, int(groups.group.max()) + 1) == ("group", 9)
+    wafers = arrangement(oc.parse("lightpath:8x16"))
+    assert (wafers.word, np.bincount(wafers.group).tolist()) == ("wafer", [32] * 4)
+    assert arrangement(oc.parse("lightpath:4x8")).group is None
+    hosts = arrangement(oc.parse("ring:4+host=2.0"))
+    assert np.bincount(hosts.group).tolist() == [3] * 4
+
+
+def cities():
+    graph = nx.Graph()
+    graph.add_node("north", x=0, y=300)
+    graph.add_node("south", x=0, y=0)
+    graph.add_node("east", x=400, y=0)
+    graph.add_edges_from([("north", "south"), ("south", "east")])
+    return graph
+
+
+def test_positions_come_from_the_file_or_the_user(tmp_path):
+    graph = cities()
+    path = tmp_path / "cities.graphml"
+    nx.write_graphml(graph, path)
+    for topology in (oc.topology(graph), oc.parse(f"file:{path}"), oc.parse(f"file:{path}+scale=2")):
+        place = positions(topology)
+        away = place - place[list(topology.labels).index("south")]
+        assert away[list(topology.labels).index("east")] / away[list(topology.labels).index("north")][
+            1
+        ] == pytest.approx([400 / 300, 0])
+        assert_inside(oc.plot_topology(topology))
+    bare = nx.Graph(graph.edges)
+    given = {"north": (0, 3), "south": (0, 0), "east": (4, 0)}
+    assert oc.topology(bare).places is None
+    assert positions(oc.topology(bare), given) == pytest.approx(positions(oc.topology(graph)))
+    for node, place in given.items():
+        bare.nodes[node]["pos"] = np.array(place)
+    assert positions(oc.topology(bare)) == pytest.approx(positions(oc.topology(graph)))
+    assert oc.topology(bare).hash == oc.topology(graph).hash, "a place in a drawing is not part of the problem"
+    drawn = oc.plot_topology(bare, positions=given)
+    assert {"north", "south", "east"} <= {one.get_text() for one in drawn.axes[0].texts}
+    run = oc.solve("alltoall.master", graph)
+    assert {"north", "south"} <= {one.get_text() for one in run.plot().axes[0].texts}
+    assert len(run.plot(layout=given).axes) == 2, "own positions for a result, too"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"positions": {"0": (0, 0)}}, "no position of vertex '1' (3 missing)"),
+        ({"positions": [[0, 0]]}, "finite numbers x and y of each of the 4 vertices"),
+        ({"positions": "here"}, "unknown layout 'here'"),
+        ({"positions": np.zeros((4, 2)), "racks": 2}, "give one of layout, positions and racks"),
+        ({"racks": 9}, "write racks:R with the vertices of a rack, 1 to 4"),
+        ({"layout": "racks"}, "has no racks of its own; write racks:R"),
+        ({"layout": "given"}, "has no places; give x and y of the nodes in its file"),
+        ({"layout": "ring:2"}, "unknown layout 'ring:2'"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, words):
+    with pytest.raises(oc.BadInput) as caught:
+        oc.plot_topology("ring:4", **arguments)
+    assert words in str(caught.value)
+
+
+def test_equal_links_both_ways_are_one_line_and_links_around_a_torus_two_ends():
+    axes = oc.plot_topology("mesh:3x3").axes[0]
+    assert len(axes.patches) == 12
+    axes = oc.plot_topology("torus:3x3").axes[0]
+    assert len(axes.patches) == 12
+    assert sum(len(one.get_segments()) for one in axes.collections if hasattr(one, "get_segments")) == 2 * 6
+    assert len(oc.plot_topology("ring:4,directed").axes[0].patches) == 4
+
+
+def test_labels_avoid_what_is_taken_or_are_left_out():
+    place = np.array([[0.0, 0.0], [8.0, 0.0]])
+    taken = [Box.around(x, y, 6, 6) for x, y in place.tolist()]
+    found = list(place_labels(place, ["left", "right"], taken, 5, (8.0,)))
+    assert [one.vertex for one in found] == [0, 1]
+    boxes = [
+        Box.around(place[one.vertex][0] + one.offset[0], one.offset[1], 0.58 * 8 * len(one.text), 1.15 * 8)
+        for one in found
+    ]
+    assert not boxes[0].meets(boxes[1])
+    assert not any(box.meets(other) for box in boxes for other in taken)
+    walls = [*taken, Box(-100, -100, 100, 100)]
+    assert list(place_labels(place, ["left", "right"], walls, 5, (8.0,))) == []
+    rows = list(row_labels(place, ["a rather long name", "b"], np.array([0, 0]), 5, (8.0,)))
+    assert rows == [], "a row without room has no labels"
+    above = list(row_labels(place, ["a", "b"], np.array([0, 1]), 5, (8.0,)))
+    assert [one.offset[1] > 0 for one in above] == [False, True]
+
+
+# rounds ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gather():
+    """An all-gather of two wavelengths in a few rounds."""
+    return oc.solve("lumorph.rounds", "lightpath:2x3,lasers=2,waveguides=1")
+
+
+def test_every_round_has_a_panel_that_names_its_circuits(gather):
+    figure = gather.plot()
+    schedule = gather.schedule().rounds
+    panels = [axes for axes in figure.axes if axes.get_title(loc="left").startswith("round")]
+    counts = np.bincount(schedule.circuit_round)
+    assert [axes.get_title(loc="left") for axes in panels] == [
+        f"round {k + 1}: {count} circuits" for k, count in enumerate(counts)
+    ]
+    assert figure.get_figwidth() <= 8
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in panels}) == 1
+    assert_inside(figure)
+    assert figure.axes[-1].get_ylabel() == "wavelength [number]"
+
+
+def test_many_rounds_are_a_table_of_all_circuits():
+    result = oc.solve("lumorph.rounds", "lightpath:1x14,lasers=1,waveguides=1", method="ring")
+    schedule = result.schedule().rounds
+    assert schedule.rounds > network_plots.MOST_PANELS
+    figure = result.plot()
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("source", "round")
+    assert len(axes.texts) == schedule.circuit_round.size
+    assert [one.get_text() for one in axes.get_yticklabels()] == [str(k + 1) for k in range(schedule.rounds)]
+    assert "where circuits end" in figure.get_suptitle()
+    assert_inside(figure)
