@@ -76,6 +76,7 @@ PROVEN = {
     "topology.sequence": "82 of 126 cases up to 64 nodes, d = 1, 2, 4, K = 1 to 8",
     "topoopt.routing": "12 servers, as a linear program",
     "topoopt.strategy": "all six models, by dynamic programming",
+    "topoopt.utility": "128 servers of 8 ports, as a linear program",
     "topoopt.topology": "5 to 7 servers of degree 2; larger ones with a gap to bounds",
 }
 

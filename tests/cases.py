@@ -182,6 +182,12 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("servers:n=4,degree=3,traffic=dlrm", {"rings": "default"}),
         ("servers:n=4,degree=3,traffic=vgg", {"objective": "bandwidth-tax", "flows": "pair"}),
     ],
+    "topoopt.utility": [
+        ("servers:n=3,degree=2,traffic=random,seed=1", {}),
+        ("servers:n=4,degree=3,traffic=alltoall", {"discount": "factorial"}),
+        ("servers:n=5,degree=2,traffic=dlrm", {"discount": "every"}),
+        ("servers:n=4,degree=2,traffic=dlrm", {"discount": "first", "traffic": "direct"}),
+    ],
     "topoopt.routing": [("servers:n=3,degree=2,traffic=vgg", {}), ("servers:n=5,degree=2,traffic=dlrm", {})],
     "topoopt.strategy": [
         ("servers:n=4,degree=2,traffic=bert", {"memory": "20"}),

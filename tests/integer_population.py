@@ -204,6 +204,10 @@ def _topology(random: Random) -> tuple[Instance, dict[str, Any]]:
     return pool(random, 3, 8, (1, 2, 3)), settings
 
 
+def _utility(random: Random) -> tuple[Instance, dict[str, Any]]:
+    return pool(random, 3, 8, (1, 2, 3, 8)), {"discount": str(random.choice(["halves", "factorial", "every", "first"]))}
+
+
 def _co_scheduling(random: Random) -> tuple[Instance, dict[str, Any]]:
     gpus, calls, seed = int(random.integers(4, 9)), int(random.integers(3, 25)), int(random.integers(1000))
     settings = {"algorithm": str(random.choice(["lumorph-4", "lumorph-2", "ring"]))}
@@ -262,6 +266,7 @@ DRAWS: Mapping[str, tuple[int, Draw]] = {
     "topology.sequence": (12, _sequence),
     "topology.matchings": (12, _matchings),
     "topology.steps": (12, _steps),
+    "topoopt.utility": (12, _utility),
 }
 
 

@@ -64,6 +64,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("sipml.ring-wavelengths", FIBRES, {}, ()),
     ("topoopt.routing", POOL, {}, ()),
     ("topoopt.strategy", "servers:n=4,degree=2,traffic=bert", {}, ()),
+    ("topoopt.utility", "servers:n=4,degree=2,traffic=dlrm", {}, ()),
     ("topology.design", "servers:n=4,degree=2", {}, ()),
     ("topology.design", "servers:n=4,degree=2", {"rack": 2, "uplinks": 2}, ()),
     ("topology.sequence", "servers:n=3,degree=1", {"directed": "true"}, ("x", "t", "g")),

@@ -32,6 +32,7 @@ CASES = {
     "sipml.ring-wavelengths": ("servers:n=5,degree=4,traffic=random,seed=1", {}, "ring-sets"),
     "sipml.placement": ("op-graph:model=chain,splits=1x2x2", {"k": 2}, "placement-enumeration"),
     "topoopt.topology": ("servers:n=3,degree=2,traffic=dlrm", {}, "design-search"),
+    "topoopt.utility": ("servers:n=5,degree=3,traffic=random,seed=1", {}, "transportation"),
     "topology.design": ("servers:n=5,degree=2", {}, "symmetric-search"),
     "topology.sequence": ("servers:n=4,degree=1", {"configurations": 3, "directed": True}, "sequence-search"),
     "topology.matchings": ("servers:n=4,degree=3", {"demand": "permutation:2"}, "matching-search"),
