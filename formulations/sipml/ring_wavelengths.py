@@ -6,16 +6,16 @@ Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; 
         w in 0 .. W-1 wavelengths
 Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavelengths of every fibre
 Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B
-        with ``model=sets``, whose size does not depend on W: walks over circuits f_dvp >= 0, integer, idle segments
-        idle_dva >= 0 and crossing circuits over_dp >= 0, integer
+        with ``model=sets``, whose size does not depend on W: walks k over circuits f_dkp >= 0, integer, idle segments
+        idle_dka >= 0 and crossing circuits over_dp >= 0, integer
         with ``model=arcs``: x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W)
 
 min (max V / B) t  s.t.
     chord[p,h]     t + v_p / (h (h+1)) c_p >= v_p (2h+1) / (h (h+1))    1 <= h < max(high_p, 2)
   model=sets
-    walk[d,v,a]    inflow of f_dv, idle_dv and over_d at node a = their outflow
+    walk[d,k,a]    inflow of f_dk, idle_dk and over_d at node a = their outflow
     light[d]       sum of f_d0 and idle_d0 that start at node 0 + sum_p over_dp <= W
-    serve[p]       c_p - sum_dv f_dvp - sum_d over_dp <= 0
+    serve[p]       c_p - sum_dk f_dkp - sum_d over_dp <= 0
   model=arcs
     free[d,s,w]    sum_{p over s} x_pdw <= 1
     serve[p]       c_p - sum_dw x_pdw <= 0
