@@ -80,6 +80,14 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("ring:4", {"layers": "1"}),
         ("ring:5", {"layers": "3"}),
     ],
+    "alltoall.channels": [
+        ("ring:4", {"layers": "1"}),
+        ("ring:3", {"objective": "channels", "load": "1"}),
+        ("path:3", {"objective": "channels", "layers": "1", "paths": "all"}),
+        ("complete:3", {"paths": "all"}),
+        ("ring:4+scale=2.5", {"demand": "random:2", "paths": "disjoint"}),
+        ("path:2", {}),
+    ],
     "lumorph.min-overlap": [
         ("lightpath:2x2", {"seed": "2"}),
         ("ring:4,directed", {"circuits": "all"}),

@@ -116,6 +116,13 @@ def _virtual_channels(random: Random) -> tuple[Instance, dict[str, Any]]:
     return digraph(random, most=6), {"layers": int(random.integers(2, 5))}
 
 
+def _channels(random: Random) -> tuple[Instance, dict[str, Any]]:
+    settings: dict[str, Any] = {"layers": int(random.integers(1, 4)), "k": int(random.integers(1, 4))}
+    if random.random() < 0.5:
+        settings["objective"] = "channels"
+    return digraph(random, most=5), settings
+
+
 def _mesh(random: Random, shapes: tuple[str, ...]) -> Instance:
     shape, lasers, guides = random.choice(shapes), int(random.integers(1, 5)), int(random.integers(1, 4))
     return parse(f"lightpath:{shape},lasers={lasers},waveguides={guides}")
@@ -267,6 +274,7 @@ DRAWS: Mapping[str, tuple[int, Draw]] = {
     "topology.matchings": (12, _matchings),
     "topology.steps": (12, _steps),
     "topoopt.utility": (12, _utility),
+    "alltoall.channels": (12, _channels),
 }
 
 

@@ -42,6 +42,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("alltoall.sccl", RING, {}, ()),
     ("alltoall.timestep-mcf", RING, {}, ()),
     ("alltoall.virtual-channels", RING, {}, ()),
+    ("alltoall.channels", RING, {}, ()),
     ("matrix.program", PROGRAM, {}, ()),
     ("lumorph.co-scheduling", "training:random,gpus=8,calls=6,seed=3", {}, ()),
     ("lumorph.min-overlap", MESH, {}, ()),

@@ -22,6 +22,7 @@ CASES = {
     "alltoall.all-reduce": ("hypercube:2+host=2", {}, "tree-packing"),
     "alltoall.min-congestion": ("ring:4", {}, "exact-routing"),
     "alltoall.virtual-channels": ("ring:3,directed", {"layers": 2}, "layer-assignment"),
+    "alltoall.channels": ("ring:4", {"layers": 1}, "channel-search"),
     "lumorph.min-overlap": ("lightpath:2x3", {}, "negotiated-rerouting"),
     "lumorph.co-scheduling": ("training:ncf,gpus=4", {}, "independent-sets"),
     "lumorph.rounds": ("lightpath:2x2", {}, "certified-rounds"),
