@@ -200,6 +200,7 @@ def outputs() -> Mapping[str, object]:
     from opticoll.analysis import catalog
     from opticoll.analysis.bounds import BoundRow
     from opticoll.analysis.describe import Description
+    from opticoll.analysis.hybrids import Hybrids
     from opticoll.analysis.iteration import IterationTime
     from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.sweep import SweepResult
@@ -215,6 +216,7 @@ def outputs() -> Mapping[str, object]:
         "describe": list[Description],
         "sweep": SweepResult,
         "iteration": IterationTime,
+        "hybrids": Hybrids,
         "list": list[catalog.NameRow],
         "list instances": list[catalog.InstanceRow],
         "list formulations": list[catalog.FormulationRow],

@@ -19,6 +19,7 @@ from opticoll.analysis.cli.describe import describe
 from opticoll.analysis.cli.design import design
 from opticoll.analysis.cli.export import export
 from opticoll.analysis.cli.group import PLUGIN, Commands
+from opticoll.analysis.cli.hybrids import hybrids
 from opticoll.analysis.cli.iteration import iteration
 from opticoll.analysis.cli.lab import lab
 from opticoll.analysis.cli.list import list_command
@@ -59,6 +60,7 @@ for _command in (
     describe,
     design,
     export,
+    hybrids,
     iteration,
     lab,
     list_command,

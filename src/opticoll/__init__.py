@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.bounds import bounds
     from opticoll.analysis.catalog import solver_table
     from opticoll.analysis.design import design
+    from opticoll.analysis.hybrids import hybrids
     from opticoll.analysis.iteration import iteration
     from opticoll.analysis.model import Model, model
     from opticoll.analysis.plots.network_plots import plot_topology
@@ -61,6 +62,7 @@ _HOMES = {
     "envelope": ("opticoll.analysis.reconfiguration.envelope", "envelope"),
     "export": ("opticoll.solvers.solve", "export"),
     "family": ("opticoll.instances.spec", "family"),
+    "hybrids": ("opticoll.analysis.hybrids", "hybrids"),
     "iteration": ("opticoll.analysis.iteration", "iteration"),
     "load": ("opticoll.analysis.result_files", "load"),
     "load_plugin": ("opticoll.instances.plugins", "load_plugin"),
@@ -103,6 +105,7 @@ __all__ = [
     "envelope",
     "export",
     "family",
+    "hybrids",
     "iteration",
     "load",
     "load_plugin",

@@ -198,6 +198,7 @@ OUTPUTS = {
     "describe": ["describe", "alltoall.path-mcf"],
     "sweep": ["sweep", "alltoall.master", "--bound", "moore", "--over", "ring:{3,4}"],
     "iteration": ["iteration", "vgg", "ideal-switch:n=4"],
+    "hybrids": ["hybrids", "op-graph:model=dlrm,layers=1,hidden=64", "--gpus", "4", "--batch", "8"],
     "list": ["list"],
     **{f"list {kind}": ["list", kind] for kind in catalog.KINDS},
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.sipml.placement import Placement, starts
 from opticoll.instances import parse
@@ -267,12 +268,17 @@ class Unrolled(Repair):
 
 @dataclass(frozen=True)
 class Hybrid:
-    """k-way model and l-way data parallelism: the step of a group, then the all-reduce between groups [us]."""
+    """k-way model and l-way data parallelism: the step of a group, then the all-reduce between groups [us].
+
+    ``bound`` is a lower bound on the time of every placement with this k and l: the bounds on the makespan, and the
+    all-reduce of parameters that are spread evenly.
+    """
 
     k: int
     replicas: int
     makespan: float
     all_reduce: float
+    bound: float
 
     @property
     def time(self) -> float:
@@ -330,7 +336,10 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
             best = min(best, (makespan, device), key=lambda one: one[0]) if best else (makespan, device)
         if best is not None:
             held = float(np.bincount(best[1], data.graph.weights).max())
-            results.append(Hybrid(k, groups, best[0], 2e6 * (groups - 1) / groups * held / bandwidth))
+            ring = 2e6 * (groups - 1) / groups / bandwidth
+            even = rounding.down(ring * float(data.graph.weights.sum()) / k, data.n + 6)
+            least = max(bound.value for bound in data.bounds())
+            results.append(Hybrid(k, groups, best[0], ring * held, float(rounding.down(least + even))))
     return results
 
 
