@@ -224,6 +224,7 @@ def outputs() -> Mapping[str, object]:
     from opticoll.analysis import catalog
     from opticoll.analysis.bounds import BoundRow
     from opticoll.analysis.describe import Description
+    from opticoll.analysis.hybrids import Hybrids
     from opticoll.analysis.iteration import IterationTime
     from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.sweep import SweepResult
@@ -240,6 +241,7 @@ def outputs() -> Mapping[str, object]:
         "sweep": SweepResult,
         "iteration": IterationTime,
         "figure": FigureOutput,
+        "hybrids": Hybrids,
         "list": list[catalog.NameRow],
         "list instances": list[catalog.InstanceRow],
         "list formulations": list[catalog.FormulationRow],

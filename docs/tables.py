@@ -53,6 +53,7 @@ PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
     "alltoall.all-reduce": "by trees that meet a bound, up to N = 256; otherwise as an LP",
     "alltoall.broadcast": "by max-flow on every topology tried",
+    "alltoall.channels": "small instances; larger ones where the load of any routes is attained",
     "alltoall.child": "with its master",
     "alltoall.link-mcf": "N = 40 as stated, N = 100 by decomposition",
     "alltoall.master": "N = 1000 to 1e-8, N = 4096 to 1e-3; exactly where symmetry is proven (`torus:16x16x16`)",
@@ -76,6 +77,7 @@ PROVEN = {
     "topology.sequence": "82 of 126 cases up to 64 nodes, d = 1, 2, 4, K = 1 to 8",
     "topoopt.routing": "12 servers, as a linear program",
     "topoopt.strategy": "all six models, by dynamic programming",
+    "topoopt.utility": "128 servers of 8 ports, as a linear program",
     "topoopt.topology": "5 to 7 servers of degree 2; larger ones with a gap to bounds",
 }
 

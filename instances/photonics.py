@@ -14,6 +14,8 @@ from opticoll.instances.topology import Topology, both_ways, check_size
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from opticoll.instances.types import Json
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class LightpathMesh(Topology):
@@ -70,47 +72,67 @@ class LightpathMesh(Topology):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class WdmFibres(Topology):
-    """Nodes ``0 .. n-1`` in a line or a ring, with a fibre each way between neighbours.
+    """Nodes ``0 .. n-1`` in a line or a ring, with one or more fibres each way between neighbours.
 
     Parameters
     ----------
     n
         Number of nodes, at least 2 (line) or 3 (ring).
     wavelengths
-        Wavelengths of every fibre: the number of transfers that an arc can carry at a time.
+        Wavelengths of every fibre: the number of transfers that it can carry at a time.
+    fibres
+        Fibres from a node to each neighbour.
 
-    The capacity of every arc is 1, a whole fibre; formulations read ``wavelengths``.
+    The capacity of every arc is 1, all fibres together; formulations read ``channels``.
 
     Raises
     ------
     BadInput
-        For too few nodes or wavelengths, or too many nodes.
+        For too few nodes, wavelengths or fibres, or too many nodes.
     """
 
     wavelengths: int = field(default=1)
+    fibres: int = field(default=1)
 
     #: Name of the family, minimum number of nodes, and whether the last node is adjacent to the first.
     family: ClassVar[str]
     least: ClassVar[int]
     circular: ClassVar[bool]
 
-    def __init__(self, n: int, wavelengths: int) -> None:
+    def __init__(self, n: int, wavelengths: int, fibres: int = 1) -> None:
         check_positive(n, "n", self.family, least=self.least)
         check_positive(wavelengths, "wavelengths", self.family)
-        fibres = n if self.circular else n - 1
-        check_size(n, 2 * fibres, self.family)
-        nodes = np.arange(fibres)
+        check_positive(fibres, "fibres", self.family)
+        segments = n if self.circular else n - 1
+        check_size(n, 2 * segments, self.family)
+        nodes = np.arange(segments)
         super().__init__(n, *both_ways(nodes, (nodes + 1) % n), spec=self.family)
         object.__setattr__(self, "wavelengths", int(wavelengths))
+        object.__setattr__(self, "fibres", int(fibres))
+
+    @property
+    def channels(self) -> int:
+        """Transfers that an arc can carry at a time: ``fibres`` times ``wavelengths``.
+
+        Channel c is wavelength ``c mod wavelengths`` of fibre ``c // wavelengths``.
+        """
+        return self.fibres * self.wavelengths
+
+    def extras(self) -> dict[str, Json]:
+        """Wavelengths, and the number of fibres if it is not 1: single fibres have the hashes that they always had."""
+        extras = super().extras()
+        if self.fibres == 1:
+            del extras["fibres"]
+        return extras
 
     @property
     def intact(self) -> bool:
-        """Whether the topology is the one that the family generates for ``n`` and ``wavelengths``."""
-        whole = type(self)(self.n, self.wavelengths) if self.n >= self.least else None
+        """Whether the topology is the one that the family generates for ``n``, ``wavelengths`` and ``fibres``."""
+        whole = type(self)(self.n, self.wavelengths, self.fibres) if self.n >= self.least else None
         return whole is not None and whole.hash == self.hash
 
     def arcs_onward(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Arcs ``i -> i + 1`` and arcs ``i + 1 -> i`` for every node i with a successor, ``(fibres,)`` each.
+        """Arcs ``i -> i + 1`` and arcs ``i + 1 -> i`` for every node i with a successor, ``(segments,)`` each.
 
         On a ring, node 0 succeeds the last node. Requires ``intact``.
         """

@@ -80,6 +80,14 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("ring:4", {"layers": "1"}),
         ("ring:5", {"layers": "3"}),
     ],
+    "alltoall.channels": [
+        ("ring:4", {"layers": "1"}),
+        ("ring:3", {"objective": "channels", "load": "1"}),
+        ("path:3", {"objective": "channels", "layers": "1", "paths": "all"}),
+        ("complete:3", {"paths": "all"}),
+        ("ring:4+scale=2.5", {"demand": "random:2", "paths": "disjoint"}),
+        ("path:2", {}),
+    ],
     "lumorph.min-overlap": [
         ("lightpath:2x2", {"seed": "2"}),
         ("ring:4,directed", {"circuits": "all"}),
@@ -181,6 +189,12 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("servers:n=4,degree=2,traffic=alltoall", {"objective": "bandwidth-tax"}),
         ("servers:n=4,degree=3,traffic=dlrm", {"rings": "default"}),
         ("servers:n=4,degree=3,traffic=vgg", {"objective": "bandwidth-tax", "flows": "pair"}),
+    ],
+    "topoopt.utility": [
+        ("servers:n=3,degree=2,traffic=random,seed=1", {}),
+        ("servers:n=4,degree=3,traffic=alltoall", {"discount": "factorial"}),
+        ("servers:n=5,degree=2,traffic=dlrm", {"discount": "every"}),
+        ("servers:n=4,degree=2,traffic=dlrm", {"discount": "first", "traffic": "direct"}),
     ],
     "topoopt.routing": [("servers:n=3,degree=2,traffic=vgg", {}), ("servers:n=5,degree=2,traffic=dlrm", {})],
     "topoopt.strategy": [

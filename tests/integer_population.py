@@ -116,6 +116,13 @@ def _virtual_channels(random: Random) -> tuple[Instance, dict[str, Any]]:
     return digraph(random, most=6), {"layers": int(random.integers(2, 5))}
 
 
+def _channels(random: Random) -> tuple[Instance, dict[str, Any]]:
+    settings: dict[str, Any] = {"layers": int(random.integers(1, 4)), "k": int(random.integers(1, 4))}
+    if random.random() < 0.5:
+        settings["objective"] = "channels"
+    return digraph(random, most=5), settings
+
+
 def _mesh(random: Random, shapes: tuple[str, ...]) -> Instance:
     shape, lasers, guides = random.choice(shapes), int(random.integers(1, 5)), int(random.integers(1, 4))
     return parse(f"lightpath:{shape},lasers={lasers},waveguides={guides}")
@@ -204,6 +211,10 @@ def _topology(random: Random) -> tuple[Instance, dict[str, Any]]:
     return pool(random, 3, 8, (1, 2, 3)), settings
 
 
+def _utility(random: Random) -> tuple[Instance, dict[str, Any]]:
+    return pool(random, 3, 8, (1, 2, 3, 8)), {"discount": str(random.choice(["halves", "factorial", "every", "first"]))}
+
+
 def _co_scheduling(random: Random) -> tuple[Instance, dict[str, Any]]:
     gpus, calls, seed = int(random.integers(4, 9)), int(random.integers(3, 25)), int(random.integers(1000))
     settings = {"algorithm": str(random.choice(["lumorph-4", "lumorph-2", "ring"]))}
@@ -262,6 +273,8 @@ DRAWS: Mapping[str, tuple[int, Draw]] = {
     "topology.sequence": (12, _sequence),
     "topology.matchings": (12, _matchings),
     "topology.steps": (12, _steps),
+    "topoopt.utility": (12, _utility),
+    "alltoall.channels": (12, _channels),
 }
 
 

@@ -65,7 +65,7 @@ def show_executed(result: Mapping[str, object]) -> None:
     from opticoll.analysis.rendering import number
 
     metrics: dict[str, Any] = dict(result)
-    names = ("ranks", "chunks", "steps", "configurations", "transfers")
+    names = ("ranks", "chunks", "layers", "steps", "configurations", "transfers")
     lines = {name: number(metrics.get(name)) for name in names}
     if metrics.get("redundant"):
         lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of chunks that the receiver already has)"

@@ -20,6 +20,7 @@ from opticoll.analysis.cli.design import design
 from opticoll.analysis.cli.export import export
 from opticoll.analysis.cli.figure import figure
 from opticoll.analysis.cli.group import PLUGIN, Commands
+from opticoll.analysis.cli.hybrids import hybrids
 from opticoll.analysis.cli.iteration import iteration
 from opticoll.analysis.cli.lab import lab
 from opticoll.analysis.cli.list import list_command
@@ -61,6 +62,7 @@ for _command in (
     design,
     export,
     figure,
+    hybrids,
     iteration,
     lab,
     list_command,

@@ -225,7 +225,7 @@ class AllToAll(Formulation):
         taken = _matrix_or_colours(self, values)
         used = np.zeros(self.routes) if taken is None else np.bincount(taken[0], minlength=self.routes)
         arc, route = self.taken
-        load, width = np.bincount(arc, used[route], self.fibres.arcs).astype(float), self.fibres.wavelengths
+        load, width = np.bincount(arc, used[route], self.fibres.arcs).astype(float), self.fibres.channels
         rounds = -(-self.objective(values) // width)
         return Links(self.fibres, load, np.full(load.size, float(width)), rounds, "circuits", "wavelengths per round")
 
@@ -274,13 +274,13 @@ class AllToAll(Formulation):
         return Bound("full-circles" if self.fibres.circular else "chains", float(needed), reason, "optree", exact=True)
 
     def metrics(self, value: float | None) -> dict[str, float | int | None]:
-        """Wavelengths, Lemma 1's number, and rounds with the fibres' wavelengths."""
+        """Wavelengths, Lemma 1's number, and rounds with the channels of the fibres."""
         lemma = lemma_1(self.n, ring=self.fibres.circular)
         return {
             "wavelengths": value,
             "lemma_1": lemma,
             "lemma_excess": None if value is None else lemma - value,
-            "rounds": None if value is None else int(-(-value // self.fibres.wavelengths)),
+            "rounds": None if value is None else int(-(-value // self.fibres.channels)),
             "nodes": self.n,
         }
 
@@ -297,7 +297,8 @@ class AllToAll(Formulation):
             msg = f"{NAME}: the values are not an assignment of wavelengths"
             raise NotApplicable(msg)
         routes, colour, _ = read
-        when, wavelength = np.divmod(colour, self.fibres.wavelengths)
+        when, channel = np.divmod(colour, self.fibres.channels)
+        wavelength = channel % self.fibres.wavelengths
         order = np.lexsort((routes, when))
         arc, owner = self.taken
         start, arcs = select(np.searchsorted(owner, np.arange(self.routes + 1)), arc, routes[order])
@@ -305,8 +306,8 @@ class AllToAll(Formulation):
         return direct(when[order], source, target, source * self.n + target, wavelength[order], start, arcs)
 
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
-        """Violations of a schedule of rounds: one circuit per wavelength on an arc, one chunk per circuit."""
-        limits = Limits(self.fibres.wavelengths, waveguides=1, ports=None, load=1)
+        """Violations of a schedule of rounds: one circuit per wavelength of a fibre, one chunk per circuit."""
+        limits = Limits(self.fibres.wavelengths, waveguides=self.fibres.fibres, ports=None, load=1)
         return violations(self.fibres, collective("all-to-all", self.n), limits, schedule)
 
     def closed_forms(self) -> list[Bound]:

@@ -57,8 +57,8 @@ class _Sends:
 
 def violations(fibres: WdmFibres, schedule: RoundSchedule | None) -> dict[str, float]:
     """Violations found by the check of rounds in an all-gather on these fibres."""
-    # One circuit per wavelength on an arc, one chunk per circuit, no limit on a node's wavelengths.
-    limits = Limits(fibres.wavelengths, waveguides=1, ports=None, load=1)
+    # One circuit per wavelength of a fibre, one chunk per circuit, no limit on a node's wavelengths.
+    limits = Limits(fibres.wavelengths, waveguides=fibres.fibres, ports=None, load=1)
     return round_violations(fibres, collective("all-gather", fibres.n), limits, schedule)
 
 
@@ -87,8 +87,8 @@ def interval_colours(first: I64, last: I64) -> I64:
 
 
 def _listed(fibres: WdmFibres, sends: _Sends, colour: I64) -> RoundSchedule:
-    """Turn one stage into rounds: wavelengths by colour, paths by direction."""
-    n, w = fibres.n, fibres.wavelengths
+    """Turn one stage into rounds: channels by colour, paths by direction."""
+    n, w = fibres.n, fibres.channels
     hops = np.where(sends.onward, sends.target - sends.source, sends.source - sends.target) % n
     if int(hops.sum()) > MOST_PATH_ARCS:
         msg = f"{fibres.spec}: the schedule has {hops.sum():,} arcs of light paths, too many to list; use fewer nodes"
@@ -96,7 +96,7 @@ def _listed(fibres: WdmFibres, sends: _Sends, colour: I64) -> RoundSchedule:
     span, start, owner = arcs_taken(n, sends.source, sends.target, sends.onward)
     up, down = fibres.arcs_onward()
     arcs = np.where(sends.onward[owner], up[span], down[span])
-    return direct(colour // w, sends.source, sends.target, sends.chunk, colour % w, start, arcs)
+    return direct(colour // w, sends.source, sends.target, sends.chunk, colour % w % fibres.wavelengths, start, arcs)
 
 
 def _on_segments(fibres: WdmFibres, sends: _Sends) -> RoundSchedule:
@@ -205,19 +205,19 @@ def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
 
 
 def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
-    """Neighbour exchange: nodes swap their last chunks with alternating neighbours; n/2 rounds, two wavelengths.
+    """Neighbour exchange: nodes swap their last chunks with alternating neighbours; n/2 rounds, two channels.
 
-    Round 0 swaps one chunk inside the pairs (2i, 2i+1). Every later round swaps two chunks, one per wavelength: in odd
+    Round 0 swaps one chunk inside the pairs (2i, 2i+1). Every later round swaps two chunks, one per channel: in odd
     rounds between the pairs (2i+1, 2i+2), in even rounds inside (2i, 2i+1) again.
 
     Raises
     ------
     BadInput
-        On a line, for an odd number of nodes, or with fewer than two wavelengths.
+        On a line, for an odd number of nodes, or with fewer than two channels.
     """
     _refuse_broken(fibres)
     n = fibres.n
-    if not fibres.circular or n % 2 or (fibres.wavelengths < 2 and n > 2):
+    if not fibres.circular or n % 2 or (fibres.channels < 2 and n > 2):
         msg = f"{fibres.spec}: neighbour exchange needs a ring with an even number of nodes and 2 wavelengths"
         raise BadInput(msg)
     node = np.arange(n)
@@ -237,12 +237,12 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
     onward = (target - source) % n == 1
     arc_up, arc_down = fibres.arcs_onward()
     arcs = np.where(onward, arc_up[source], arc_down[target])
-    return direct(rounds, source, target, chunk, wavelength, np.arange(rounds.size + 1), arcs)
+    return direct(rounds, source, target, chunk, wavelength % fibres.wavelengths, np.arange(rounds.size + 1), arcs)
 
 
 def fabric_of(fibres: WdmFibres, count: str = "lemma") -> Fabric:
     """Return the fabric of an instance."""
-    return Fabric(fibres.n, fibres.wavelengths, fibres.circular, count)
+    return Fabric(fibres.n, fibres.channels, fibres.circular, count)
 
 
 def _refuse_broken(fibres: WdmFibres) -> None:

@@ -4,18 +4,18 @@ Source  SiP-ML, section 3.2 and Algorithm 1
 Sets    v in V sub-operations, in topological order; e = (u,v) in E dependencies; g in 0 .. k-1 GPUs of a group; pairs
         {u,v} in U of which neither precedes the other
 Data    p_v > 0 computing time [us]; b_e bytes; B = ``bandwidth`` between GPUs [bytes/s], 0: communication takes no time
-        (as in Algorithm 1 before network operations are added); Delta: maximum number of other GPUs to send to, and to
-        receive from; m_v bytes of v, ``states`` times its parameters plus all data it receives (mem_size, which the
-        paper does not define); M = ``memory`` of a GPU [bytes], 0: no limit
-Vars    a_vg in {0,1} v on g, (n, k); S_v in 0 .. 1 - p_v start, (n,), and C in 0 .. 1 makespan [horizon]; y_uv in
+        (as in Algorithm 1 before network operations are added); H the horizon [us]; Delta: maximum number of other
+        GPUs to send to, and to receive from; m_v bytes of v, ``states`` times its parameters plus all data it receives
+        (mem_size, which the paper does not define); M = ``memory`` of a GPU [bytes], 0: no limit
+Vars    a_vg in {0,1} v on g, (n, k); S_v in 0 .. 1 - p_v/H start, (n,), and C in 0 .. 1 makespan [H]; y_uv in
         {0,1} u before v, (|U|,); q_gh in {0,1} g sends to h, g != h, (k, k)
 
-min horizon C  s.t.
+min H C  s.t.
     assign[v]      sum_g a_vg = 1
-    finish[v]      S_v + p_v <= C
-    precede[e,g]   S_v >= S_u + p_u + (b_e/B) (a_ug - a_vg)            (one row for all g if B = 0)
-    before[uv,g]   S_u + p_u <= S_v + 3 - y_uv - a_ug - a_vg
-    after[uv,g]    S_v + p_v <= S_u + 2 + y_uv - a_ug - a_vg
+    finish[v]      S_v + p_v/H <= C
+    precede[e,g]   S_v >= S_u + p_u/H + (b_e/B)/H (a_ug - a_vg)            (one row for all g if B = 0)
+    before[uv,g]   S_u + p_u/H <= S_v + 3 - y_uv - a_ug - a_vg
+    after[uv,g]    S_v + p_v/H <= S_u + 2 + y_uv - a_ug - a_vg
     memory[g]      sum_v (m_v/M) a_vg <= 1                             (M > 0)
   rule=degree
     link[e,g,h]    a_ug + a_vh - q_gh <= 1                             (g != h)
@@ -24,8 +24,8 @@ min horizon C  s.t.
   rule=distance (the paper's: a GPU sends to itself and the next Delta GPUs)
     reach[e,g]     a_ug + sum_{h: (h - g) mod k > Delta} a_vh <= 1
 
-with times in units of the horizon: the total work, plus all delays if memory is limited (sequential
-execution). Sub-operation 0 is on GPU 0 (both rules are invariant under rotations of the GPUs).
+with all times in us, and H the total work, plus all delays b_e/B if memory is limited (sequential execution).
+Sub-operation 0 is on GPU 0 (both rules are invariant under rotations of the GPUs).
 
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
 group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).

@@ -4,18 +4,19 @@ Source  SiP-ML, sections 3.1 and 3.3 (SiP-Ring; appendix A, with the paper's own
         Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011
 Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; s segments of the ring, n per direction;
         w in 0 .. W-1 wavelengths
-Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavelengths of every fibre
+Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavelengths of every direction, on
+        all its fibres
 Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B
-        with ``model=sets``, whose size does not depend on W: walks over circuits f_dvp >= 0, integer, idle segments
-        idle_dva >= 0 and crossing circuits over_dp >= 0, integer
+        with ``model=sets``, whose size does not depend on W: walks k over circuits f_dkp >= 0, integer, idle segments
+        idle_dka >= 0 and crossing circuits over_dp >= 0, integer
         with ``model=arcs``: x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W)
 
 min (max V / B) t  s.t.
     chord[p,h]     t + v_p / (h (h+1)) c_p >= v_p (2h+1) / (h (h+1))    1 <= h < max(high_p, 2)
   model=sets
-    walk[d,v,a]    inflow of f_dv, idle_dv and over_d at node a = their outflow
+    walk[d,k,a]    inflow of f_dk, idle_dk and over_d at node a = their outflow
     light[d]       sum of f_d0 and idle_d0 that start at node 0 + sum_p over_dp <= W
-    serve[p]       c_p - sum_dv f_dvp - sum_d over_dp <= 0
+    serve[p]       c_p - sum_dk f_dkp - sum_d over_dp <= 0
   model=arcs
     free[d,s,w]    sum_{p over s} x_pdw <= 1
     serve[p]       c_p - sum_dw x_pdw <= 0
@@ -90,7 +91,12 @@ class RingTraffic(Formulation):
             help="sets of disjoint arcs as walks, or wavelength by wavelength",
             choices=MODELS,
         ),
-        Parameter("wavelengths", int, default=0, help="wavelengths per fibre; 0: the ring's own, or a server's ports"),
+        Parameter(
+            "wavelengths",
+            int,
+            default=0,
+            help="wavelengths each way, on all fibres; 0: the ring's own, or a server's ports",
+        ),
         Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
         Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random"),
         Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
@@ -203,7 +209,7 @@ class RingTraffic(Formulation):
             _refuse_size(n, count)
         elif isinstance(instance, WdmRing):
             ring = whole_fibres(instance, NAME)
-            n, count = ring.n, count or ring.wavelengths
+            n, count = ring.n, count or ring.channels
             _refuse_size(n, count)
             pool = servers(
                 n,

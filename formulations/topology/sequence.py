@@ -6,7 +6,7 @@ Sets    i, j, u in V nodes (n); s in V sources that send; k = 0..K-1 configurati
         p = 0..P-1 phases: the configurations and, with ``overlap``, the K-1 changes between them (P = 2K-1, else K)
 Data    d ports: circuits out of and into a node, each of capacity 1; M parallel circuits at most; D_sv >= 0 demand
         [shards], (n,n); delay >= 0 of a change, startup >= 0 of a configuration [shards / link bandwidth]; optional:
-        x^0 the circuits at the start; racks R_p of r nodes each (r p .. r p + r - 1, the last may have fewer), at most
+        x^0 the circuits at the start; racks R_r of consecutive nodes, all of one size but the last, at most
         c circuits from one rack to another, at most U uplinks of a rack;
         L no less than the length of a configuration in some optimum [shards / link bandwidth]
 Vars    x_kijm in {0,1} circuit m from i to j, (K,n,n,M); t_k >= 0 length of a configuration, at most L, (K,);
@@ -20,9 +20,9 @@ min sum_k t_k + delay (K-1) + startup sum_k y_k      or, with ``charge=changed``
     ports_out[k,i]       sum_jm x_kijm <= d
     ports_in[k,j]        sum_im x_kijm <= d
     both_ways[k,i,j,m]   x_kijm = x_kjim                            i < j       (unless ``directed``)
-    cables[k,p,q]        sum_(i in R_p, j in R_q, m) x_kijm <= c    p != q      (with ``cables``)
-    uplinks_out[k,p]     sum_(i in R_p, j not in R_p, m) x_kijm <= U            (with ``uplinks``)
-    uplinks_in[k,p]      sum_(i not in R_p, j in R_p, m) x_kijm <= U            (with ``uplinks``)
+    cables[k,r,q]        sum_(i in R_r, j in R_q, m) x_kijm <= c    r != q      (with ``cables``)
+    uplinks_out[k,r]     sum_(i in R_r, j not in R_r, m) x_kijm <= U            (with ``uplinks``)
+    uplinks_in[k,r]      sum_(i not in R_r, j in R_r, m) x_kijm <= U            (with ``uplinks``)
     order[k,i,j,m]       x_kijm >= x_kij,m+1                        m < M-1
     standing[i,j,m]      x_0ijm = x^0_ijm                                       (with ``start``)
     lit[k,i,j,m]         w_kijm <= L x_kijm

@@ -37,12 +37,12 @@ from opticoll.formulations.topoopt.circuit_design import (
     server_pool,
 )
 from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.formulations.variables import Links
+from opticoll.formulations.variables import Array, Links
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.formulations.topoopt.circuit_design import Ring
     from opticoll.instances.topology import F64, I64
@@ -205,6 +205,10 @@ class FixedCircuits(model.GroupedFlow, Formulation):
         """Bytes over every circuit if all demand is served, relative to the busiest one."""
         load = np.asarray(values["f"], dtype=float).sum(axis=1) * self.unit / float(np.asarray(values["F"]))
         return Links(self.topology, load, self.topology.capacity, float(load.max(initial=0.0)), "bytes", "circuits")
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes of f, in units of Lambda_0 (``unit_load`` of the metrics), and of F."""
+        return {"f": Array((self.topology.arcs, self.groups), axes=("arc", "source"), unit="unit loads"), "F": Array()}
 
     def restriction(self) -> str | None:
         """Restriction of the optimum by a parameter."""

@@ -87,8 +87,8 @@ def nvswitch(boxes: int, gpus: int = 8, inside: float = 450.0, outside: float = 
 
 
 @family("wdm-line", example="wdm-line:n=16,wavelengths=2", source="OpTree, section II (optical interconnect)")
-def wdm_line(n: int, wavelengths: int) -> WdmLine:
-    """Optical line: a fibre each way between neighbours, all with the same wavelengths.
+def wdm_line(n: int, wavelengths: int, fibres: int = 1) -> WdmLine:
+    """Optical line: fibres each way between neighbours, all with the same wavelengths.
 
     Parameters
     ----------
@@ -96,13 +96,15 @@ def wdm_line(n: int, wavelengths: int) -> WdmLine:
         Number of nodes, at least 2.
     wavelengths
         Wavelengths on every fibre, at least 1.
+    fibres
+        Fibres from a node to each neighbour, at least 1.
 
     Raises
     ------
     BadInput
         If a parameter is out of range.
     """
-    return WdmLine(n, wavelengths)
+    return WdmLine(n, wavelengths, fibres)
 
 
 @family(
@@ -110,8 +112,8 @@ def wdm_line(n: int, wavelengths: int) -> WdmLine:
     example="wdm-ring:n=1024,wavelengths=64",
     source="OpTree, section II (TeraRack, Khani et al., SIGCOMM 2021)",
 )
-def wdm_ring(n: int, wavelengths: int) -> WdmRing:
-    """Optical ring: a fibre each way between neighbours, all with the same wavelengths.
+def wdm_ring(n: int, wavelengths: int, fibres: int = 1) -> WdmRing:
+    """Optical ring: fibres each way between neighbours, all with the same wavelengths.
 
     Parameters
     ----------
@@ -119,13 +121,15 @@ def wdm_ring(n: int, wavelengths: int) -> WdmRing:
         Number of nodes, at least 3.
     wavelengths
         Wavelengths on every fibre, at least 1.
+    fibres
+        Fibres from a node to each neighbour, at least 1 (TeraRack has 2).
 
     Raises
     ------
     BadInput
         If a parameter is out of range.
     """
-    return WdmRing(n, wavelengths)
+    return WdmRing(n, wavelengths, fibres)
 
 
 @family("file", example="file:PATH", source="formats: opticoll.instances.readers.files", rest=True)

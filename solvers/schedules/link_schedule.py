@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.schedules.schedule_json import LinkSteps, RouteTable
     from opticoll.solvers.schedules.shard_routes import Route
 
+    Link = tuple[int, int]
+
 
 #: Chunks per step on the slowest arc that list scheduling tries, in addition to no limit.
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
@@ -357,6 +359,26 @@ def _missing(
     return None
 
 
+def dependency_cycle(paths: Sequence[tuple[int, ...]]) -> list[Link]:
+    """Links (from, to) each of which follows the one before on some path of vertices, in a circle; empty if none do."""
+    after: dict[Link, set[Link]] = {}
+    for path in paths:
+        for link, following in pairwise(pairwise(path)):
+            after.setdefault(link, set()).add(following)
+    left = set(after)
+    while True:
+        ended = {link for link in left if not after[link] & left}
+        if not ended:
+            break
+        left -= ended
+    if not left:
+        return []
+    walk = [min(left)]
+    while walk[-1] not in walk[:-1]:
+        walk.append(min(after[walk[-1]] & left))
+    return walk[walk.index(walk[-1]) : -1]
+
+
 def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
     """Check routes and weights; a valid table has metrics ``time`` (busiest link), ``paths``, ``longest_path``."""
     capacity = pair_capacity(topology)
@@ -390,9 +412,16 @@ def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
             if s != d and abs(share.get((s, d), 0.0) - demand) > WHOLE:
                 msg = f"the routes {s}->{d} carry {share.get((s, d), 0.0):g} of the shard"
                 return refused("weights", msg, rank=s)
+    layers = {route.layer for route in table.routes if route.layer is not None}
+    for layer in sorted(layers):
+        circle = dependency_cycle([route.path for route in table.routes if route.layer == layer])
+        if circle:
+            shown = ", ".join(f"{u}->{v}" for u, v in circle[:8])
+            return refused("cycle", f"layer {layer}: {shown} wait for each other", rank=circle[0][0])
     return ScheduleCheck(
         True,
         metrics={
+            **({"layers": len(layers)} if layers else {}),
             "time": max((q / capacity[arc] for arc, q in load.items()), default=0.0),
             "paths": len(table.routes),
             "longest_path": max((len(r.path) - 1 for r in table.routes), default=0),

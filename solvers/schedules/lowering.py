@@ -44,7 +44,7 @@ from opticoll.solvers.schedules.schedule_json import (
     routes_document,
 )
 from opticoll.solvers.schedules.sequence_schedule import SERVES
-from opticoll.solvers.schedules.shard_routes import cut, refuse_without_routes, routes_of, without_steps
+from opticoll.solvers.schedules.shard_routes import cut, refuse_without_routes, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of, deal_channels
 
 if TYPE_CHECKING:
@@ -391,7 +391,8 @@ def schedule_text(
         )
     routes = routes_of(name, data, values)
     if path.name.lower().endswith(".routes.json"):
-        chunked = cut(topology, without_steps(routes), chunks)
+        layered = routes[0].layer is not None  # other routes could close a cycle
+        chunked = uncut(topology, routes, chunks) if layered else cut(topology, without_steps(routes), chunks)
         facts = {
             "chunks": chunked.chunks,
             "fluid_time": chunked.fluid_time,

@@ -40,6 +40,7 @@ REASONS = {
     "dark": "a transfer uses a circuit that is not set at the time",
     "rate": "circuits carry more than their rate",
     "relayed": "data take more than one circuit in a configuration",
+    "cycle": "routes of a layer of virtual channels wait for each other in a circle",
     "weights": "the routes of a pair do not carry exactly its shard",
 }
 

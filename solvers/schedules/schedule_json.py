@@ -28,7 +28,8 @@ kind "configurations"
     chunks of every shard, null for the pieces of a fluid (:mod:`opticoll.solvers.schedules.sequence_simulator`).
 kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
-    weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D.
+    weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D. With ``layer`` (all routes
+    or none, from 1), a virtual channel, routes of a layer must not wait for each other in a circle.
 
 The time of a verified schedule is compared with the best lower bound on the fluid time.
 """
@@ -70,8 +71,8 @@ FORMAT = "opticoll-schedule/1"
 #: Largest file [bytes], and most transfers or vertices on routes in it.
 MAX_BYTES = 512 << 20
 MAX_ITEMS = 20_000_000
-#: Most chunks per shard.
-MAX_CHUNKS = 1 << 31
+#: Most chunks per shard, and largest number of a layer.
+MAX_CHUNKS, MAX_LAYERS = 1 << 31, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,14 @@ class LinkSteps:
 
 @dataclass(frozen=True)
 class VertexRoute:
-    """A route as a file states it: the vertices of its path, and its share of the pair's shard."""
+    """A route as a file states it: the vertices of its path, its share of the pair's shard, its virtual channel."""
 
     source: int
     target: int
     path: tuple[int, ...]
     weight: float
     chunks: int | None
+    layer: int | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def links_document(schedule: LinkSchedule) -> dict[str, Json]:
 
 
 def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Json]:
-    """Cut routes as a JSON-able document, without routes that carry no chunk."""
+    """Cut routes as a JSON-able document, without routes that carry no chunk; with their layers if they have any."""
     table, used = chunked.routes, np.flatnonzero(chunked.carried)
     heads, first, D = topology.head[table.arcs].tolist(), table.first.tolist(), chunked.chunks
     columns = (used, table.source[used], table.target[used], chunked.carried[used])
@@ -123,6 +125,8 @@ def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Json]:
         {"source": s, "target": t, "path": [s, *heads[first[r] : first[r + 1]]], "weight": count / D, "chunks": count}
         for r, s, t, count in zip(*(column.tolist() for column in columns), strict=True)
     ]
+    if table.layer is not None:
+        routes = [{**route, "layer": layer} for route, layer in zip(routes, table.layer[used].tolist(), strict=True)]
     amount = amounts_of(topology, chunked)
     return {**_head(topology, "routes", amount), "chunks": chunked.chunks, "routes": routes}
 
@@ -388,16 +392,21 @@ def _routes(document: dict[str, Json], path: Path, n: int) -> RouteTable:
     if not isinstance(entries, list):
         msg = f"{path}: 'routes' must be a list"
         raise BadFile(msg)
-    routes, items = [], 0
+    routes: list[VertexRoute] = []
+    items = 0
     for i, entry in enumerate(entries):
         route = _route(entry, n, cut=chunks is not None)
         if route is None:
             columns = "source, target, path (vertices), weight" + (", chunks" if chunks is not None else "")
+            columns += ", and a layer from 1" if isinstance(entry, dict) and "layer" in entry else ""
             msg = f"{path}: routes[{i}] must have {columns}, not {str(entry)[:80]}"
             raise BadFile(msg)
         items += len(route.path)
         if items > MAX_ITEMS:
             msg = f"{path}: more than {MAX_ITEMS} vertices on routes"
+            raise BadFile(msg)
+        if routes and (routes[0].layer is None) != (route.layer is None):
+            msg = f"{path}: routes[{i}]: give all routes a layer, or none"
             raise BadFile(msg)
         routes.append(route)
     return RouteTable(chunks, routes, _demand(document, path, n))
@@ -430,7 +439,10 @@ def _route(entry: Any, n: int, *, cut: bool) -> VertexRoute | None:
         return None
     if cut and not (type(count) is int and 0 <= count <= MAX_CHUNKS):
         return None
-    return VertexRoute(source, target, tuple(path), float(weight), count if cut else None)  # type: ignore[arg-type]
+    layer = entry.get("layer")
+    if layer is not None and not (type(layer) is int and 1 <= layer <= MAX_LAYERS):
+        return None
+    return VertexRoute(source, target, tuple(path), float(weight), count if cut else None, layer)  # type: ignore[arg-type]
 
 
 def _chunks(value: Any, path: Path) -> int:

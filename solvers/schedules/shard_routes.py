@@ -66,6 +66,7 @@ class Route:
 
     ``arcs`` are arc numbers from the source on; ``steps`` the step (from 0, ascending) in which each is used, None for
     routes without time. The weights of a commodity's routes sum to 1; ``amount`` is what the commodity sends [shards].
+    ``layer`` is the virtual channel that it takes on all its arcs, from 1; None if the solution assigns none.
     """
 
     source: int
@@ -74,11 +75,15 @@ class Route:
     weight: float
     steps: tuple[int, ...] | None = None
     amount: float = 1.0
+    layer: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Routes(Sequence[Route]):
-    """Routes in flat arrays: route r has ``arcs[first[r] : first[r + 1]]``, and ``steps`` there if it is timed."""
+    """Routes in flat arrays: route r has ``arcs[first[r] : first[r + 1]]``, and ``steps`` there if it is timed.
+
+    ``layer``, ``(routes,)``, has the virtual channels, if all routes have one.
+    """
 
     source: I64
     target: I64
@@ -87,6 +92,7 @@ class Routes(Sequence[Route]):
     weight: F64
     amount: F64
     steps: I64 | None = None
+    layer: I64 | None = None
 
     @classmethod
     def of(cls, routes: Sequence[Route]) -> Routes:
@@ -96,6 +102,7 @@ class Routes(Sequence[Route]):
         ends = np.array([(r.source, r.target) for r in routes], dtype=np.int64).reshape(-1, 2)
         first = np.concatenate([[0], np.cumsum([len(r.arcs) for r in routes], dtype=np.int64)])
         timed = bool(routes) and routes[0].steps is not None
+        layers = [r.layer for r in routes if r.layer is not None]
         return cls(
             ends[:, 0],
             ends[:, 1],
@@ -104,6 +111,7 @@ class Routes(Sequence[Route]):
             np.array([r.weight for r in routes], dtype=float),
             np.array([r.amount for r in routes], dtype=float),
             np.array([t for r in routes for t in r.steps or ()], dtype=np.int64) if timed else None,
+            np.array(layers, dtype=np.int64) if len(layers) == len(routes) > 0 else None,
         )
 
     def __len__(self) -> int:
@@ -125,6 +133,7 @@ class Routes(Sequence[Route]):
             float(self.weight[r]),
             None if self.steps is None else tuple(self.steps[part].tolist()),
             float(self.amount[r]),
+            None if self.layer is None else int(self.layer[r]),
         )
 
     @cached_property
@@ -315,6 +324,24 @@ def single_routes(data: Any, values: Values) -> list[Route]:
     ]
 
 
+def layered_routes(data: Any, values: Values) -> list[Route]:
+    """One path per pair with its virtual channel (channels, virtual-channels), without steps."""
+    from opticoll.formulations.alltoall.channels import RoutedChannels
+    from opticoll.formulations.alltoall.virtual_channels import layers_of
+
+    if isinstance(data, RoutedChannels):
+        paths, layer = data.routes_of(values)
+        ends, amount = data.routing.commodities, data.routing.amount
+    else:
+        given, assigned = data.known_routes, layers_of(data, values)
+        assert assigned is not None
+        paths, layer = [given.path(p) for p in range(given.paths)], assigned
+        ends, amount = (given.sources, given.targets), np.ones(given.paths)
+    columns = (ends[0].tolist(), ends[1].tolist(), paths, amount.tolist(), layer.tolist())
+    routes = (Route(s, t, tuple(arcs), 1.0, amount=D, layer=i + 1) for s, t, arcs, D, i in zip(*columns, strict=True))
+    return sorted(routes, key=_pair)
+
+
 _READERS: dict[str, Callable[[Any, Values], Sequence[Route]]] = {
     "alltoall.timestep-mcf": timed_routes,
     "alltoall.sccl": chunk_routes,
@@ -322,6 +349,8 @@ _READERS: dict[str, Callable[[Any, Values], Sequence[Route]]] = {
     "alltoall.link-mcf": commodity_routes,
     "alltoall.path-mcf": path_routes,
     "alltoall.min-congestion": single_routes,
+    "alltoall.virtual-channels": layered_routes,
+    "alltoall.channels": layered_routes,
 }
 
 
@@ -354,6 +383,25 @@ def amounts_of(topology: Topology, chunked: Chunked) -> dict[tuple[int, int], fl
         return None
     ends = zip(routes.source.tolist(), routes.target.tolist(), strict=True)
     return dict(zip(ends, routes.amount.tolist(), strict=True))
+
+
+def uncut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int] | None = None) -> Chunked:
+    """Routes that are kept as they are, one for every pair, each with all chunks of its shard.
+
+    ``chunks`` per shard as in :func:`cut`, the smallest of several; 1 if None. No division loses anything.
+
+    Raises
+    ------
+    BadInput
+        If a number of chunks is less than 1.
+    """
+    D = 1 if chunks is None else chunks if isinstance(chunks, int) else min(chunks)
+    if D < 1:
+        msg = f"chunking: needs at least one chunk per shard, not {D}"
+        raise BadInput(msg)
+    given = Routes.of(routes)
+    time = float(_Cells(topology, given, None).fluid.sum())
+    return Chunked(given, np.full(len(given), D), D, time, time, {D: time})
 
 
 def cut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int] | None = None) -> Chunked:

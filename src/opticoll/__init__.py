@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.bounds import bounds
     from opticoll.analysis.catalog import solver_table
     from opticoll.analysis.design import design
+    from opticoll.analysis.hybrids import hybrids
     from opticoll.analysis.iteration import iteration
     from opticoll.analysis.model import Model, model
     from opticoll.analysis.papers.figure import figure
@@ -63,6 +64,7 @@ _HOMES = {
     "export": ("opticoll.solvers.solve", "export"),
     "family": ("opticoll.instances.spec", "family"),
     "figure": ("opticoll.analysis.papers.figure", "figure"),
+    "hybrids": ("opticoll.analysis.hybrids", "hybrids"),
     "iteration": ("opticoll.analysis.iteration", "iteration"),
     "load": ("opticoll.analysis.result_files", "load"),
     "load_plugin": ("opticoll.instances.plugins", "load_plugin"),
@@ -106,6 +108,7 @@ __all__ = [
     "export",
     "family",
     "figure",
+    "hybrids",
     "iteration",
     "load",
     "load_plugin",

@@ -199,6 +199,7 @@ OUTPUTS = {
     "sweep": ["sweep", "alltoall.master", "--bound", "moore", "--over", "ring:{3,4}"],
     "iteration": ["iteration", "vgg", "ideal-switch:n=4"],
     "figure": ["figure", "lumorph-6", "--out", "six.svg", "--store", "runs"],
+    "hybrids": ["hybrids", "op-graph:model=dlrm,layers=1,hidden=64", "--gpus", "4", "--batch", "8"],
     "list": ["list"],
     **{f"list {kind}": ["list", kind] for kind in catalog.KINDS},
 }

@@ -40,6 +40,7 @@ SIZES = [
     ),
     ("sipml.placement", "op-graph:model=chain,splits=2x1x3", "op-graph:model=transformer,layers=2,parts=16", {}),
     ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", "wdm-ring:n=16,wavelengths=256", {"traffic": "random"}),
+    ("topoopt.utility", "servers:n=8,degree=3,traffic=dlrm", "servers:n=128,degree=8,traffic=random,seed=1", {}),
     ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", "servers:n=7,degree=2,traffic=alltoall", {}),
 ]
 
@@ -76,6 +77,7 @@ EQUAL = [
     ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", {"traffic": "random"}, "ring-sets"),
     ("topoopt.strategy", "servers:n=8,degree=2,traffic=dlrm", {}, "strategy-front"),
     ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", {}, "design-search"),
+    ("topoopt.utility", "servers:n=6,degree=3,traffic=random,seed=3", {}, "transportation"),
 ]
 
 

@@ -32,7 +32,8 @@ from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.task_graph import COMPUTING
 from opticoll.instances.topology import Topology
 from opticoll.solvers.methods.sipml.ring_first_fit import ring_circuits
-from opticoll.solvers.methods.topoopt.ocs_reconfig import greedy_circuits, ocs_reconfig
+from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
+from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
 from opticoll.solvers.methods.topoopt.topology_finder import connected, topology_finder
 
 if TYPE_CHECKING:
@@ -562,7 +563,7 @@ def _circuits_for(demand: F64, circuits: CircuitNetwork, bandwidth: float, laten
     if circuits.rule == "sip-ring-wavelengths":
         chosen = ring_circuits(demand, circuits.degree)
         return ServerNetwork(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)
-    chosen = greedy_circuits(demand, circuits.degree, circuits.discount)
+    chosen = greedy_circuits(demand, circuits.degree, geometric(circuits.degree, circuits.discount))
     if circuits.forwarding:
         chosen = connected(circuits.n, chosen, circuits.degree, demand)
     return ServerNetwork(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.sipml.placement import Placement, starts
 from opticoll.instances import parse
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
+#: GPUs among which the paper's heuristic places a sub-operation, see :func:`run`.
+RANGES = ("text", "printed", "spanned")
 #: Default limit on moves of the paper's repair, per sub-operation.
 MOVES = 20
 #: Largest number of sub-operations for which the paper's repair detects cycles.
@@ -27,9 +30,13 @@ REMEMBERED = 1000
 
 
 class Repair:
-    """A partial placement with the paper's forward-backward repair."""
+    """A partial placement with the paper's forward-backward repair.
 
-    def __init__(self, data: Placement, moves: int) -> None:
+    ``range_of`` is one of :data:`RANGES`, the GPUs among which a sub-operation is placed.
+    """
+
+    def __init__(self, data: Placement, moves: int, range_of: str = "text") -> None:
+        self.range_of = range_of
         graph, k = data.graph, data.devices
         self.data, self.k, self.delta, self.left = data, k, data.delta, moves
         self.tail, self.first = graph.tail.tolist(), graph.first_in.tolist()
@@ -63,6 +70,18 @@ class Repair:
         bits = self.full
         for g in {self.device[u] for u in self.inputs(v)}:
             bits &= self.ahead[g]
+        return bits
+
+    def candidates(self, v: int) -> int:
+        """GPUs among which v is placed, as bits; none for a conflict."""
+        places = [self.device[u] for u in self.inputs(v)]
+        if self.range_of == "text" or not places:
+            return self.reachable(v)
+        low, high = min(places), max(places)
+        first, last = (high, low + self.delta) if self.range_of == "printed" else (low, high + self.delta)
+        bits = 0
+        for position in range(first, min(last, first + self.k - 1) + 1):
+            bits |= 1 << position % self.k
         return bits
 
     def out_of_reach(self, u: int, v: int) -> bool:
@@ -146,7 +165,7 @@ class Repair:
         for v in range(data.n):
             if context is not None and v % 1000 == 0:
                 context.remaining()
-            bits = self.reachable(v)
+            bits = self.candidates(v)
             repaired = not bits
             if bits:
                 ready = [0.0] * self.k if data.bandwidth else None
@@ -169,10 +188,11 @@ class Repair:
                     return False
                 self.device[v] = g
                 self.held[g] += self.occupied[v]
+                repaired = any(self.out_of_reach(u, v) for u in self.inputs(v))  # only for range_of="spanned"
             else:
                 self.device[v] = self.most_inputs(v, free)
-                if not self.repair(v) or not self.recount(v + 1):
-                    return False
+            if repaired and not (self.repair(v) and self.recount(v + 1)):
+                return False
             if repaired:  # times of moved sub-operations are recomputed at the end; this is an estimate
                 best = max([free[self.device[v]], *(end[u] for u in self.inputs(v))])
             free[self.device[v]] = end[v] = best + self.duration[v]
@@ -248,12 +268,17 @@ class Unrolled(Repair):
 
 @dataclass(frozen=True)
 class Hybrid:
-    """k-way model and l-way data parallelism: the step of a group, then the all-reduce between groups [us]."""
+    """k-way model and l-way data parallelism: the step of a group, then the all-reduce between groups [us].
+
+    ``bound`` is a lower bound on the time of every placement with this k and l: the bounds on the makespan, and the
+    all-reduce of parameters that are spread evenly.
+    """
 
     k: int
     replicas: int
     makespan: float
     all_reduce: float
+    bound: float
 
     @property
     def time(self) -> float:
@@ -311,7 +336,10 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
             best = min(best, (makespan, device), key=lambda one: one[0]) if best else (makespan, device)
         if best is not None:
             held = float(np.bincount(best[1], data.graph.weights).max())
-            results.append(Hybrid(k, groups, best[0], 2e6 * (groups - 1) / groups * held / bandwidth))
+            ring = 2e6 * (groups - 1) / groups / bandwidth
+            even = rounding.down(ring * float(data.graph.weights.sum()) / k, data.n + 6)
+            least = max(bound.value for bound in data.bounds())
+            results.append(Hybrid(k, groups, best[0], ring * held, float(rounding.down(least + even))))
     return results
 
 
@@ -324,6 +352,13 @@ def run(context: Context) -> Answer:
     ``repair=paper``: the sub-operation goes to the GPU in reach of the most inputs, and those out of reach move to the
     nearest GPU in reach. The paper leaves convergence open, and it does not always converge: on returning to an earlier
     state (detected in small graphs), or after ``moves`` moves in total, it stops without a placement.
+
+    ``range`` are the GPUs among which ``repair=paper`` places a sub-operation. ``text``: "the intersection of these
+    ranges for all parents", on the circle. ``printed``: lines 5 to 8, range_lo = near_id and range_hi = far_id + Delta,
+    with the numbers of GPUs as a line on which the nearest parent has the largest number and the farthest the smallest.
+    On a line this is the intersection; around the end of the numbers it is a part of that on the circle, and empty
+    where parents are at both ends. ``spanned``: the same lines with the smallest number as near_id and the largest as
+    far_id. It is never empty, but contains GPUs out of reach of some parent, and then the repair follows.
 
     ``repair=unrolled``: the circle is unrolled to a line of positions, GPU = position mod k, on which every dependency
     goes 0 to Delta ahead. The sub-operation goes to the position of its foremost input. Inputs and dependants only move
@@ -346,7 +381,7 @@ def run(context: Context) -> Answer:
     for name, kind in (("unrolled", Unrolled), ("paper", Repair)):
         if requested not in {name, "best"}:
             continue
-        state = kind(data, moves)
+        state = kind(data, moves, str(context.parameters["range"]))
         try:
             complete = state.place(context)
         except TimeoutError:
@@ -402,6 +437,13 @@ METHOD = Method(
             default="best",
             help="the paper's, that on the unrolled circle, or the better one",
             choices=("best", "unrolled", "paper"),
+        ),
+        Parameter(
+            "range",
+            str,
+            default="text",
+            help="GPUs tried by the paper's repair: in reach of all inputs, or the range of the printed lines",
+            choices=RANGES,
         ),
         Parameter("moves", int, default=0, help="limit on moves of the paper's repair; 0: 20 per sub-operation"),
     ),

@@ -10,40 +10,15 @@ from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.topoopt.circuit_design import default_rings
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topoopt.topology_finder import HALF, _without_ties, connected, topology_finder
+from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
+from opticoll.solvers.methods.topoopt.topology_finder import HALF, connected, topology_finder
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
     from opticoll.formulations.topoopt.topology import Wiring
     from opticoll.instances.servers import ServerPool
-    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.methods.method import Context
-
-
-def greedy_circuits(demand: F64, degree: int, discount: float = HALF) -> I64:
-    """Algorithm 5, lines 6-20: repeatedly a circuit for the highest demand, ``(m, 2)``.
-
-    The demand of a pair is multiplied by ``discount`` after each circuit. Remaining ports connect pairs without demand,
-    lowest numbers first.
-    """
-    n = len(demand)
-    left = _without_ties(demand)
-    np.fill_diagonal(left, -1.0)
-    out, into = np.full(n, degree), np.full(n, degree)
-    circuits: list[tuple[int, int]] = []
-    while True:
-        u, v = divmod(int(left.argmax()), n)
-        if left[u, v] < 0:
-            return np.array(circuits, dtype=np.int64).reshape(-1, 2)
-        circuits.append((u, v))
-        left[u, v] *= discount
-        out[u] -= 1
-        into[v] -= 1
-        if out[u] == 0:
-            left[u, :] = -1.0
-        if into[v] == 0:
-            left[:, v] = -1.0
 
 
 def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) -> CircuitDesign:
@@ -66,7 +41,7 @@ def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) ->
     if not 0 < discount <= 1:
         msg = f"ocs-reconfig: discount={discount}; use a factor above 0 and at most 1"
         raise NotApplicable(msg)
-    circuits = greedy_circuits(pool.traffic, pool.degree, discount)
+    circuits = greedy_circuits(pool.traffic, pool.degree, geometric(pool.degree, discount))
     linked = connected(pool.n, circuits, pool.degree, pool.traffic)
     return routed_design(pool, linked, default_rings(pool), paths=paths)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 
@@ -24,26 +24,31 @@ if TYPE_CHECKING:
 
 
 Matching = Literal["blossom", "assignment"]
+MATCHINGS: tuple[Matching, ...] = get_args(Matching)
 #: Value of another circuit of a pair relative to the previous one: Discount(l) = sum_{x=1..l} 2^-x.
 HALF = 0.5
 #: Relative perturbation of weights that breaks ties without a pattern; ties by number would cluster the circuits.
 TIE = 1e-6
 
 
-def matched_circuits(demand: F64, out: I64, into: I64, kind: Matching = "blossom") -> I64:
+def matched_circuits(demand: F64, out: I64, into: I64, kind: Matching = "blossom", gains: F64 | None = None) -> I64:
     """Circuits of successive maximum-weight matchings until ports or demand run out, ``(m, 2)``.
 
     Parameters
     ----------
     demand
-        Bytes between servers, ``(n, n)``; halved for a pair once it is matched.
+        Bytes between servers, ``(n, n)``.
     out, into
         Free ports of every server, ``(n,)``.
     kind
         ``blossom``: the paper's matching of a general graph; a matched pair gets a circuit each way, its weight is
         the demand both ways. ``assignment``: a matching of senders with receivers, one circuit per pair.
+    gains
+        Value of the l-th circuit of a pair relative to its demand, 0 beyond the last. None: half of that of the one
+        before, as in the paper.
     """
     weight, out, into = demand.astype(np.float64), out.copy(), into.copy()
+    number = np.zeros(demand.shape, dtype=np.int64)
     circuits: list[tuple[int, int]] = []
     for _ in range(int(max(out.max(initial=0), into.max(initial=0)))):
         weight[out <= 0, :] = 0.0
@@ -52,11 +57,17 @@ def matched_circuits(demand: F64, out: I64, into: I64, kind: Matching = "blossom
         if not links:
             break
         for u, v in links:
-            weight[u, v] *= HALF
+            number[u, v] += 1
+            weight[u, v] *= HALF if gains is None else _ratio(gains, int(number[u, v]))
             out[u] -= 1
             into[v] -= 1
         circuits += links
     return np.array(circuits, dtype=np.int64).reshape(-1, 2)
+
+
+def _ratio(gains: F64, number: int) -> float:
+    """Gain of the circuit after ``number`` circuits relative to that of the last of these."""
+    return float(gains[number] / gains[number - 1]) if number < gains.size else 0.0
 
 
 def _blossom(weight: F64, out: I64, into: I64) -> list[tuple[int, int]]:
@@ -86,7 +97,8 @@ def _mixed(u: I64, v: I64) -> F64:
     return (key * 2_654_435_761 % (1 << 32)) / float(1 << 32)
 
 
-def _without_ties(demand: F64) -> F64:
+def without_ties(demand: F64) -> F64:
+    """Demands ``(n, n)`` changed by at most a millionth, so that equal ones differ without a pattern."""
     n = len(demand)
     changed: F64 = demand * (1.0 + TIE * _mixed(*np.divmod(np.arange(n * n), n)).reshape(n, n))
     return changed
@@ -97,7 +109,7 @@ def _assignment(weight: F64) -> list[tuple[int, int]]:
 
     if not weight.any():
         return []
-    rows, columns = linear_sum_assignment(_without_ties(weight), maximize=True)
+    rows, columns = linear_sum_assignment(without_ties(weight), maximize=True)
     positive = weight[rows, columns] > 0
     return list(zip(rows[positive].tolist(), columns[positive].tolist(), strict=True))
 
@@ -326,7 +338,7 @@ METHOD = Method(
             str,
             default="blossom",
             help="matching of pairs, or of senders with receivers",
-            choices=("blossom", "assignment"),
+            choices=MATCHINGS,
         ),
         Parameter("split", int, default=1, help="number of shortest paths that forwarded traffic is split over"),
         Parameter(

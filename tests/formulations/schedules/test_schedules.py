@@ -581,7 +581,7 @@ def test_solve_writes_a_schedule_and_check_takes_it(tmp_path, capfd):
     "arguments",
     [
         ["alltoall.master", "ring:4", "--schedule", "x.txt"],
-        ["alltoall.virtual-channels", "ring:4", "--schedule", "x.xml"],
+        ["alltoall.child", "ring:4", "--schedule", "x.xml"],
         ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"],
         ["alltoall.all-gather", "ring:4", "--schedule", "x.xml", "--channels", "99"],
         ["alltoall.master", "ring:4", "--schedule", "x.xml", "--channels", "17", "--instances", "2"],

@@ -17,7 +17,7 @@ from opticoll.formulations.sipml import ocs_circuits, placement
 from opticoll.instances import BadInput, parse
 from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.solvers import solve
-from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled, hybrids
+from opticoll.solvers.methods.sipml.degree_aware import RANGES, Repair, Unrolled, hybrids
 from opticoll.solvers.methods.sipml.placement_enumeration import Enumeration
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
@@ -262,6 +262,63 @@ def test_units_and_rotations_do_not_matter(seed, power):
     assert other.objective(placed_by(Unrolled, other)) == data.objective(values) * 2.0**power
     for ours, theirs in zip(data.bounds(), other.bounds(), strict=True):
         assert theirs.value == pytest.approx(ours.value * 2.0**power)
+
+
+def members(bits):
+    return {g for g in range(64) if bits >> g & 1}
+
+
+@pytest.mark.parametrize(
+    ("parents", "text", "printed", "spanned"),
+    [
+        ((2,), {2, 3, 4}, {2, 3, 4}, {2, 3, 4}),
+        ((2, 3), {3, 4}, {3, 4}, {2, 3, 4, 5}),
+        ((7, 0), {0, 1}, set(), set(range(8))),  # neighbours on the circle, not on the line of numbers
+        ((6, 7), {7, 0}, {7, 0}, {6, 7, 0, 1}),
+        ((1, 5), set(), set(), {1, 2, 3, 4, 5, 6, 7}),
+    ],
+)
+def test_ranges_of_algorithm_1_by_hand(parents, text, printed, spanned):
+    """Eight GPUs, Delta = 2: in reach of all parents; [max, min + 2] and [min, max + 2] of their numbers."""
+    last, n = len(parents), 9
+    graph = OpGraph(np.ones(n), np.arange(n), np.arange(last), np.full(last, last), np.ones(last))
+    data = placement.Placement.prepare(graph, {"k": 8, "degree": 3})
+    assert data.delta == 2
+    for name, expected in (("text", text), ("printed", printed), ("spanned", spanned)):
+        state = Repair(data, 10, name)
+        state.device[:last] = parents
+        assert members(state.candidates(last)) == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_every_range_gives_placements_within_the_distance(seed):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, int(rng.integers(7, 14)))
+    data = placement.Placement.prepare(graph, {"k": int(rng.integers(3, 7)), "degree": int(rng.integers(2, 4))})
+    for name in RANGES:
+        state = Repair(data, 10**4, name)
+        if state.place():
+            device = np.array(state.device)
+            values = {"device": device.astype(float), "start": placement.starts(data, device, np.arange(data.n))}
+            assert max(data.residuals(values).values()) == 0
+        for v in range(data.n):
+            if all(state.device[u] >= 0 for u in state.inputs(v)):
+                narrow = Repair(data, 1, "printed")
+                narrow.device = list(state.device)
+                assert members(narrow.candidates(v)) <= members(narrow.reachable(v))
+
+
+def test_the_range_is_a_parameter():
+    spec, chosen = "op-graph:model=transformer,layers=2,parts=16", {"k": "16", "degree": "4", "repair": "paper"}
+    runs = {
+        name: solve.solve(Task(NAME, spec, method="degree-aware", settings={**chosen, "range": name}))
+        for name in ("text", "printed")
+    }
+    conflicts = {name: run.record["metrics"]["repairs"]["paper"]["conflicts"] for name, run in runs.items()}
+    assert conflicts["text"] < conflicts["printed"]
+    with pytest.raises(BadInput, match="one of text, printed, spanned"):
+        solve.solve(Task(NAME, spec, method="degree-aware", settings={"range": "far"}))
 
 
 def test_the_paper_s_repair_gives_up_by_name():

@@ -18,7 +18,8 @@ from opticoll.formulations.topoopt.circuit_design import Ring, build_design, low
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
-from opticoll.solvers.methods.topoopt.ocs_reconfig import greedy_circuits, ocs_reconfig
+from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
+from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
 from opticoll.solvers.methods.topoopt.topology_finder import (
     connected,
     group_ports,
@@ -242,9 +243,9 @@ def test_equal_demand_makes_no_clusters():
 
 def test_greedy_circuits_halve_what_they_serve():
     demand = np.array([[0, 8.0, 3.0], [1.0, 0, 0], [0, 0, 0]])
-    result = greedy_circuits(demand, 2)
+    result = greedy_circuits(demand, 2, geometric(2, 0.5))
     assert result[:3].tolist() == [[0, 1], [0, 1], [1, 0]]  # 8, then 4 before 3
-    assert greedy_circuits(demand, 2, discount=0.25)[:2].tolist() == [[0, 1], [0, 2]]
+    assert greedy_circuits(demand, 2, geometric(2, 0.25))[:2].tolist() == [[0, 1], [0, 2]]
     assert np.bincount(result[:, 0]).max() <= 2
 
 
@@ -252,7 +253,7 @@ def test_greedy_circuits_halve_what_they_serve():
 @given(st.integers(2, 10), st.integers(1, 3), st.integers(0, 10**6), st.floats(0, 1))
 def test_separate_components_get_connected(n, degree, seed, share):
     random = np.random.default_rng(seed)
-    some = greedy_circuits(random.uniform(0, 1, (n, n)) ** 8, degree)
+    some = greedy_circuits(random.uniform(0, 1, (n, n)) ** 8, degree, geometric(degree, 0.5))
     some = some[random.uniform(size=len(some)) < share]
     result = connected(n, some, degree, random.uniform(0, 1, (n, n)))
     assert (result[:, 0] != result[:, 1]).all()

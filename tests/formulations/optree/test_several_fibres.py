@@ -1,0 +1,74 @@
+"""Several fibres each way: as many channels as one fibre with all their wavelengths, with every wavelength reused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opticoll as oc
+from opticoll.errors import BadInput
+from opticoll.formulations.optree.tree_schedules import neighbour_exchange_schedule, tree_schedule, violations
+from opticoll.instances import parse
+from opticoll.instances.photonics import WdmRing
+
+#: Wavelengths and fibres with four channels.
+FOUR = ((4, 1), (2, 2), (1, 4))
+
+
+def specs(kind, n):
+    return [f"{kind}:n={n},wavelengths={w},fibres={f}" for w, f in FOUR]
+
+
+@pytest.mark.parametrize("kind", ["wdm-ring", "wdm-line"])
+@pytest.mark.parametrize("name", ["optree.tree", "optree.one-stage"])
+def test_counts_depend_on_the_channels_alone(kind, name):
+    runs = [oc.solve(name, spec) for spec in specs(kind, 12)]
+    assert len({run.objective for run in runs}) == 1
+    assert len({run.metrics["rounds"] for run in runs}) == 1
+    for run, (w, f) in zip(runs, FOUR, strict=True):
+        assert run.instance.channels == 4
+        schedule = run.plan.data.rounds(run.values)
+        assert max(run.plan.data.replay(schedule).values()) == 0
+        assert schedule.circuit_wavelength.max() < w
+        fewer = oc.solve(name, f"{kind}:n=12,wavelengths={w},fibres={max(f - 1, 1)}").plan.data
+        assert (max(fewer.replay(schedule).values()) > 0) == (f > 1)
+
+
+def test_two_fibres_halve_the_steps_of_the_paper_s_ring():
+    """Theorem 1 has w in the denominator: 69.85 steps for w = 64, the printed 70; in integers 72 and 36."""
+    one, two = (oc.solve("optree.tree", f"wdm-ring:n=1024,wavelengths=64,fibres={f}") for f in (1, 2))
+    assert (one.objective, two.objective) == (72, 36)
+    assert two.metrics["theorem_steps"] == pytest.approx(one.metrics["theorem_steps"] / 2)
+
+
+def test_circuits_on_two_fibres_of_a_ring_are_those_of_twice_the_wavelengths():
+    times = [
+        oc.solve("sipml.ring-wavelengths", f"wdm-ring:n=6,wavelengths={w},fibres={f}", traffic="random").objective
+        for w, f in ((16, 1), (8, 2), (4, 4))
+    ]
+    assert times[0] == times[1] == times[2]
+
+
+def test_a_wavelength_is_used_once_on_every_fibre():
+    ring = parse("wdm-ring:n=8,wavelengths=1,fibres=2")
+    exchange = neighbour_exchange_schedule(ring)
+    assert exchange.rounds == 4
+    assert max(violations(ring, exchange).values()) == 0
+    assert max(violations(parse("wdm-ring:n=8,wavelengths=1"), exchange).values()) > 0
+    assert set(np.unique(exchange.circuit_wavelength).tolist()) == {0}
+    tree = tree_schedule(ring, [2, 2, 2])
+    assert max(violations(ring, tree).values()) == 0
+
+
+def test_single_fibres_have_the_hash_that_they_always_had():
+    plain = parse("wdm-ring:n=8,wavelengths=2")
+    assert plain.hash == parse("wdm-ring:n=8,wavelengths=2,fibres=1").hash == WdmRing(8, 2).hash
+    assert plain.extras() == {"wavelengths": 2}
+    double = parse("wdm-ring:n=8,wavelengths=2,fibres=2")
+    assert double.hash != plain.hash
+    assert double.extras() == {"wavelengths": 2, "fibres": 2}
+    assert double.spec == "wdm-ring:n=8,wavelengths=2,fibres=2"
+    assert double.intact
+    assert not parse("wdm-ring:n=8,wavelengths=2,fibres=2+fail=1").intact
+    with pytest.raises(BadInput, match="fibres must be at least 1"):
+        parse("wdm-ring:n=8,wavelengths=2,fibres=0")

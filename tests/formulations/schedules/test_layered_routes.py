@@ -1,0 +1,102 @@
+"""Routes with layers of virtual channels: written, read back, and checked for deadlock."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opticoll as oc
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances import parse
+from opticoll.solvers.schedules.link_schedule import dependency_cycle
+from opticoll.solvers.schedules.schedule_json import verify_file
+from opticoll.solvers.schedules.shard_routes import uncut
+
+
+def written(tmp_path, name, spec, **parameters):
+    run = oc.solve(name, spec, **parameters)
+    path = tmp_path / "a2a.routes.json"
+    run.schedule().save(path)
+    return run, path, json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "parameters", "time"),
+    [
+        ("alltoall.channels", "ring:5", {"layers": 2}, 3),
+        ("alltoall.channels", "ring:5", {"layers": 1}, 4),
+        ("alltoall.channels", "ring:4+scale=2", {"layers": 1, "demand": "permutation:1"}, None),
+        ("alltoall.virtual-channels", "ring:3,directed", {"layers": 2}, 3),
+    ],
+)
+def test_files_state_layers_and_are_checked(tmp_path, name, spec, parameters, time):
+    run, path, document = written(tmp_path, name, spec, **parameters)
+    layers = [route["layer"] for route in document["routes"]]
+    assert min(layers) == 1
+    assert len(set(layers)) == run.metrics["layers"]
+    checked = oc.check(name, spec, path, demand=parameters.get("demand"))
+    assert checked["verified"], checked
+    assert checked["metrics"]["layers"] == run.metrics["layers"]
+    if time is not None:
+        assert checked["objective"] == time
+
+
+def test_routes_of_one_layer_that_wait_in_a_circle_are_refused(tmp_path):
+    _, path, document = written(tmp_path, "alltoall.channels", "ring:5", layers=2)
+    for route in document["routes"]:
+        route["layer"] = 1
+    path.write_text(json.dumps(document), encoding="utf-8")
+    verdict = verify_file(path, parse("ring:5"))
+    assert (verdict.valid, verdict.reason) == (False, "cycle")
+    assert "0->1, 1->2, 2->3, 3->4, 4->0 wait for each other" in verdict.message
+    for route in document["routes"]:
+        del route["layer"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    without = verify_file(path, parse("ring:5"))
+    assert without.valid  # nothing is said of channels
+    assert "layers" not in without.metrics
+
+
+@pytest.mark.parametrize("layer", [0, -1, 1.0, "1", True, 1 << 21])
+def test_a_layer_is_a_whole_number_from_1(tmp_path, layer):
+    _, path, document = written(tmp_path, "alltoall.channels", "ring:4", layers=1)
+    document["routes"][3]["layer"] = layer
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(BadFile, match=r"routes\[3\] must have .* layer from 1"):
+        verify_file(path, parse("ring:4"))
+    del document["routes"][3]["layer"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(BadFile, match="give all routes a layer, or none"):
+        verify_file(path, parse("ring:4"))
+
+
+def test_chunks_keep_the_routes(tmp_path):
+    run = oc.solve("alltoall.channels", "ring:5", layers=2)
+    path = tmp_path / "four.routes.json"
+    run.schedule(chunks=4).save(path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert document["chunks"] == 4
+    assert {route["chunks"] for route in document["routes"]} == {4}
+    assert verify_file(path, parse("ring:5")).time == 3
+    with pytest.raises(BadInput, match="at least one chunk"):
+        uncut(parse("ring:5"), [], 0)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6))
+def test_cycles_are_those_of_the_dependency_graph(seed):
+    draw = np.random.default_rng(seed)
+    paths = [tuple(draw.permutation(5)[: int(draw.integers(2, 6))].tolist()) for _ in range(int(draw.integers(1, 9)))]
+    graph = nx.DiGraph()
+    for path in paths:
+        graph.add_edges_from(itertools.pairwise(itertools.pairwise(path)))
+    circle = dependency_cycle(paths)
+    assert bool(circle) != nx.is_directed_acyclic_graph(graph)
+    for link, following in zip(circle, [*circle[1:], *circle[:1]], strict=True):
+        assert graph.has_edge(link, following)
