@@ -27,6 +27,7 @@ min sum_r R[r]  s.t.
     gained[r,d,c,u]      G[r,d,c,u] - B[r+1,c,d,u] <= 0
     gain[r,d,c]          F[r,d,c] - sum_u G[r,d,c,u] <= 0
     some[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - sum_u B[r,c,s,u] <= 0               for s not in Pre[c]
+    transfers[c]         sum_rsdiw C[r,s,d,c,i,w] >= |Pre[c]| - 1 + |Post[c]| - 1    for Post[c] not empty
     laser[r,s,w]         sum_dci C[r,s,d,c,i,w] - R[r] <= 0                                                      (4, 7)
     photodiode[r,d,w]    sum_sci C[r,s,d,c,i,w] - R[r] <= 0                                                      (5, 7)
     waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W R[r] <= 0                             (6, 7)
@@ -34,7 +35,8 @@ min sum_r R[r]  s.t.
     R[r] = 1 for r < R_min                                                                                       (8)
 
 Rows of ``waveguide`` with at most W terms cannot bind and are omitted. ``state`` with binary B counts every
-contribution once. X, Y are products of binaries. A vertex has one partial sum per chunk, which it sends as it was
+contribution once. X, Y are products of binaries. ``transfers`` tightens the relaxation: before some vertex of Post[c]
+has the sum, every other vertex of Pre[c] has sent, and every other vertex of Post[c] still has to receive. A vertex has one partial sum per chunk, which it sends as it was
 before the round; ``gain`` requires that the new sum adds a contribution to the one it replaces.
 
 R_min is the best of :func:`opticoll.formulations.lumorph.round_bounds.sum_bounds`, unless ``bounds=false``. By default
