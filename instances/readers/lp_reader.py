@@ -689,7 +689,7 @@ class _Reader(LineReader):
         return copies
 
     def _without_brackets(self, names: set[str]) -> bytes:
-        """The file with parentheses for brackets, which are quickly replaced; with other names where that is unclear."""
+        """The file with parentheses for brackets, or with other names where that changes more."""
         turned = {name: name.translate(_PARENTHESES) for name in names}
         taken = {*self.columns, *self.rows} - names
         plain = all(map(_EASY_NAME.fullmatch, turned.values())) and taken.isdisjoint(turned.values())

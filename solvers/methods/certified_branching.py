@@ -10,6 +10,7 @@ import numpy as np
 
 from opticoll.errors import OpticollError
 from opticoll.formulations.model import Parameter
+from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, Unbounded
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.reduced_program import with_whole_sides
@@ -36,8 +37,9 @@ def run(context: Context) -> Answer:
     """Branch and bound with certified bounds: HiGHS finds solutions, and a separate tree proves them optimal.
 
     1. Unless a solution is known, HiGHS's branch and bound searches for one for ``search_s`` seconds; if all columns
-       are integer and it has none after a tenth of them, CP-SAT does. Their bounds are not used. A known solution that is not written in the variables of the program, such as a schedule, gives the value
-       that a better one must improve.
+       are integer and it has none after a tenth of them, CP-SAT does. Their bounds are not used. A known solution that
+       is not written in the variables of the program, such as a schedule, gives the value that a better one must
+       improve. Equations that no integers satisfy (:mod:`opticoll.solvers.exact.integer_rows`) end it before.
     2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
        (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the last basis.
@@ -58,6 +60,9 @@ def run(context: Context) -> Answer:
         row = int(crossed[0])
         name, low, high = form.row_names()[row], form.row_lower[row], form.row_upper[row]
         reason = f"row {name}: integers give it only values that are not in [{low:g}, {high:g}]"
+        return Answer(Termination.INFEASIBLE, infeasible_by=reason, metrics={"nodes": 0}, message=reason)
+    reason = contradiction(proof.form)
+    if reason is not None:
         return Answer(Termination.INFEASIBLE, infeasible_by=reason, metrics={"nodes": 0}, message=reason)
     proof.search()
     return proof.prove()
