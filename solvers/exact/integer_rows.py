@@ -55,9 +55,11 @@ def contradiction(form: StandardForm) -> str | None:
     if y is None:
         return None
     product = _product(y, entries)
-    value = sum(factor * side for factor, side in zip(y, right, strict=True))
-    reach = sum(abs(factor) * max(1, abs(side)) for factor, side in zip(y, right, strict=True)) * Fraction(FEASIBLE)
-    if any(total.denominator != 1 for total in product.values()) or abs(value - round(value)) <= reach:
+    value = sum((factor * side for factor, side in zip(y, right, strict=True)), Fraction(0))
+    scale = sum(abs(factor) * max(Fraction(1), abs(side)) for factor, side in zip(y, right, strict=True))
+    if any(total.denominator != 1 for total in product.values()) or abs(value - round(value)) <= scale * Fraction(
+        FEASIBLE
+    ):
         return None
     names = form.row_names()
     shown = [f"{factor} {names[row]}" for factor, row in zip(y, rows.tolist(), strict=True) if factor]
@@ -107,7 +109,7 @@ def _multipliers(entries: list[dict[int, Fraction]], right: list[Fraction], colu
         for new, old in enumerate(independent):
             part = inverse[i, new]
             y[old] = Fraction(int(part.p), int(part.q)) * factors[old]
-        if sum(factor * side for factor, side in zip(y, right, strict=True)).denominator != 1:
+        if sum((factor * side for factor, side in zip(y, right, strict=True)), Fraction(0)).denominator != 1:
             return y
     return None
 

@@ -61,9 +61,9 @@ def run(context: Context) -> Answer:
         name, low, high = form.row_names()[row], form.row_lower[row], form.row_upper[row]
         reason = f"row {name}: integers give it only values that are not in [{low:g}, {high:g}]"
         return Answer(Termination.INFEASIBLE, infeasible_by=reason, metrics={"nodes": 0}, message=reason)
-    reason = contradiction(proof.form)
-    if reason is not None:
-        return Answer(Termination.INFEASIBLE, infeasible_by=reason, metrics={"nodes": 0}, message=reason)
+    multiple = contradiction(proof.form)
+    if multiple is not None:
+        return Answer(Termination.INFEASIBLE, infeasible_by=multiple, metrics={"nodes": 0}, message=multiple)
     proof.search()
     return proof.prove()
 
