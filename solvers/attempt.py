@@ -11,7 +11,8 @@ import msgspec
 from opticoll.formulations.model import Bound
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
-from opticoll.solvers.auto import attempt_until
+from opticoll.solvers.auto import PROOF, attempt_until
+from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.isolation import call_isolated, modules_of
 from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.own_limits import LimitReached
@@ -158,7 +159,7 @@ def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
 def without_solution(course: Course, form: StandardForm, solved: Solved) -> Solved:
     """What remains of the solver's claim that there is no solution, or none that is best, after trying to prove it."""
     out, possible = solved.outcome, True
-    reason = crossed(form)
+    reason = crossed(form) or contradiction(form)
     if reason is not None:
         return replace(
             solved, outcome=replace(out, termination=Termination.INFEASIBLE, message=""), infeasible_by=reason
@@ -176,7 +177,8 @@ def without_solution(course: Course, form: StandardForm, solved: Solved) -> Solv
         return replace(solved, outcome=replace(out, termination=Termination.UNBOUNDED))
     if out.termination is Termination.INFEASIBLE:
         there_is_one = status in ("optimal", "unbounded") and not form.is_mip
-        course.notes.append(f"{CLAIMED}: there is one in rational arithmetic" if there_is_one else CLAIMED)
+        hint = f"; --method {PROOF} may prove it" if form.is_mip else ""
+        course.notes.append(f"{CLAIMED}: there is one in rational arithmetic" if there_is_one else CLAIMED + hint)
     return solved
 
 

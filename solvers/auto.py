@@ -252,6 +252,9 @@ def joined(first: Run, second: Run, method: str) -> Run:
     if second.termination is Termination.INTERRUPTED and kept.proof is not Proof.OPTIMAL:
         record = structs.replace(kept.record, termination=second.termination, message=new.message)
         kept = replace(kept, record=record)
+    if second.termination is Termination.ERROR and kept is not second:
+        message = f"{kept.record.message or ''} {method} ended with an error: {new.message or 'unknown'}".strip()
+        kept = replace(kept, record=structs.replace(kept.record, message=message))
     end = "proven optimal" if kept.proof is Proof.OPTIMAL else "continued"
     spent = {name: (old.time[name] or 0.0) + (new.time[name] or 0.0) for name in ("solve_s", "verify_s")}
     record = structs.replace(

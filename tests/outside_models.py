@@ -32,6 +32,8 @@ PYOMO: dict[str, Case] = {}
 CVXPY: dict[str, Case] = {}
 #: Models that no solution satisfies.
 INFEASIBLE: dict[str, Callable[[], Any]] = {}
+#: Models whose objective improves without limit.
+UNBOUNDED: dict[str, Callable[[], Any]] = {}
 #: Models that are refused: a function that returns one, and a pattern for the reason, which names the component.
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {}
 
@@ -84,6 +86,13 @@ def infeasible(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add a function of ``(model, pyo)`` or of ``cp`` to the infeasible models."""
     pyomo = function.__code__.co_argcount == 2
     INFEASIBLE[function.__name__] = pyomo_build(function) if pyomo else cvxpy_build(function)
+    return function
+
+
+def unbounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add a function of ``(model, pyo)`` or of ``cp`` to the unbounded models."""
+    pyomo = function.__code__.co_argcount == 2
+    UNBOUNDED[function.__name__] = pyomo_build(function) if pyomo else cvxpy_build(function)
     return function
 
 
@@ -613,6 +622,57 @@ def bounds_of_an_unused_variable(m, pyo):
     m.cost = pyo.Objective(expr=m.y)
 
 
+@unbounded
+def equation_that_leaves_a_line(m, pyo):
+    m.x, m.y = pyo.Var(), pyo.Var()
+    m.c = pyo.Constraint(expr=m.x - m.y <= 3)
+    m.cost = pyo.Objective(expr=m.x - m.y)
+
+
+@unbounded
+def integers_on_a_line(m, pyo):
+    m.x = pyo.Var([0, 1], domain=pyo.Integers)
+    m.c = pyo.Constraint(expr=2 * m.x[0] - 3 * m.x[1] == 1)
+    m.value = pyo.Objective(expr=m.x[0] + m.x[1], sense=pyo.maximize)
+
+
+@unbounded
+def integers_beside_a_free_column(m, pyo):
+    m.x, m.b = pyo.Var(domain=pyo.NonNegativeReals), pyo.Var(domain=pyo.Binary)
+    m.c = pyo.Constraint(expr=m.x >= m.b)
+    m.value = pyo.Objective(expr=m.x - m.b, sense=pyo.maximize)
+
+
+@unbounded
+def sum_of_absolute_values(cp):
+    x = cp.Variable(3, name="x")
+    return cp.Problem(cp.Minimize(cp.norm1(x) - 2 * cp.sum(x)))
+
+
+@unbounded
+def largest_absolute_value(cp):
+    x = cp.Variable(3, name="x")
+    return cp.Problem(cp.Minimize(cp.norm_inf(x) - cp.sum(x)), [x[0] + x[1] == 2 * x[2]])
+
+
+@unbounded
+def sum_of_largest_entries_of_rows(cp):
+    x = cp.Variable((2, 3), name="x")
+    return cp.Problem(cp.Minimize(cp.mixed_norm(x, 1, np.inf) - 2 * cp.sum(x)))
+
+
+@unbounded
+def null_space_of_equations(cp):
+    x = cp.Variable(3, name="x")
+    return cp.Problem(cp.Minimize(x[0] - x[1]), [np.array([[1.0, 2, 3], [4, 5, 6]]) @ x == 1])
+
+
+@unbounded
+def least_entry(cp):
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Maximize(cp.min(x) + cp.sum(x)), [x[0] - x[1] <= 1])
+
+
 @infeasible
 def false_constraint(cp):
     x = cp.Variable(name="x", nonneg=True)
@@ -962,6 +1022,18 @@ def quadratic_objective(cp):
     return cp.Problem(cp.Minimize(cp.sum_squares(x)), [x >= 1])
 
 
+@refused(r"its objective minimize .*\(.* is not linear")
+def frobenius_norm_in_an_unbounded_objective(cp):
+    x = cp.Variable((2, 2), name="x")
+    return cp.Problem(cp.Minimize(cp.norm(x, "fro") - 3 * cp.sum(x)))
+
+
+@refused(r"its constraint .* is not linear")
+def frobenius_norm_in_a_constraint(cp):
+    x = cp.Variable((2, 2), name="x")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [cp.norm(x - np.eye(2), "fro") <= 1])
+
+
 @refused(r"its constraint 2\.0 <= \w+\(x.* is not linear")
 def root(cp):
     x = cp.Variable(name="x", nonneg=True)
@@ -1019,11 +1091,26 @@ def by_its_own_solver(form: str, case: Case) -> dict[str, Any]:
     return {"objective": float(pyo.value(objectives[0])) if objectives else 0.0, "values": values}
 
 
+def claims_unbounded(build: Callable[[], Any]) -> bool:
+    """Whether HiGHS through the model's own layer ends with unbounded, or with unbounded or infeasible."""
+    model = build()
+    if type(model).__module__.startswith("cvxpy"):
+        import cvxpy as cp
+
+        model.solve(solver=cp.HIGHS)
+        return model.status in {cp.UNBOUNDED, cp.settings.INFEASIBLE_OR_UNBOUNDED}
+    import pyomo.environ as pyo
+
+    ended = pyo.SolverFactory("appsi_highs").solve(model, load_solutions=False).solver.termination_condition
+    return str(ended) in {"unbounded", "infeasibleOrUnbounded"}
+
+
 def main() -> None:
-    """Print the optima of all cases."""
+    """Print the optima of all cases, and what the own solvers say about the unbounded ones."""
     warnings.simplefilter("ignore")
     forms = {"pyomo": PYOMO, "cvxpy": CVXPY}
-    print(json.dumps({f: {k: by_its_own_solver(f, c) for k, c in cases.items()} for f, cases in forms.items()}))
+    optima = {f: {k: by_its_own_solver(f, c) for k, c in cases.items()} for f, cases in forms.items()}
+    print(json.dumps(optima | {"unbounded": {k: claims_unbounded(build) for k, build in UNBOUNDED.items()}}))
 
 
 if __name__ == "__main__":

@@ -121,6 +121,7 @@ def _possession(model: pyo.ConcreteModel, sets: SumIndices, T: int) -> Rules:
     import pyomo.environ as pyo
 
     pre, post, V = sets.pre, sets.post, sets.V
+    moves = grouped(sets.moves, lambda r, s, d, c: [(c,)])
 
     def sends(r: int, s: int, d: int, c: int) -> Any:
         return pyo.quicksum(model.C[r, s, d, c, i, w] for i, w in sets.ways[s, d])
@@ -146,6 +147,10 @@ def _possession(model: pyo.ConcreteModel, sets: SumIndices, T: int) -> Rules:
         "some": (
             [k for k in sets.moves if k[1] not in pre[k[3]]],
             lambda m, r, s, d, c: sends(r, s, d, c) - pyo.quicksum(m.B[r, c, s, u] for u in pre[c]) <= 0,
+        ),
+        "transfers": (
+            [c for c in sorted(post) if (c,) in moves],
+            lambda m, c: pyo.quicksum(sends(*k) for k in moves[c,]) >= len(pre[c]) - 1 + len(post[c]) - 1,
         ),
     }
 
@@ -233,6 +238,10 @@ def build_cvxpy(data: SumModel) -> CvxpyModel:
         where = without[k]
         has = rows(k, place(mr[where], mc[where], ms[where], contribution), (without.size, (T + 1) * S)) @ B
         result["some"] = sends[without] - has <= 0
+    wanted = np.bincount(data.collective.post[:, 0], minlength=data.collective.chunks)
+    needed = np.flatnonzero((wanted > 0) & (data.member.sum(axis=1) > 1))
+    least = (data.given.sum(axis=1) + wanted - 2)[needed]
+    result["transfers"] = rows(col["c"], np.arange(N), (wanted.size, N))[needed] @ C >= least
     for name, end in (("laser", "s"), ("photodiode", "d")):
         row, (when, *_) = numbered(col["r"], col[end], col["w"])
         result[name] = rows(row, np.arange(N), (when.size, N)) @ C - R[when] <= 0

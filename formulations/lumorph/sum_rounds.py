@@ -27,6 +27,7 @@ min sum_r R[r]  s.t.
     gained[r,d,c,u]      G[r,d,c,u] - B[r+1,c,d,u] <= 0
     gain[r,d,c]          F[r,d,c] - sum_u G[r,d,c,u] <= 0
     some[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - sum_u B[r,c,s,u] <= 0               for s not in Pre[c]
+    transfers[c]         sum_rsdiw C[r,s,d,c,i,w] >= |Pre[c]| - 1 + |Post[c]| - 1    for Post[c] not empty
     laser[r,s,w]         sum_dci C[r,s,d,c,i,w] - R[r] <= 0                                                      (4, 7)
     photodiode[r,d,w]    sum_sci C[r,s,d,c,i,w] - R[r] <= 0                                                      (5, 7)
     waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W R[r] <= 0                             (6, 7)
@@ -34,8 +35,10 @@ min sum_r R[r]  s.t.
     R[r] = 1 for r < R_min                                                                                       (8)
 
 Rows of ``waveguide`` with at most W terms cannot bind and are omitted. ``state`` with binary B counts every
-contribution once. X, Y are products of binaries. A vertex has one partial sum per chunk, which it sends as it was
-before the round; ``gain`` requires that the new sum adds a contribution to the one it replaces.
+contribution once. X, Y are products of binaries. ``transfers`` tightens the relaxation: before the first
+vertex of Post[c] has the sum, all others of Pre[c] have sent towards it, and all others of Post[c] still have to
+receive. A vertex has one partial sum per chunk, which it sends as it was before the round; ``gain`` requires that the
+new sum adds a contribution to the one it replaces.
 
 R_min is the best of :func:`opticoll.formulations.lumorph.round_bounds.sum_bounds`, unless ``bounds=false``. By default
 T = R_1 + R_2 of a reduce-scatter and an all-gather (:func:`~opticoll.formulations.lumorph.round_sets.sufficient_rounds`
@@ -386,8 +389,8 @@ class SumModel(Formulation):
         far = float(hops[np.isfinite(hops)].max(initial=1.0))
         return {
             "variables": C + F + B + X + 2 * Y + T,
-            "constraints": 3 * X + 6 * Y + B + T * pairs + F + ends + T,
-            "nonzeros": int(C * (3 + far)) + 2 * X * (2 + self.phased.paths * self.limits.wavelengths) + 3 * X + 16 * Y,
+            "constraints": 3 * X + 6 * Y + B + T * pairs + F + ends + T + self.collective.chunks,
+            "nonzeros": int(C * (4 + far)) + 2 * X * (2 + self.phased.paths * self.limits.wavelengths) + 3 * X + 16 * Y,
             "integers": C + F + B + X + 2 * Y + T,
         }
 

@@ -37,7 +37,7 @@ from opticoll.instances.readers.program_draft import (
 from opticoll.instances.readers.text_blocks import has_repeated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from opticoll.instances.readers.program_draft import Witness
 
@@ -48,6 +48,7 @@ _LETTER = r"[^\s+\-*/^<>=:\\\[\].0-9]"
 _NAME = rf"{_LETTER}(?:{_LETTER}|[.0-9]|\[[^\s\[\]]*\])*"
 #: Words of a line; what fits nothing else is a word of one character.
 _WORDS = re.compile(rf"{_NUMBER}|{_NAME}|[<>=]+|\S")
+_WHOLE_NAME = re.compile(_NAME)
 #: A number that runs into a name, such as 1.5D2.
 _DOUBLE = re.compile(r"(?<![^\s+\-<>=:])(?:[0-9]+\.?[0-9]*|\.[0-9]+)[dD][+-]?[0-9]+")
 _SENSES: dict[str, Literal["min", "max"]] = {
@@ -123,6 +124,9 @@ _INFINITY = frozenset({"inf", "infinity"})
 #: Names that HiGHS 1.15 reads as a number or a keyword, and ones that neither HiGHS nor SCIP reads.
 _HARD_FOR_HIGHS = re.compile(r"inf|free$", re.IGNORECASE)
 _HARD_FOR_BOTH = re.compile(r"[\[\]]")
+#: What both read instead of them, and the names for which that works.
+_PARENTHESES, _PARENTHESES_IN_BYTES = str.maketrans("[]", "()"), bytes.maketrans(b"[]", b"()")
+_EASY_NAME = re.compile(rf"{_LETTER}(?:{_LETTER}|[.0-9])*")
 
 
 def read_lp(content: bytes, where: str) -> ProgramDraft:
@@ -268,6 +272,8 @@ class _Reader(LineReader):
             return ""
         new = [name for name in rows.names if name not in self.column_of]
         if any(map(_is_special, labels)) or any(map(_is_special, new)):
+            return ""
+        if not (_are_whole(labels) and _are_whole(new)):
             return ""
         number_of = dict(zip(new, range(len(self.columns), len(self.columns) + len(new)), strict=True)) | self.column_of
         columns = np.array([number_of[name] for name in rows.names], dtype=np.int64)[rows.name]
@@ -670,17 +676,26 @@ class _Reader(LineReader):
             f"column {quoted(name)}{others} occurs in no row and not in the objective, only in {section} (line {line})"
         ]
 
-    def _copies(self) -> dict[Witness, bytes]:
+    def _copies(self) -> dict[Witness, Callable[[], bytes]]:
         """Contents for readers that fail on some names, in which these are replaced."""
         names = [*self.columns, *(name for name in self.rows if name)]
         both = {name for name in names if _HARD_FOR_BOTH.search(name)}
-        highs = both | {name for name in names if _HARD_FOR_HIGHS.match(name)}
-        copies: dict[Witness, bytes] = {}
-        if highs:
-            copies["HiGHS"] = self._respelt(highs)
+        highs = {name for name in names if _HARD_FOR_HIGHS.match(name)}
+        copies: dict[Witness, Callable[[], bytes]] = {}
+        if both or highs:
+            copies["HiGHS"] = lambda: self._respelt(both | highs) if highs else self._without_brackets(both)
         if both:
-            copies["SCIP"] = self._respelt(both)
+            copies["SCIP"] = lambda: self._without_brackets(both)
         return copies
+
+    def _without_brackets(self, names: set[str]) -> bytes:
+        """The file with parentheses for brackets, or with other names where that changes more."""
+        turned = {name: name.translate(_PARENTHESES) for name in names}
+        taken = {*self.columns, *self.rows} - names
+        plain = all(map(_EASY_NAME.fullmatch, turned.values())) and taken.isdisjoint(turned.values())
+        if plain and len(set(turned.values())) == len(turned):
+            return self.content.translate(_PARENTHESES_IN_BYTES)
+        return self._respelt(names)
 
     def _respelt(self, names: set[str]) -> bytes:
         taken = {*self.columns, *self.rows}
@@ -698,8 +713,16 @@ class _Reader(LineReader):
 def _is_special(name: str) -> bool:
     """Whether a name may begin a section, be a number, or be refused."""
     return (
-        (lower := name.lower()) in _FIRST_WORDS or lower in _INFINITY or name[0] in "dD" or "(" in name or ")" in name
+        (lower := name.lower()) in _FIRST_WORDS
+        or lower in _INFINITY
+        or name[0] in "dD"
+        or name.count("(") != name.count(")")
     )
+
+
+def _are_whole(names: Iterable[str]) -> bool:
+    """Whether names with brackets are one word each, as ``x[1,2]`` is."""
+    return all(_WHOLE_NAME.fullmatch(name) for name in names if "[" in name or "]" in name)
 
 
 def _flipped(relation: str) -> str:

@@ -648,13 +648,13 @@ class _Reader(LineReader):
             self.refuse(objective[1], f"the constant {-objective[0]:g} of the objective is not a finite number")
         return infinite_beyond(lower), infinite_beyond(upper)
 
-    def _copies(self) -> dict[Witness, bytes]:
+    def _copies(self) -> dict[Witness, Callable[[], bytes]]:
         """Contents for other readers, with lines in a form that all of them know, if the file has others."""
-        copies: dict[Witness, bytes] = {}
+        copies: dict[Witness, Callable[[], bytes]] = {}
         if self.replaced:
-            copies["HiGHS"] = self._copy(self.replaced)
+            copies["HiGHS"] = lambda: self._copy(self.replaced)
         if self.replaced or self.replaced_for_scip:
-            copies["SCIP"] = self._copy(self.replaced | self.replaced_for_scip)
+            copies["SCIP"] = lambda: self._copy(self.replaced | self.replaced_for_scip)
         return copies
 
     def _copy(self, replaced: dict[int, str]) -> bytes:

@@ -44,7 +44,7 @@ def _table(characters: str) -> NDArray[np.bool_]:
 
 _SIGNS, _DIGITS, _RELATIVE = _table("+-"), _table("0123456789."), _table("<>=")
 #: Characters that no plain row has, and ones that a name does not have.
-_NEVER, _NOT_IN_NAMES = _table("*/^[]\\"), _table("+-<>=:")
+_NEVER, _NOT_IN_NAMES = _table("*/^\\"), _table("+-<>=:")
 
 
 @dataclass
@@ -78,7 +78,7 @@ class PlainRows:
 def plain_rows(block: str) -> PlainRows | None:
     """The rows at the beginning of a block, up to the last line that begins with a label; None if they are not plain.
 
-    Names are not checked beyond their characters.
+    Names are not checked beyond their characters, and not at all within brackets.
     """
     words = words_of(block)
     if words is None or _NEVER[words.codes].any():

@@ -16,7 +16,7 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers.text_blocks import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -46,7 +46,7 @@ class ProgramDraft:
     misread
         Readers that are known to read a construct in this file wrongly, each with the construct.
     copies
-        Contents to give to a reader instead of the file.
+        What makes the contents to give to a reader instead of the file.
     """
 
     columns: list[str]
@@ -64,7 +64,7 @@ class ProgramDraft:
     sense: Literal["min", "max"] | None
     notes: list[str] = field(default_factory=list)
     misread: dict[Witness, str] = field(default_factory=dict)
-    copies: dict[Witness, bytes] = field(default_factory=dict)
+    copies: dict[Witness, Callable[[], bytes]] = field(default_factory=dict)
 
 
 class Entries:

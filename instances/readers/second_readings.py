@@ -101,7 +101,7 @@ def _readings(
         for witness in asked:
             if witness in draft.copies:
                 files[witness] = folder / f"for-{witness}{suffix}"
-                files[witness].write_bytes(draft.copies[witness])
+                files[witness].write_bytes(draft.copies[witness]())
         left = list(asked)
         while left:
             ended = _run(folder, {witness: files[witness] for witness in left}, where)

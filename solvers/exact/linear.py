@@ -43,6 +43,8 @@ EVEN, PASSES = 12, 4
 AROUND = 10
 #: Bits that a solve in floating point contributes, tried in turn.
 BITS = (26, 13, 6)
+#: Numbers of more bits are not divided in floating point; a float has at most 1024.
+MOST_FLOAT_BITS = 1000
 #: FLINT's dense solver takes systems of at most this many rows.
 DENSE = 1200
 
@@ -502,6 +504,8 @@ class _System:
             size = start = max(abs(v) for v in residual.tolist())
             limit = None
             while True:
+                if size.bit_length() > MOST_FLOAT_BITS:
+                    return None
                 floats = residual.astype(float)
                 digits = after * lu.solve(before * floats, trans=kind)
                 if not np.isfinite(digits).all():

@@ -48,6 +48,8 @@ MOST_NONZEROS = 2_000_000
 LIMIT_S = 300.0
 #: Largest relative difference between a float and the fraction that it stands for.
 NEAR = 1e-14
+#: Description of a proof of infeasibility by a tree.
+BRANCHED = "branch and bound in rational arithmetic"
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
 #: Named arrays in rational numbers: shapes, and nonzero values by flat index.
 Arrays: TypeAlias = "dict[str, tuple[tuple[int, ...], dict[int, Fraction]]]"
@@ -365,7 +367,7 @@ def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
             gap=None,
             verified=False,
             violations=None,
-            infeasible_by=FARKAS if infeasible else None,
+            infeasible_by=None if not infeasible else FARKAS if len(answer.nodes) == 1 else BRANCHED,
             message=message.strip(),
         ),
     )

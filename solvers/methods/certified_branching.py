@@ -8,29 +8,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.errors import OpticollError
 from opticoll.formulations.model import Parameter
+from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, Unbounded
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.reduced_program import with_whole_sides
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import SolveRequest, Termination
-from opticoll.solvers.verify import FEASIBLE, matrix_violations, pack
+from opticoll.solvers.verify import FEASIBLE, matrix_violations, objective, pack, residuals, violated
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.standard_form import StandardForm
 
 #: Seconds between two saved states.
 SAVE_S = 1.0
+#: Shares of the search for a solution of a program with integer columns only: HiGHS, CP-SAT if it has found none, and
+#: HiGHS with the rest.
+FIRST, SECOND = 0.1, 0.5
 
 
 def run(context: Context) -> Answer:
     """Branch and bound with certified bounds: HiGHS finds solutions, and a separate tree proves them optimal.
 
-    1. Unless a solution is known, HiGHS's branch and bound searches for one for ``search_s`` seconds. Its bound is not
-       used.
+    1. Unless a solution is known, HiGHS's branch and bound searches for one for ``search_s`` seconds; if all columns
+       are integer and it has none after a tenth of them, CP-SAT does. Their bounds are not used. A known solution that
+       is not written in the variables of the program, such as a schedule, gives the value that a better one must
+       improve. Equations that no integers satisfy (:mod:`opticoll.solvers.exact.integer_rows`) end it before.
     2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
        (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the last basis.
@@ -52,6 +61,9 @@ def run(context: Context) -> Answer:
         name, low, high = form.row_names()[row], form.row_lower[row], form.row_upper[row]
         reason = f"row {name}: integers give it only values that are not in [{low:g}, {high:g}]"
         return Answer(Termination.INFEASIBLE, infeasible_by=reason, metrics={"nodes": 0}, message=reason)
+    multiple = contradiction(proof.form)
+    if multiple is not None:
+        return Answer(Termination.INFEASIBLE, infeasible_by=multiple, metrics={"nodes": 0}, message=multiple)
     proof.search()
     return proof.prove()
 
@@ -66,6 +78,7 @@ class _Proof:
         self.form = with_whole_sides(replace(form, cost=flip * form.cost, offset=flip * form.offset, sense="min"))
         self.x: F64 | None = None
         self.value = np.inf
+        self.known: dict[str, F64] | None = None
         self.searched: dict[str, Any] = {}
         self.nodes = self.open = self.unproven = 0
         self.reasons = "by recomputed duals or rays"
@@ -73,33 +86,62 @@ class _Proof:
         self.saved = time.monotonic()
 
     def search(self) -> None:
-        """Solve the whole problem with HiGHS to find a solution."""
-        from opticoll.solvers.isolation import solve_here
-
+        """Solve the whole problem to find a solution: by HiGHS, or by CP-SAT if that has found none after a while."""
         seconds = float(self.context.parameters["search_s"])
         left = self.context.remaining()
         if self._known() or seconds <= 0:
             return
         limit = seconds if left is None else min(seconds, 0.5 * left)
+        if not np.all(self.form.integer):
+            self._search_by("highs", limit)
+            return
+        if self._search_by("highs", FIRST * limit):
+            return
+        if self.x is None:
+            self._search_by("cp-sat", SECOND * limit)
+            if self.x is not None:
+                return
+        self._search_by("highs", (1.0 - FIRST - SECOND) * limit)
+
+    def _search_by(self, solver: str, limit: float) -> bool:
+        """Search for at most ``limit`` seconds; return whether the solver has ended before, by its own account."""
+        from opticoll.solvers.isolation import solve_here, solve_isolated
+
         request = SolveRequest(limit, self.context.task.threads, self.context.task.tol, self.context.task.seed)
-        outcome = solve_here(self.form, "highs", request, self._searched)
+        if solver == "highs":
+            outcome = solve_here(self.form, solver, request, self._searched)
+        else:  # it cannot be imported beside HiGHS
+            try:
+                outcome = solve_isolated(self.form, solver, request, on_progress=self._searched)
+            except OpticollError:  # not installed, or coefficients that it does not take
+                return False
         self.searched = {"search_ended": str(outcome.termination), "search_bound": _turned(outcome.bound, self.flip)}
         if outcome.x is not None and max(matrix_violations(self.form, outcome.x).values()) <= FEASIBLE:
             self.x = outcome.x
             self.value = float(self.form.cost @ outcome.x) + self.form.offset
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * self.value)
+        return outcome.termination is not Termination.TIME_LIMIT
 
     def _known(self) -> bool:
-        """Start from the known solution, if there is one and it satisfies the matrix."""
+        """Start from the known solution, if there is one."""
         if self.context.start is None:
             return False
         try:
             x = pack(self.stated, self.context.start)
         except (KeyError, IndexError, ValueError):  # values of another model of the formulation
-            return False
+            x = None
         if x is None or x.shape != self.form.cost.shape or max(matrix_violations(self.form, x).values()) > FEASIBLE:
-            return False
+            return self._known_value(self.context.start)
         self._found(x, float(self.form.cost @ x) + self.form.offset)
+        return True
+
+    def _known_value(self, start: Mapping[str, F64]) -> bool:
+        """Take the value of a solution that the formulation's checker accepts, as one to improve."""
+        formulation = self.context.formulation
+        value = objective(formulation, start)
+        if violated(residuals(formulation, start)) or not np.isfinite(value):
+            return False
+        self.known, self.value = dict(start), self.flip * value
         return True
 
     def _searched(self, objective: float | None, bound: float | None, x: F64 | None = None) -> None:
@@ -128,7 +170,7 @@ class _Proof:
         except Unbounded:
             return self._unbounded()
         self.bound, self.nodes, self.unproven, self.reasons = tree.bound, tree.nodes, tree.unproven, tree.reasons
-        if ending is Termination.OPTIMAL and self.x is None:
+        if ending is Termination.OPTIMAL and self.x is None and self.known is None:
             return self._no_solution(tree)
         return replace(self.answer(ending), message=message)
 
@@ -202,7 +244,7 @@ class _Proof:
 
     def answer(self, ending: Termination) -> Answer:
         """The best solution with the tree's bound."""
-        values = None
+        values = self.known
         if self.x is not None:
             values = self.context.formulation.unfold(self.stated.values(self.x))
         return Answer(

@@ -733,7 +733,28 @@ def draft_of(read_file, content: bytes):
         draft = read_file(content, "a file")
     except BadFile as error:
         return str(error)
-    return [value.tolist() if isinstance(value, np.ndarray) else value for value in vars(draft).values()]
+    copies = {witness: make() for witness, make in draft.copies.items()}
+    values = {**vars(draft), "copies": copies}.values()
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+
+
+@pytest.mark.parametrize(
+    ("names", "rewritten"),
+    [
+        (("x[1,2]", "y[a]", "c[1]"), [b"x(1,2)", b"y(a)", b"c(1)"]),  # as they are, with parentheses
+        (("x[1]", "x(1)", "c[1]"), [b"respelt", b"x(1)"]),  # they would be one column
+        (("x[a-b]", "y", "c[1]"), [b"respelt", b" y "]),
+        (("x[1]", "inf(1)", "c"), [b"x(1)", b"inf(1)"]),
+    ],
+)
+def test_brackets_are_replaced_for_the_readers_that_do_not_read_them(tmp_path, names, rewritten):
+    first, second, row = names
+    text = f"Maximize\n obj: {first} + 2 {second}\nSubject To\n {row}: {first} + {second} <= 4\nEnd\n"
+    copy = lp_reader.read_lp(text.encode(), "a file").copies["SCIP"]()
+    assert all(part in copy for part in rewritten)
+    assert b"[" not in copy
+    program = read(tmp_path, ".lp", text)
+    assert (program.column_names, program.row_names) == ((first, second), (row,))
 
 
 def large_mps(count: int) -> str:
@@ -807,6 +828,22 @@ ODD = {
             " c70: x70 >< 4",
             " c70: x(1) + x(2",
             " c70: x[1] + x(2)",
+            " c70: 71 x(1,2) - y((3))",
+            " c70: 71 x)1( - x(2)",
+            " c70: 71 x(1)) - x71",
+            " c[70]: 71 x[1,2] - x[3][4]5",
+            " c70: 71 x[1]y - x[]",
+            " c70: 71 x[a-b] - x[c:d]",
+            " c70: 71 x[1 - x71",
+            " c70: 71 x1] - x71",
+            " c70: 71 [1] - x71",
+            " c70: 71 x70[ 1 ]",
+            " c70: 2x[1] - x71",
+            " c70: [ x70 ^ 2 ]",
+            " c70: 71 x[1]] - x71",
+            " c[70: 71 x71",
+            " c70: 71 x[1] - x(1)",
+            " c70: 71 inf[1] - x(1)",
             " c70: 2 ^ x70",
             " c70: <= 4",
             " c70: + <= 4",

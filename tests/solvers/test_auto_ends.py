@@ -14,11 +14,14 @@ from integer_population import DRAWS, MOST_S, population, solved, without_bounds
 from opticoll.formulations import formulation, formulations
 from opticoll.instances import Topology
 from opticoll.solvers import solve
+from opticoll.solvers.methods import certified_branching
+from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.task import Proof, Task, Termination
+from opticoll.solvers.standard_form import compile_model, import_layer
+from opticoll.solvers.task import Outcome, Proof, Task, Termination
 
 #: Cases of the whole population that end unproven, see docs/guide/auto.md.
-OPEN = {4, 166, 290}
+OPEN = {4, 290}
 #: A case of every formulation, and some that HiGHS and our bounds alone do not prove.
 SAMPLE = (0, 3, 5, 8, 9, 10, 16, 18, 80, 91, 96, 112, 128, 144, 160, 176, 188, 200, 220, 236, 252, 268, 291, 301, 310)
 SAMPLE += (312, 325, 336, 348)
@@ -125,3 +128,46 @@ def test_a_proof_without_end_shows_progress_and_keeps_its_incumbent_when_stopped
     assert run.verified
     assert run.proof is Proof.CERTIFIED_GAP
     assert run.record.model.reason.endswith(", continued by certified-branching")
+
+
+def test_a_schedule_of_another_method_gives_branching_the_value_to_improve():
+    """combined-rounds finds six rounds, which are not written in the variables of the program."""
+    run = solve.solve(cases()[166].task())
+    assert run.proof is Proof.OPTIMAL
+    assert (run.objective, run.bound) == (6, 6)
+    assert run.record.model.reason.endswith("proven optimal by certified-branching")
+
+
+def test_cp_sat_finds_what_highs_does_not(monkeypatch):
+    """Of a program over integers alone; a solution that HiGHS has found would be kept."""
+    from opticoll.solvers import isolation
+
+    asked, solve_isolated = [], isolation.solve_isolated
+
+    def noted(form, adapter, request, **other):
+        asked.append(adapter)
+        return solve_isolated(form, adapter, request, **other)
+
+    def nothing(form, adapter, request, on_progress=None):
+        asked.append(adapter)
+        return Outcome(Termination.TIME_LIMIT)
+
+    monkeypatch.setattr(isolation, "solve_isolated", noted)
+    monkeypatch.setattr(isolation, "solve_here", nothing)
+    task = Task("lumorph.co-scheduling", "training:random,gpus=4,calls=5,seed=1", method="certified-branching")
+    plan = make_plan(task)
+    import_layer(plan.form)
+    context = Context(
+        task=task,
+        data=plan.data,
+        instance=plan.instance,
+        parameters=plan.method_parameters,
+        deadline=None,
+        solve=solve.solve,
+        save=lambda *_: None,
+    )
+    proof = certified_branching._Proof(context, compile_model(plan.formulation.build(plan.form)))
+    proof.search()
+    assert asked == ["highs", "cp-sat"]
+    assert proof.value < np.inf
+    assert proof.x is not None

@@ -178,6 +178,14 @@ def test_an_ill_conditioned_system_is_solved_by_flint():
     assert system.solve(turned, transposed=True) == x
 
 
+def test_sides_beyond_the_range_of_floats_are_solved_exactly():
+    whole = np.array([2, 1, 1, 3], dtype=object)
+    system = _System(np.array([0, 2, 4]), np.array([0, 1, 0, 1]), whole, 2)
+    x = [Q(2**1100 + 1), Q(-(3**700), 5)]
+    assert system.solve([2 * x[0] + x[1], x[0] + 3 * x[1]]) == x
+    assert system.solve([2 * x[0] + x[1], x[0] + 3 * x[1]], transposed=True) == x
+
+
 @pytest.mark.parametrize("size", [4, 30])
 def test_multipliers_of_rows_of_many_digits_are_found_without_flint(size, monkeypatch):
     """The multiplier of a row of 20 digits is that much smaller than the others."""

@@ -298,12 +298,26 @@ def test_an_unbounded_integer_program_ends_as_such_exactly():
     assert run.record.message.count("proven by a solution and a ray") == 1
 
 
-@pytest.mark.parametrize("method", ["certified-branching", "auto"])
-def test_a_row_that_integers_cannot_attain_proves_that_there_is_no_solution(method):
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("certified-branching", "integers give it only values that are not in [1, 1]"),
+        ("auto", "an integer on the left, 1/2 on the right"),
+    ],
+)
+def test_a_row_that_integers_cannot_attain_proves_that_there_is_no_solution(method, words):
     """2 x - 2 y = 1: no bounds of x and y show it, so that branching alone would never end."""
     record = solved(program([[2, -2]], ([1], [1]), ([-INF] * 2, [INF] * 2), [1, -1], integer=[1, 1]), method)
     assert record.termination is Termination.INFEASIBLE
-    assert "integers give it only values that are not in [1, 1]" in record.infeasible_by
+    assert words in record.infeasible_by
+
+
+def test_a_range_that_integers_do_not_attain_proves_it_too():
+    """0.5 <= 2 x - 2 y <= 1.5."""
+    form = program([[2, -2]], ([0.5], [1.5]), ([-INF] * 2, [INF] * 2), [1, -1], integer=[1, 1])
+    record = solved(form, "certified-branching")
+    assert record.termination is Termination.INFEASIBLE
+    assert "integers give it only values that are not in [0.5, 1.5]" in record.infeasible_by
 
 
 def test_the_sides_of_a_row_over_integers_are_rounded_not_beyond_a_tolerance():
@@ -324,7 +338,7 @@ def test_an_unbounded_relaxation_without_an_integer_point_is_no_unbounded_progra
     form = program([[2, 0]], ([1], [1]), ([0, 0], [3, INF]), [0, -1], integer=[1, 0])
     record = solved(form, "certified-branching")
     assert record.termination is Termination.INFEASIBLE
-    assert "every leaf" in record.infeasible_by
+    assert "an integer on the left, 1/2 on the right" in record.infeasible_by
 
 
 def test_an_unbounded_linear_program_is_proven_so():
@@ -385,7 +399,7 @@ End
     ("text", "options", "word"),
     [
         (CROSSED, [], "infeasible by a bound: column x: its lower bound 2 is above its upper bound 1"),
-        (PARITY, ["--exact"], "every leaf was proven infeasible"),
+        (PARITY, ["--exact"], "branch and bound in rational arithmetic"),
     ],
 )
 def test_the_command_line_names_what_proves_that_there_is_no_solution(text, options, word, tmp_path, capfd):

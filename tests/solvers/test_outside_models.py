@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import outside_models
 import pytest
-from outside_models import CVXPY, INFEASIBLE, PYOMO, REFUSED
+from outside_models import CVXPY, INFEASIBLE, PYOMO, REFUSED, UNBOUNDED
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -167,6 +167,16 @@ def test_a_model_without_solutions_is_proven_infeasible(name):
     result = oc.solve(formulation(form, build), "path:2")
     assert result.termination is Termination.INFEASIBLE
     assert result.record.infeasible_by, result.record.message
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_a_model_without_a_best_solution_is_proven_unbounded(name, optima):
+    build = UNBOUNDED[name]
+    assert optima["unbounded"][name]
+    form = type(build()).__module__.partition(".")[0]
+    result = oc.solve(formulation(form, build), "path:2")
+    assert result.termination is Termination.UNBOUNDED
+    assert "proven by a solution and a ray" in result.record.message
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -214,7 +214,7 @@ MOST_ROUTED, MOST_PORTS, ROUTED, PATIENCE = 12, 2, 2000, 120
 #: If optimal loads are compared, enumeration is expected to end if the options of all servers are at most this many
 #: times the renamings. It then gets half of the time, and nine tenths once this many searches have ended at the
 #: incumbent's load; otherwise a tenth.
-MOST_TRIED, SETTLED = 10**12, 4
+MOST_TRIED, SETTLED = 10**13, 4
 #: Most descents in total, half of them while wirings are enumerated; without a proof, the search ends after this many
 #: consecutive descents without improvement.
 MOST_DESCENTS, IDLE = 2000, 200
