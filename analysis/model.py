@@ -379,7 +379,7 @@ def model(
     formulation: str | type[Formulation],
     instance: InstanceLike,
     *,
-    form: str = "pyomo",
+    form: str | None = None,
     demand: object = None,
     **settings: Setting,
 ) -> Model:
@@ -390,7 +390,7 @@ def model(
     formulation, instance, demand, **settings
         As in :func:`solve`; ``settings`` are parameters of the formulation alone.
     form
-        ``"pyomo"`` or ``"cvxpy"``.
+        ``"pyomo"`` or ``"cvxpy"``; by default Pyomo, where the formulation is stated in it.
 
     Raises
     ------
@@ -398,4 +398,5 @@ def model(
         For anything that :func:`solve` refuses, and for a formulation that takes its data from another one's solution.
     """
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
-    return Model(_planned(formulation, instance, form, chosen))
+    forms = named(formulation).forms
+    return Model(_planned(formulation, instance, form or ("pyomo" if "pyomo" in forms else forms[0]), chosen))

@@ -23,7 +23,7 @@ SHOWN_S, REDRAWN_S = 2.0, 1.0
 FIRST_S, MOST_S = 10.0, 60.0
 
 
-class Place(Protocol):
+class LinePlace(Protocol):
     """Where a line of progress is shown."""
 
     def waits(self) -> tuple[float, float, float]:
@@ -43,11 +43,11 @@ class PlainLines:
         self._say = say
 
     def waits(self) -> tuple[float, float, float]:
-        """As :class:`Place`."""
+        """As :class:`LinePlace`."""
         return FIRST_S, 2.0 * FIRST_S, MOST_S
 
     def show(self, line: str) -> None:
-        """As :class:`Place`."""
+        """As :class:`LinePlace`."""
         self._say(line)
 
     def clear(self) -> None:
@@ -61,11 +61,11 @@ class InTerminal:
         self._status: Any = None
 
     def waits(self) -> tuple[float, float, float]:
-        """As :class:`Place`."""
+        """As :class:`LinePlace`."""
         return SHOWN_S, REDRAWN_S, REDRAWN_S
 
     def show(self, line: str) -> None:
-        """As :class:`Place`."""
+        """As :class:`LinePlace`."""
         if self._status is None:
             from rich.console import Console
 
@@ -74,7 +74,7 @@ class InTerminal:
         self._status.update(line)
 
     def clear(self) -> None:
-        """As :class:`Place`."""
+        """As :class:`LinePlace`."""
         if self._status is not None:
             self._status.stop()
 
@@ -86,11 +86,11 @@ class InNotebook:
         self._handle: Any = None
 
     def waits(self) -> tuple[float, float, float]:
-        """As :class:`Place`."""
+        """As :class:`LinePlace`."""
         return SHOWN_S, REDRAWN_S, REDRAWN_S
 
     def show(self, line: str) -> None:
-        """As :class:`Place`."""
+        """As :class:`LinePlace`."""
         from IPython.display import display
 
         shown = {"text/plain": line}
@@ -100,7 +100,7 @@ class InNotebook:
             self._handle.update(shown, raw=True)
 
     def clear(self) -> None:
-        """As :class:`Place`."""
+        """As :class:`LinePlace`."""
         if self._handle is not None:
             self._handle.update({"text/plain": ""}, raw=True)
 
@@ -127,7 +127,7 @@ class ProgressLine:
     Used as a context manager; called with every :class:`~opticoll.solvers.task.Progress`.
     """
 
-    def __init__(self, title: str, place: Place) -> None:
+    def __init__(self, title: str, place: LinePlace) -> None:
         self.title = title
         self._place = place
         self._done = threading.Event()

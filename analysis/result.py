@@ -26,10 +26,13 @@ from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, wr
 from opticoll.analysis.units import Scale, cost_model, timed
 from opticoll.analysis.wording import in_python, python_door
 from opticoll.errors import BadInput, NoSolution
+from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.variables import BANDWIDTHS, TIME
 from opticoll.instances import Instance, Topology, as_instance
+from opticoll.instances.demands import DemandSpec
+from opticoll.instances.topology import parse_size
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
 from opticoll.solvers.known import Known
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
+    from opticoll.analysis.plots.layouts import Places
     from opticoll.analysis.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Links, Names
@@ -115,7 +119,8 @@ def solve(
     start
         A known solution of the same problem, from which solvers and methods that take one begin, and which is returned
         if nothing better is found: a result, named values, or a file written by ``--solution`` or by a solver
-        (``.sol``). ``record.start`` says who began with it.
+        (``.sol``). ``record.start`` says who began with it. A string is the parameter of that name of the formulation
+        or the method, if it has one; name the file by a ``pathlib.Path`` then.
     on_progress, stop
         Called with incumbent and bound when they improve; an event that ends the solve when set. Without them, a
         notebook or a terminal shows both in a line of a solve of over 2 s, and Ctrl-C or the stop button of an
@@ -160,12 +165,22 @@ def solve(
             raise BadInput(msg)
         chosen: Any = settings if demand is None else {**settings, "demand": demand}
         wanted: Any = formulation
+        if isinstance(start, str) and _has_own_start(named(wanted), method):
+            chosen, start = {**chosen, "start": start}, None
         value = instance if isinstance(instance, str) else as_instance(instance)
         task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
     result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
     if stated is not None and result.verified and result.values is not None:
         Loader(formulation, stated)(result.values)
     return result
+
+
+def _has_own_start(formulation: type[Formulation], method: str) -> bool:
+    """Whether ``start`` is a parameter of the formulation or the method, such as the circuits set before the first."""
+    from opticoll.solvers.methods.registry import method_named
+
+    chosen = method_named(method)
+    return any(one.name == "start" for one in (*formulation.parameters, *(() if chosen is None else chosen.parameters)))
 
 
 def run_task(
@@ -245,12 +260,34 @@ def solve_task(
             shard = str(task.settings.get("shard", "")) or None
         elif "shard" not in task.settings:
             task = msgspec.structs.replace(task, settings={**task.settings, "shard": str(shard)})
+    shard = _shard_of(task, model, shard)
     if shard is not None:  # refuse it before anything is solved
         Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     if start is not None:
         given = _known(start, task)
         known = replace(known or Known(), values=given.values, source=given.source)
     return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log, known=known), shard)
+
+
+def _shard_of(task: Task, model: type[Formulation], shard: str | float | None) -> str | float | None:
+    """The size of a shard: as given, or one byte where the demand counts bytes and the capacities have a unit.
+
+    Raises
+    ------
+    BadInput
+        If the demand counts bytes and another size is given.
+    """
+    demand = task.settings.get("demand")
+    spec = demand if isinstance(demand, DemandSpec) else DemandSpec(str(demand)) if demand else None
+    if spec is None or not model.shards or not spec.in_bytes:
+        return shard
+    if shard is None:
+        unit = getattr(as_instance(task.instance), "capacity_unit", None)
+        return None if unit is None else "1B"
+    if parse_size(shard, "shard") != 1:
+        msg = f"shard: the demand is in bytes, so that a shard is one byte, not {shard}; omit it, or give shards"
+        raise BadInput(msg)
+    return shard
 
 
 def _known(start: StartLike, task: Task) -> Known:
@@ -275,7 +312,8 @@ def _known(start: StartLike, task: Task) -> Known:
     if not isinstance(start, Mapping):
         msg = f"start: must be a result, named values or a file, not {type(start).__name__}"
         raise BadInput(msg)
-    return Known({str(name): np.asarray(array, dtype=float) for name, array in start.items()}, "start")
+    values: Any = dict(start)
+    return Known(values, "start")
 
 
 def _instance_of(run: Run) -> Instance:
@@ -509,7 +547,7 @@ class Result(Run):
         """
         from opticoll.analysis import sensitivity
 
-        return sensitivity.what_if(self, factors)
+        return sensitivity.what_if(self, factors, solve)
 
     def conflict(self, time_limit: float | None = 60.0) -> pd.DataFrame:
         """The rows and bounds that leave the problem without a solution, none of which could be left out.
@@ -602,6 +640,9 @@ class Result(Run):
         from opticoll.solvers.exact.vipr_file import is_certificate
 
         target = writable(path)
+        if isinstance(self.instance, StatedProgram):
+            msg = f"save: {self.record.instance} has no name by which it could be loaded; keep result.values"
+            raise BadInput(msg)
         if is_certificate(target) or is_combinatorial(target):
             write_certificate(target, self)
             return target
@@ -622,13 +663,16 @@ class Result(Run):
         """Write several files; see :meth:`opticoll.analysis.solution_files.Outputs.write`."""
         return outputs.write(self)
 
-    def plot(self, *, layout: str = "auto", title: str | None = None) -> Figure:
+    def plot(self, *, layout: str | Places | ArrayLike = "auto", title: str | None = None) -> Figure:
         """Draw the solution: load of every link on the topology, or the circuits of every round.
+
+        Links with a price are marked by a diamond.
 
         Parameters
         ----------
         layout
-            ``"auto"`` by family, or ``"circular"``, ``"grid"``, ``"hypercube"``, ``"spring"``.
+            ``"auto"`` by family, or ``"circular"``, ``"grid"``, ``"hypercube"``, ``"spring"``, ``"racks:R"``; or
+            positions, as :func:`opticoll.plot_topology` takes them.
         title
             Heading; formulation, instance and value if None.
 
@@ -637,6 +681,7 @@ class Result(Run):
         BadInput
             If there is nothing to draw.
         """
+        from opticoll.analysis import sensitivity
         from opticoll.analysis.plots import network_plots
 
         plan, values = self.solved()
@@ -644,7 +689,16 @@ class Result(Run):
         if states(plan.formulation, "rounds") and isinstance(plan.instance, Topology):
             schedule = plan.formulation.rounds(values)
             return network_plots.rounds(plan.instance, schedule, layout=layout, title=heading)
-        return network_plots.loads(self.links, self.instance, scale=self.scale.converted, layout=layout, title=heading)
+        links = self.links
+        price = sensitivity.prices(self)
+        return network_plots.loads(
+            links,
+            self.instance if isinstance(self.instance, Topology) else links.topology,
+            scale=self.scale.converted,
+            layout=layout,
+            title=heading,
+            price=None if price is None or price.size != links.topology.arcs else price,
+        )
 
 
 #: Fields of a record that a solution file carries for information only; they prove nothing.

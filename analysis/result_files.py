@@ -67,7 +67,11 @@ def load(
     if not isinstance(name, str) or not isinstance(stated, dict):
         msg = f"{file}: 'formulation' must be a name and 'settings' an object"
         raise BadFile(msg)
-    model = named(name if formulation is None else formulation)
+    try:
+        model = named(name if formulation is None else formulation)
+    except BadInput as error:
+        msg = f"{file}: {error}; pass formulation=YourClass if it is your own"
+        raise BadFile(msg) from None
     if model.name != name:
         msg = f"{file}: is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file"
         raise BadFile(msg)

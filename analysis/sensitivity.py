@@ -26,7 +26,7 @@ from opticoll.instances import Topology
 from opticoll.instances.link_changes import with_capacities
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pandas as pd
 
@@ -209,24 +209,29 @@ class WhatIf:
     at_least: float | None
     instance: Topology
     _of: Result = field(repr=False)
+    _solve: Callable[..., Result] = field(repr=False)
 
     def solve(self, **options: Any) -> Result:
         """Solve the changed instance; ``options`` are those of :func:`opticoll.solve`, such as ``time_limit``."""
-        from opticoll.analysis.result import solve
-
         plan = self._of.solved()[0]
-        return solve(self._of.record.formulation or "", self.instance, **{**plan.parameters, **options})
+        given = {**plan.parameters, "shard": self._of.shard, **options}
+        return self._solve(type(plan.formulation), self.instance, **given)
+
+    def _shown(self, time: float) -> str:
+        """A time, in seconds too where they are known."""
+        seconds = self._of.scale.seconds
+        return ("" if seconds is None else f"{number(time * seconds, 6)} s = ") + f"{number(time)} [{TIME}]"
 
     def lines(self) -> dict[str, str]:
         """What is known, in words, by name of the line."""
-        now = f"{number(self.before)}   [{TIME}]"
+        now = self._shown(self.before)
         if self.at_least is None:
             then = "no duals bound it"
         elif np.isinf(self.at_least):
             return {"T now": now, "T then": "infinite: some data cannot arrive"}
         else:
             change = round(100 * (self.at_least / self.before - 1), 6) + 0.0
-            then = f"at least {number(self.at_least)}   [{TIME}], {change:+.3g} %"
+            then = f"at least {self._shown(self.at_least)}, {change:+.3g} %"
         return {"T now": now, "T then": then, "exactly": "what_if(...).solve().T"}
 
     def __repr__(self) -> str:
@@ -236,13 +241,15 @@ class WhatIf:
         return as_html("what if", self.lines())
 
 
-def what_if(result: Result, factors: Mapping[Any, float] | float) -> WhatIf:
+def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callable[..., Result]) -> WhatIf:
     """The time if links had other capacities.
 
     Parameters
     ----------
     result
         A solution with a time T on a topology.
+    solve
+        :func:`opticoll.solve`.
     factors
         Factor of the capacity by link (``"u->v"`` or ``(u, v)``), 0 for a link that fails; or one factor for all.
 
@@ -256,7 +263,7 @@ def what_if(result: Result, factors: Mapping[Any, float] | float) -> WhatIf:
         msg = f"what_if: {plan.formulation.name} states no time on the links of a topology"
         raise BadInput(msg)
     topology = with_capacities(plan.instance, factors, factors=True)
-    return WhatIf(result.T, bound_after(result, topology), topology, result)
+    return WhatIf(result.T, bound_after(result, topology), topology, result, solve)
 
 
 def bound_after(result: Result, changed: Topology) -> float | None:
@@ -309,8 +316,8 @@ def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
     Returns
     -------
     By link, the most valuable first: ``capacity``, ``utilisation``, ``price`` (dT/dc), ``elasticity`` (per cent of T
-    for one per cent of capacity, at most 0) and ``T if doubled``, the least T that the duals allow if it alone were
-    twice as fast.
+    for one per cent of capacity, at most 0) and ``T if doubled, at least``, the least T that the duals allow if it
+    alone were twice as fast; :func:`what_if` and its ``solve`` tell the exact one.
 
     Raises
     ------
@@ -328,8 +335,8 @@ def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
     assert isinstance(topology, Topology)
     position = {name: place for place, name in enumerate(loads.index)}
     doubled = [with_capacities(topology, {position[name]: 2.0}, factors=True) for name in table.index]
-    table["T if doubled"] = [bound_after(result, changed) for changed in doubled]
-    table.attrs["units"] = {"price": f"{TIME} / link bandwidth", "T if doubled": TIME}
+    table["T if doubled, at least"] = [bound_after(result, changed) for changed in doubled]
+    table.attrs["units"] = {"price": f"{TIME} / link bandwidth", "T if doubled, at least": TIME}
     return table
 
 
@@ -340,4 +347,6 @@ def no_price(result: Result) -> str:
         return f"{name} states no time T, whose derivative a price would be"
     if result.plan is not None and result.plan.formulation.problem == "MILP":
         return f"{name} is an integer program, which has no prices; its bound rests on {result.record.bound_source}"
+    if result.plan is not None and result.plan.formulation.own and lengths_of(result) is not None:
+        return f"{name} has other limits than the capacities of links, so that these alone do not determine T"
     return f"the bound rests on {result.record.bound_source}, not on duals; solve with a solver, such as method='highs'"

@@ -468,6 +468,15 @@ def _follow_axes(cls: type[Formulation]) -> None:
     """Define what follows from the axes of variables, where the class does not define it itself."""
     from opticoll.formulations import own_axes
 
+    for name, along in cls.axes.items():
+        if not isinstance(along, tuple) or not all(isinstance(axis, str) for axis in along):
+            msg = f"formulation {cls.name!r}: axes[{name!r}] must be a tuple of names such as ('arc', 'source')"
+            raise BadInput(msg)
+        near = [(axis, get_close_matches(axis, own_axes.KNOWN, n=1, cutoff=0.75)) for axis in along]
+        wrong = next(((axis, close[0]) for axis, close in near if close and axis not in own_axes.KNOWN), None)
+        if wrong is not None:
+            msg = f"formulation {cls.name!r}: axes[{name!r}] has {wrong[0]!r}; did you mean {wrong[1]!r}?"
+            raise BadInput(msg)
     methods: dict[str, Any] = {"arrays": own_axes.arrays, "index_sets": own_axes.index_sets}
     if any(own_axes.ARC in along for along in cls.axes.values()):
         methods["links"] = own_axes.links

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.errors import BadInput
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 ARC = "arc"
 RANKS = ("rank", "source", "target")
+KNOWN = (ARC, "vertex", *RANKS, "pair")
 
 
 def pairs(topology: Topology) -> tuple[I64, I64]:
@@ -90,8 +92,23 @@ def index_sets(problem: Any, _values: object = None) -> dict[str, Names]:
 
 
 def flow_of(problem: Any) -> str | None:
-    """The variable that puts load on links: the first with an axis ``arc``."""
-    return next((name for name, along in problem.axes.items() if ARC in along), None)
+    """The variable that puts load on links: the one with an axis ``arc``, or of several the one with a unit of load.
+
+    Raises
+    ------
+    BadInput
+        If several could be meant.
+    """
+    able = [name for name, along in problem.axes.items() if ARC in along]
+    loads = [name for name in able if problem.units.get(name) in {BANDWIDTHS, SHARDS}]
+    chosen = loads if len(able) > 1 else able
+    if able and len(chosen) != 1:
+        msg = (
+            f"{problem.name}: the variables {', '.join(able)} have an axis 'arc'; state units = "
+            f"{{...: {BANDWIDTHS!r}}} or {SHARDS!r} for the one that is the load of links"
+        )
+        raise BadInput(msg)
+    return chosen[0] if chosen else None
 
 
 def links(problem: Any, values: Values) -> Links:

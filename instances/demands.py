@@ -23,14 +23,15 @@ everything is sent, in that unit over a link of capacity 1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, table_of, table_of_text
-from opticoll.instances.readers.reading import NUMPY, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
+from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, states_bytes, table_of, table_of_text
+from opticoll.instances.readers.reading import NUMPY, PIN, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,11 +86,27 @@ class DemandSpec(str):
             word = f"{kind}:{int(seed[:10] or 0)}" if len(seed) < 10 else word
         return super().__new__(cls, word)
 
+    @property
+    def in_bytes(self) -> bool:
+        """Whether the amounts are in bytes: given with units of size, or in a column ``bytes``."""
+        if self.data is not None:
+            return self.data.in_bytes
+        if not self.startswith(PREFIX):
+            return False
+        path = Path(self.removeprefix(PREFIX).partition(PIN)[0])
+        try:
+            return states_bytes(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):  # a binary matrix, or a file whose reading reports the fault
+            return False
+
     def on(self, topology: Topology, where: str) -> DemandSpec:
         """Replace labels by ranks of ``topology``, so that equal data have equal strings."""
         if self.data is None or self.data.labels is None:
             return self
-        return DemandSpec(read_demand(self, topology, where))
+        placed = DemandSpec(read_demand(self, topology, where))
+        assert placed.data is not None
+        placed.data = replace(placed.data, in_bytes=self.in_bytes)
+        return placed
 
 
 def traffic_of(parameters: Mapping[str, object], topology: Topology) -> F64 | None:

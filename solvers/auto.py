@@ -263,6 +263,7 @@ def joined(first: Run, second: Run, method: str) -> Run:
         form=old.form,
         settings=old.settings,
         size=old.size,
+        start=old.start or kept.record.start,
         requested=old.requested,
         time=structs.replace(old.time, **spent),
         model=structs.replace(old.model, reason=f"{old.model.reason}, {end} by {method}"),

@@ -63,14 +63,32 @@ class Known:
             return self
         problem = plan.formulation
         where = f"{self.source} is no solution of {problem.name} on {plan.instance.spec}"
-        values = problem.unfold({name: np.asarray(array, dtype=float) for name, array in self.values.items()})
-        check_arrays(declared_arrays(problem, values.keys()), values, self.source)
+        given = self._numbers()
+        check_arrays(declared_arrays(problem, given.keys()), given, self.source)
+        values = problem.unfold(given)
         violations = verify.residuals(problem, values)
         worst = max(violations, key=lambda block: violations[block])
         if violations[worst] > verify.FEASIBLE:
             msg = f"{where}: {worst} is violated by {violations[worst]:.3g} (relative; {verify.FEASIBLE:g} allowed)"
             raise BadInput(msg)
         return replace(self, values=values)
+
+    def _numbers(self) -> dict[str, NDArray[np.float64]]:
+        """The values as arrays.
+
+        Raises
+        ------
+        BadInput
+            If one is no array of numbers.
+        """
+        result = {}
+        for name, array in (self.values or {}).items():
+            try:
+                result[str(name)] = np.asarray(array, dtype=float)
+            except (TypeError, ValueError):
+                msg = f"{self.source}: {str(name)[:60]!r} is no array of numbers; give it as result.values has it"
+                raise BadInput(msg) from None
+        return result
 
 
 def kept(course: Course, solved: Solved) -> Solved:

@@ -77,6 +77,7 @@ def loads(
     scale: Callable[[str], tuple[str, float] | None],
     layout: str | Places | ArrayLike = "auto",
     title: str = "",
+    price: F64 | None = None,
 ) -> DataFigure:
     """Draw the load of every link: in its unit if all capacities are equal, else relative to capacity.
 
@@ -90,6 +91,8 @@ def loads(
         The absolute unit for a relative one, with its factor, or None.
     layout, title
         As in :func:`topology`.
+    price
+        dT/dc of every link, ``(m,)``; links with a price are marked by a diamond.
     """
     drawn, load = links.topology, np.asarray(links.load, dtype=float)
     room = np.asarray(links.capacity, dtype=float) * links.time
@@ -101,11 +104,17 @@ def loads(
         shown, top, text = load * factor, float(room[0]) * factor, f"link load [{unit}]"
     else:
         shown, top, text = links.utilisation, 1.0, "utilisation of links [–]"
-    if busiest is not None:
+    priced = np.flatnonzero(price < 0) if price is not None else np.zeros(0, dtype=np.int64)
+    if priced.size and price is not None:
+        dearest = int(np.argmin(price))
+        ends = f"{label(drawn.labels[drawn.tail[dearest]], 16)} -> {label(drawn.labels[drawn.head[dearest]], 16)}"
+        use = f"\N{BLACK DIAMOND} {priced.size} link{'s' * (priced.size != 1)} with a price, the dearest {ends}"
+        title = f"{title}\n{use}" if title else use
+    elif busiest is not None:
         ends = f"{label(drawn.labels[drawn.tail[busiest]], 16)} -> {label(drawn.labels[drawn.head[busiest]], 16)}"
         use = f"busiest link {ends}: {100 * links.utilisation[busiest]:.3g} % of its capacity in use"
         title = f"{title}\n{use}" if title else use
-    return _figure(drawn, arrangement(drawn, layout, family), shown, top, text, title)
+    return _figure(drawn, arrangement(drawn, layout, family), shown, top, text, title, priced)
 
 
 def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
@@ -116,7 +125,15 @@ def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
     return ("bytes", "kB", "MB", "GB", "TB", "PB")[power], factor / 1000.0**power
 
 
-def _figure(drawn: Topology, placed: Arrangement, shown: F64 | None, top: float, text: str, title: str) -> DataFigure:
+def _figure(
+    drawn: Topology,
+    placed: Arrangement,
+    shown: F64 | None,
+    top: float,
+    text: str,
+    title: str,
+    priced: I64 | None = None,
+) -> DataFigure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
@@ -136,6 +153,8 @@ def _figure(drawn: Topology, placed: Arrangement, shown: F64 | None, top: float,
         _draw_groups(axes, placed)
         _draw_arcs(axes, drawn, placed, colours, order, diameter, plain=shown is None)
         _draw_vertices(axes, drawn, placed, diameter, points)
+        if priced is not None and priced.size:
+            _mark(axes, drawn, placed, priced, diameter)
         if shown is not None:
             bar = figure.colorbar(ScalarMappable(norm, scale), ax=axes, shrink=0.75, pad=0.02)
             bar.set_label(text)
@@ -338,6 +357,28 @@ def _draw_arcs(
         _draw_arrows(axes, drawn, place, bend, colours, straight, width, diameter, heads=arrows)
     else:
         _draw_curves(axes, drawn, place, bend, colours, straight, width)
+
+
+def _mark(axes: Axes, drawn: Topology, placed: Arrangement, marked: I64, diameter: float) -> None:
+    """Draw a diamond in the middle of links; on the stub at the tail of those that leave the drawing."""
+    place, bend = placed.place, _bends(drawn, placed.place)[marked]
+    tail, head = place[drawn.tail[marked]], place[drawn.head[marked]]
+    along = head - tail
+    middle = (tail + head) / 2 + 0.5 * bend[:, None] * np.stack([along[:, 1], -along[:, 0]], axis=1)
+    away = placed.wrapped[marked]
+    length = np.maximum(np.linalg.norm(along, axis=1), 1e-12)
+    middle[away] = (tail - 0.3 * along / length[:, None])[away]
+    axes.scatter(
+        middle[:, 0],
+        middle[:, 1],
+        s=(0.42 * diameter) ** 2,
+        marker="D",
+        facecolor="white",
+        edgecolor="black",
+        linewidth=0.8,
+        zorder=6,
+        gid="priced",
+    )
 
 
 def _draw_arrows(

@@ -130,7 +130,7 @@ class StatedModel(FileProgram):
 
     def unfold(self, values: Values) -> dict[str, F64]:
         """Set columns that appear nowhere to a value within their bounds."""
-        x = super().unfold(self.columns(values))["x"]
+        x = np.append(super().unfold(self.columns(values))["x"], 0.0)  # the last for models without columns
         return {
             name: np.where(place.index >= 0, x[np.maximum(place.index, 0)], 0.0).reshape(place.shape)
             for name, place in self.model.variables.items()

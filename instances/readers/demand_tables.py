@@ -17,7 +17,7 @@ import csv
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,10 +48,13 @@ class DemandTable:
         D in rank order, ``(N, N)``; or the amounts of the listed pairs, ``(K,)``.
     labels
         Source and target of every listed pair; None for a matrix.
+    in_bytes
+        Whether the amounts were given with units of size, or in a column ``bytes``.
     """
 
     amount: F64
     labels: tuple[tuple[str, str], ...] | None = None
+    in_bytes: bool = False
 
     @property
     def digest(self) -> str:
@@ -65,7 +68,35 @@ class DemandTable:
         return result.hexdigest()[:16]
 
 
+#: A heading ``bytes``, or an amount with a unit of size.
+_BYTES = re.compile(r"(?im)(^|[,;\s\"'])bytes([,;\s\"']|$)|\d\s*[kKMGT]?i?B\b")
+
+
+def states_bytes(text: str) -> bool:
+    """Whether the text of a table of demands counts bytes: a column ``bytes``, or amounts with units of size."""
+    return _BYTES.search(text) is not None
+
+
+def _in_bytes(value: object) -> bool:
+    """Whether a demand in memory counts bytes, as :func:`states_bytes`."""
+    if isinstance(value, Mapping):
+        entries = list(value.values())
+    elif hasattr(value, "columns") and hasattr(value, "to_numpy"):
+        if any(str(name).lower() == "bytes" for name in value.columns):
+            return True
+        entries = list(value.to_numpy(dtype=object).ravel())
+    else:
+        array = np.asarray(value)
+        entries = list(array.ravel()) if array.dtype.kind in "OU" else []
+    return any(isinstance(one, str) and states_bytes(one) for one in entries)
+
+
 def table_of(value: object) -> DemandTable:
+    """Read a demand, and note whether it counts bytes; see :func:`_table_of`."""
+    return replace(_table_of(value), in_bytes=_in_bytes(value))
+
+
+def _table_of(value: object) -> DemandTable:
     """Read a demand from an array, a DataFrame or a dict of pairs.
 
     Raises

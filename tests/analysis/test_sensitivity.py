@@ -111,8 +111,16 @@ def test_the_most_valuable_links():
         -result.T
     )
     for name, row in table.head(2).iterrows():
-        assert row["T if doubled"] == pytest.approx(result.what_if({name: 2}).at_least)
+        assert row["T if doubled, at least"] == pytest.approx(result.what_if({name: 2}).at_least)
     assert len(result.sensitivity(1)) == 1
+
+
+@pytest.mark.parametrize("spec", ["path:4", "torus:4x4"])
+def test_the_plot_marks_links_with_a_price(spec):
+    result = oc.solve("alltoall.master", spec, method="highs")
+    priced = int((result.link_loads()["price"] < 0).sum())
+    (marks,) = [one for one in result.plot().axes[0].collections if one.get_gid() == "priced"]
+    assert len(marks.get_offsets()) == priced > 0
 
 
 def test_seconds_per_gigabit():

@@ -88,3 +88,32 @@ def test_names_of_topologies():
     assert oc.topology([("a", "b"), ("b", "a")], name="my lab").spec == "custom:my lab"
     with pytest.raises(oc.BadInput, match="must consist of letters"):
         oc.topology([("a", "b")], name="a/b")
+
+
+def stated(given, counted=None):
+    class Own(oc.Formulation):
+        name, title, sense = "own.axes", "Axes", "max"
+        axes, units = given, counted or {}
+
+        def pyomo(self):
+            raise NotImplementedError
+
+        def residuals(self, values):
+            return {}
+
+        def objective(self, values):
+            return 0.0
+
+    return Own
+
+
+def test_axes_that_cannot_be_meant():
+    with pytest.raises(oc.BadInput, match=r"axes\['f'\] has 'sorce'; did you mean 'source'"):
+        stated({"f": ("arc", "sorce")})
+    with pytest.raises(oc.BadInput, match="must be a tuple of names"):
+        stated({"f": "arc"})
+    ring, values = oc.parse("ring:3"), {"x": np.ones(6), "f": np.full(6, 2.0)}
+    both = {"x": ("arc",), "f": ("arc",)}
+    with pytest.raises(oc.BadInput, match="the variables x, f have an axis 'arc'; state units"):
+        stated(both)(ring).links(values)
+    assert stated(both, {"f": "link bandwidths"})(ring).links(values).load.tolist() == [2.0] * 6

@@ -385,7 +385,7 @@ def studied(folder: Path, capfd: pytest.CaptureFixture[str], *options: str) -> S
     """What a study of the plug-in in a folder did, and the value that it ends with."""
     assert main(["study", str(folder / "mine.toml"), "--store", str(folder / "store"), "--json", *options]) == 0
     said = json.loads(capfd.readouterr().out)
-    (row,) = oc.study(folder / "mine.toml", store=folder / "store").to_dict("records")
+    (row,) = oc.study(folder / "mine.toml", store=folder / "store", columns="all").to_dict("records")
     return SimpleNamespace(done=said["done"], skipped=said["skipped"], value=row["objective"], row=row)
 
 

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 
 import opticoll as oc
@@ -68,3 +69,30 @@ def test_a_linear_program_keeps_a_start_that_no_solver_takes():
     assert result.record.start.used == []
     assert "highs takes no start" in result.lines()["start"]
     assert json.loads(json.dumps(result.record.start.objective)) == best.objective
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ({"opn": [0, 1]}, "no array 'opn'; its arrays are open"),
+        ({"open": [1]}, "its shape is"),
+        ({"open": {"a": 1}}, "'open' is no array of numbers"),
+        ({}, "the required array 'open' is missing"),
+    ],
+)
+def test_a_start_that_does_not_fit_a_model_of_ones_own(start, message):
+    model = pyo.ConcreteModel()
+    model.open = pyo.Var(["a", "b"], domain=pyo.Binary)
+    model.least = pyo.Objective(expr=model.open["a"])
+    model.one = pyo.Constraint(expr=model.open["a"] + model.open["b"] >= 1)
+    with pytest.raises(oc.BadInput, match=message):
+        oc.solve(model, start=start)
+    assert oc.solve(model, start={"open": [0, 1]}).record.start.kept is False
+
+
+def test_a_parameter_named_start_is_none_of_a_solution():
+    result = oc.solve(
+        "topology.sequence", "servers:n=4,degree=1", configurations=2, start="ring:4,directed", directed=True
+    )
+    assert result.record.settings["start"].startswith("ring:4")
+    assert result.record.start is None

@@ -181,7 +181,7 @@ def test_children_of_an_optimal_master_attain_its_flow_together(topology, seed):
 def test_T_is_the_time_of_the_whole_collective_or_not_given(name, chosen, timed):
     result = oc.solve(name, "path:4+unit=100Gb/s", shard="1MB", **chosen)
     assert ("T" in result.metrics, "T_s" in result.metrics) == (timed, timed)
-    assert ("T" in result.summary(), "T_s" in result.summary()) == (timed, timed)
+    assert ("T" in result.summary()) == timed
     if timed:
         assert result.metrics["T"] == pytest.approx(4)
     else:

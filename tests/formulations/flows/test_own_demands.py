@@ -656,3 +656,18 @@ def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster
     assert result["instance"].tolist() == [topology.spec] * 2
     assert result["instance_hash"].tolist() == [topology.hash] * 2
     np.testing.assert_allclose(result["objective"], 1.0 / path_time(topology, MATRIX), rtol=1e-6)
+
+
+def test_a_demand_in_bytes_has_shards_of_one_byte(tmp_path):
+    """A shard of another size would count the bytes again."""
+    net = oc.topology([("a", "b"), ("b", "a")], unit="8Gb/s")
+    file = tmp_path / "d.csv"
+    file.write_text("src,dst,bytes\na,b,2e9\n", encoding="utf-8")
+    frame = pd.DataFrame({"src": ["a"], "dst": ["b"], "bytes": [2e9]})
+    for demand in ({("a", "b"): "2GB"}, frame, f"file:{file}"):
+        assert oc.solve("alltoall.master", net, demand=demand).metrics["T_s"] == pytest.approx(2.0)
+        assert oc.solve("alltoall.master", net, demand=demand, shard="1B").metrics["T_s"] == pytest.approx(2.0)
+        with pytest.raises(oc.BadInput, match="the demand is in bytes, so that a shard is one byte, not 1MB"):
+            oc.solve("alltoall.master", net, demand=demand, shard="1MB")
+    shards = oc.solve("alltoall.master", net, demand={("a", "b"): 2.0}, shard="1GB")
+    assert shards.metrics["T_s"] == pytest.approx(2.0)
