@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.spec import expand
@@ -43,7 +42,6 @@ class BoundRow(TypedDict):
 FLOW = "alltoall.master"
 
 
-@python_door
 def bounds(
     instance: object,
     formulation: str | None = None,

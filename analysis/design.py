@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.wording import python_door
+from opticoll.analysis.progress_line import progress_here
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import Design, design_data, least_time
 from opticoll.instances.families.regular_graphs import digraph_spec
@@ -120,7 +120,6 @@ def records() -> dict[tuple[int, int, bool], RecordRow]:
     return result
 
 
-@python_door
 def design(
     n: int,
     degree: int,
@@ -198,21 +197,22 @@ def design(
             f"set --time-limit {np.ceil(2 * least_s):g}"
         )
         raise BadInput(msg)
-    if record is None:
-        best = _search(data, starts, None if deadline is None else deadline - last_s, seed)
-        if not best.spec:
-            limits = ", or allow more --cables and --uplinks" if rack else ""
-            msg = f"design: no topology of {n} nodes and degree {degree} was found; raise --starts{limits}"
-            raise BadInput(msg)
-        specs = [best.spec]
-        if directed and not rack:
-            from opticoll.instances import parse
+    with progress_here(f"design n={n} degree={degree}"):
+        if record is None:
+            best = _search(data, starts, None if deadline is None else deadline - last_s, seed)
+            if not best.spec:
+                limits = ", or allow more --cables and --uplinks" if rack else ""
+                msg = f"design: no topology of {n} nodes and degree {degree} was found; raise --starts{limits}"
+                raise BadInput(msg)
+            specs = [best.spec]
+            if directed and not rack:
+                from opticoll.instances import parse
 
-            kautz = f"genkautz:n={n},d={degree}"  # one of degree 1 may be disconnected
-            specs = [*([kautz] if parse(kautz).connected else []), *line_specs(n, degree), best.spec]
-        timed = _fastest(specs, None if deadline is None else deadline - last_s)
-    else:
-        timed = solved(record.topology)
+                kautz = f"genkautz:n={n},d={degree}"  # one of degree 1 may be disconnected
+                specs = [*([kautz] if parse(kautz).connected else []), *line_specs(n, degree), best.spec]
+            timed = _fastest(specs, None if deadline is None else deadline - last_s)
+        else:
+            timed = solved(record.topology)
     spec = timed.topology
     if timed.T is None:
         msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"

@@ -16,6 +16,7 @@ from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, read_parameters
 from opticoll.formulations.registry import formulation as named
 from opticoll.instances import Topology, as_instance
+from opticoll.instances.spec import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.known import Known
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, fingerprint
@@ -191,7 +192,10 @@ class Model:
                 raise BadInput(msg)
             instance = with_capacities(instance, capacity)
         given = {**{p.name: self._plan.parameters[p.name] for p in self.formulation.parameters}, **settings}
-        read_parameters(self.formulation.parameters, given, self.formulation.name)
+        if unknown := [name for name in settings if name not in {p.name for p in self.formulation.parameters}]:
+            names = ["capacity", *(p.name for p in self.formulation.parameters)]
+            msg = f"update: no parameter {unknown[0]!r}; {nearest(unknown[0], names)}"
+            raise BadInput(msg)
         plan = _planned(type(self.formulation), instance, self.form, given)
         by_hand = self.changed
         if not self._changes_in_place(plan.formulation):
@@ -374,7 +378,6 @@ def _planned(
     return make_plan(Task(formulation, as_instance(instance), method="highs", form=form, settings=settings))
 
 
-@python_door
 def model(
     formulation: str | type[Formulation],
     instance: InstanceLike,

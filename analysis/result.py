@@ -24,7 +24,7 @@ from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
 from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.units import Scale, cost_model, timed
-from opticoll.analysis.wording import in_python, python_door
+from opticoll.analysis.wording import in_python
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     StartLike = Run | Mapping[str, ArrayLike] | str | Path
 
 
-@python_door
 def solve(
     formulation: str | type[Formulation] | Task | StatedLike,
     instance: InstanceLike | None = None,

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from opticoll.analysis.result import DESCRIPTION, Result
-from opticoll.analysis.wording import python_door
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import CheckRecord
 
 
-@python_door
 def load(
     path: str | Path,
     instance: InstanceLike | None = None,
@@ -213,7 +211,6 @@ def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
     )
 
 
-@python_door
 def check(
     formulation: str | type[Formulation],
     instance: InstanceLike,

@@ -27,7 +27,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.plugins import FAULTS, load_plugin
@@ -233,7 +232,6 @@ def _inverse(value: float | None) -> float | None:
     return 1 / value if value else None
 
 
-@python_door
 def sweep(
     formulation: str | type[Formulation],
     bound: str | BoundFunction,

@@ -19,7 +19,10 @@ _WORDS = (
     (re.compile(r"--set ([A-Za-z_][\w.]*)=([^\s;,()]+)"), r"\1='\2'"),
     (re.compile(r"--set ([A-Za-z_][\w.]*)\b"), r"\1="),
     (re.compile(r"--(method|form|demand|shard) ([^\s;,()]+)( or [a-z][\w-]*)?"), r"\1='\2'\3"),
+    (re.compile(r"--(time|memory)-limit ([\d.]+)"), r"\1_limit=\2"),
     (re.compile(r"--(time|memory)-limit\b"), r"\1_limit"),
+    (re.compile(r"--(directed|compare)\b"), r"\1=True"),
+    (re.compile(r"--(starts|rack|cables|uplinks|bandwidth|chunks)\b"), r"\1"),
     (re.compile(r"--(exact|log)\b"), r"\1=True"),
     (re.compile(r"--(tol|seed|threads|start|method|form|demand|shard)\b"), r"\1"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,10 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
     factors
         Whether the numbers multiply the capacities instead.
 
+    Returns
+    -------
+    A topology that keeps a name given by ``oc.topology(name=)``, and otherwise is named after its contents.
+
     Raises
     ------
     BadInput
@@ -96,11 +101,13 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
         msg = f"capacity: {worst:g} is no capacity; give finite numbers of at least 0"
         raise BadInput(msg)
     kept = new > 0
+    own = topology.spec.startswith("custom:") and not re.fullmatch(r"custom:[0-9a-f]{12}", topology.spec)
     return Topology(
         topology.n,
         topology.tail[kept],
         topology.head[kept],
         new[kept],
+        spec=topology.spec if own else None,
         terminals=topology.terminals,
         labels=topology.labels,
         capacity_unit=topology.capacity_unit,

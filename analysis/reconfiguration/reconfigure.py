@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ import numpy as np
 
 from opticoll.analysis.design import MOST_NODES
 from opticoll.analysis.design import records as topology_records
+from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.reconfiguration.envelope import Envelope, envelope
 from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
 from opticoll.errors import BadInput
@@ -174,8 +176,24 @@ def reconfigure(
     if not limit > 0:
         msg = f"design: time_limit={time_limit} is not a positive number of seconds"
         raise BadInput(msg)
+    with progress_here(f"design n={n} degree={degree}") if on_progress is None else nullcontext(on_progress) as shown:
+        return _decided(int(n), int(degree), at, unit_s, directed=directed, limit=limit, seed=seed, on_progress=shown)
+
+
+def _decided(
+    n: int,
+    degree: int,
+    at: float,
+    unit_s: float | None,
+    *,
+    directed: bool,
+    limit: float,
+    seed: int,
+    on_progress: Callable[[Progress], None] | None,
+) -> Reconfiguration:
+    """Search sequences until the best number of configurations is known, or the limit [s] is reached."""
     began = time.monotonic()
-    curve, interrupted = envelope(int(n), int(degree), directed=directed), False
+    curve, interrupted = envelope(n, degree, directed=directed), False
     tried: set[int] = set()
 
     def report() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import nullcontext
 from itertools import product
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ COLUMNS = (
 )
 
 
-@python_door
 def study(
     formulations: str | os.PathLike[str] | Iterable[str],
     instances: object = None,
@@ -112,6 +111,10 @@ def study(
     with home as folder:
         kept = folder if isinstance(folder, Store) else Store(folder)
         summary = run_with_progress(stated, kept, jobs, dask)
+        if summary.interrupted:
+            done = f"{len(summary.results)} of {len(summary.study.cells)} cells have a row"
+            again = " the same call resumes" if store is not None or by_name else " pass a store= to resume"
+            print(f"opticoll: study interrupted: {done};{again}", file=sys.stderr)
         rows = kept.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
     table = rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
     if columns == "all":

@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from opticoll.formulations.rounding import decimal
 from opticoll.solvers.verify import FEASIBLE
@@ -35,6 +34,8 @@ def contradiction(form: StandardForm) -> str | None:
     Numbers are read as the shortest decimals that they are written as. Solutions within the tolerance of rows are
     excluded, too: y b must be farther from an integer than such solutions can move it.
     """
+    import scipy.sparse as sp
+
     rows, fixed = _equations(form)
     if not rows.size or rows.size > MOST_ROWS:
         return None
@@ -70,6 +71,8 @@ def contradiction(form: StandardForm) -> str | None:
 
 def _equations(form: StandardForm) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the equations whose columns are integer or fixed, and which columns are fixed."""
+    import scipy.sparse as sp
+
     integer = np.asarray(form.integer, dtype=bool)
     fixed = (form.col_lower == form.col_upper) & np.isfinite(form.col_lower)
     entries = sp.coo_array(form.A)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(msg)
     module, attribute = _HOMES[name]
     value = getattr(import_module(module), attribute)
+    if isinstance(value, FunctionType):  # its errors speak of arguments, not of options of the command line
+        value = import_module("opticoll.analysis.wording").python_door(value)
     globals()[name] = value
     return value
 

@@ -305,7 +305,7 @@ def test_plots_have_labels_with_units():
     figure = draw_envelope(curve, list(schemes(16, 4)))
     axes = figure.axes[0]
     assert "[shards / link bandwidth]" in axes.get_xlabel()
-    assert "[shards / link bandwidth]" in axes.get_ylabel()
+    assert "[shards / link bandwidth]" in axes.get_ylabel().replace("\n", " ")
     assert "16 nodes, 4 two-way ports" in axes.get_title()
     regions = draw_regions([envelope(n, degree) for n in (8, 16) for degree in (2, 4)])
     assert [axes.get_title() for axes in regions.axes] == ["2 ports", "4 ports"]

@@ -8,7 +8,7 @@ import networkx as nx
 from ledgers.alltoall import LEDGER
 from reference import labelled_digraphs
 from second_measurements import (
-    NOT,
+    REFUTED,
     REPRODUCED,
     examined,
 )
@@ -30,7 +30,7 @@ def test_wrong_bounds_would_be_noticed(monkeypatch):
     monkeypatch.setattr(bound_claims, "moore_bound", lambda data: replace(true(data), value=0.9 * true(data).value))
     monkeypatch.setattr(bound_claims, "corollary_3", lambda n, d: program_claims.corollary_3(n, d) / 0.9)
     row = examined(LEDGER.claims["theorem-2"])
-    assert (row.verdict, row.count, row.witness.partition(":")[0]) == (NOT, 3, "complete")
+    assert (row.verdict, row.count, row.witness.partition(":")[0]) == (REFUTED, 3, "complete")
 
 
 def test_more_than_d_disjoint_paths_would_be_noticed(monkeypatch):
