@@ -92,7 +92,7 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"delay": "3.7us"}, "is in seconds; add --shard SIZE"),
+        ({"delay": "3.7us"}, "is in seconds; add shard=.SIZE."),
         ({"delay": 0}, "must be positive and finite"),
         ({"delay": "inf"}, "must be positive and finite"),
         ({"delay": "soon"}, "is not a time, such as"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgers.sipml import LEDGER, printed_repair
 from second_measurements import (
     NOT,
+    REFUTED,
     REPRODUCED,
     examined,
 )
@@ -22,7 +23,7 @@ def test_a_placement_beyond_the_distance_is_noticed(monkeypatch):
         return True
 
     monkeypatch.setattr(degree_aware.Unrolled, "place", scattered)
-    assert examined(LEDGER.claims["distance"], seeds=2).verdict is NOT
+    assert examined(LEDGER.claims["distance"], seeds=2).verdict is REFUTED
 
 
 def test_a_repair_that_never_ends_is_counted():
