@@ -179,6 +179,12 @@ def pages() -> None:
         write(GENERATED / "notes" / path.name, path.read_text(encoding="utf-8"))
 
 
+def of_matplotlib(_app: Any, _what: str, name: str, member: Any, skip: bool, _options: Any) -> bool | None:
+    """Leave out ``set``, which matplotlib writes into every class derived from one of its artists."""
+    ours = str(getattr(member, "__module__", "")).startswith("opticoll")
+    return True if name == "set" and not ours else None
+
+
 def setup(app: Any) -> None:
     """Write the generated pages before Sphinx looks for them."""
     reference()
@@ -187,5 +193,6 @@ def setup(app: Any) -> None:
     import_types()
     notebooks()
     pages()
+    app.connect("autodoc-skip-member", of_matplotlib)
     app.connect("autodoc-process-docstring", verbatim, priority=100)
     app.connect("autodoc-process-signature", plain_defaults)
