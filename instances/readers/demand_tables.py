@@ -72,6 +72,10 @@ class DemandTable:
 _BYTES = re.compile(r"(?im)(^|[,;\s\"'])bytes([,;\s\"']|$)|\d\s*[kKMGT]?i?B\b")
 
 
+#: A size of nothing, which :func:`parse_size` refuses.
+_NOTHING = re.compile(r"\s*0+(\.0*)?\s*[kMGT]?i?[Bb]\s*")
+
+
 def states_bytes(text: str) -> bool:
     """Whether the text of a table of demands counts bytes: a column ``bytes``, or amounts with units of size."""
     return _BYTES.search(text) is not None
@@ -155,11 +159,11 @@ def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTa
             msg = f"{what}: the pair {s} to {t} occurs twice; add up its amounts"
             raise BadFile(msg)
         seen.add((s, t))
-        if s == t and one:
-            msg = f"{what}: {s} sends {one:g} to itself; omit it, since it uses no link"
-            raise BadFile(msg)
         if not (np.isfinite(one) and one >= 0):
             msg = f"{what}: {s} sends {one} to {t}; give finite nonnegative numbers"
+            raise BadFile(msg)
+        if s == t and one:
+            msg = f"{what}: {s} sends {one:g} to itself; omit it, since it uses no link"
             raise BadFile(msg)
     return DemandTable(amount, tuple(ends))
 
@@ -355,6 +359,9 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
         if parses_as_float(text) and "_" not in text:
             values[i] = float(text)
             plain = i if values[i] and plain < 0 else plain
+            continue
+        if _NOTHING.fullmatch(text):
+            values[i], sized = 0.0, i
             continue
         try:
             values[i], sized = parse_size(text), i

@@ -671,3 +671,12 @@ def test_a_demand_in_bytes_has_shards_of_one_byte(tmp_path):
             oc.solve("alltoall.master", net, demand=demand, shard="1MB")
     shards = oc.solve("alltoall.master", net, demand={("a", "b"): 2.0}, shard="1GB")
     assert shards.metrics["T_s"] == pytest.approx(2.0)
+
+
+def test_nothing_may_be_written_with_a_unit_and_nan_is_named():
+    demand = {("a", "b"): "2GB", ("b", "a"): "0MB"}
+    net = oc.topology([("a", "b"), ("b", "a")], unit="8Gb/s")
+    assert oc.solve("alltoall.master", net, demand=demand).metrics["T_s"] == pytest.approx(2.0)
+    frame = pd.DataFrame(np.full((2, 2), np.nan), index=["a", "b"], columns=["a", "b"])
+    with pytest.raises(BadInput, match="sends nan to a; give finite nonnegative numbers"):
+        oc.solve("alltoall.master", net, demand=frame)
