@@ -18,6 +18,7 @@ from opticoll.formulations.registry import formulation as named
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.spec import nearest
 from opticoll.solvers import verify
+from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.known import Known
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, fingerprint
 from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
@@ -39,11 +40,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Progress, SimplexBasis
-
-#: Symbols of data in the models by the names that :meth:`Model.update` also takes.
-SYMBOLS = {"capacity": "c", "demand": "D"}
-#: LPs above this size are first solved by interior point and crossover, which is faster than a simplex without a basis.
-SIMPLEX_VARIABLES = 4000
 
 
 class Model:
@@ -277,6 +273,7 @@ class Model:
         if warm:
             method = "highs"
         elif linear and method == "auto" and (by_hand or self._updated) and form.cost.size > SIMPLEX_VARIABLES:
+            # Crossover ends at a basis for the next solve, and is faster there than a simplex without one.
             method, options = "highs-ipx", {"run_crossover": "on", **options}
         if by_hand:
             task = Task(StatedModel, self._by_hand(form), method, None, options, *limits, exact=exact)
@@ -332,11 +329,10 @@ class Model:
         from pathlib import Path
 
         from opticoll.solvers.isolation import write_isolated
+        from opticoll.solvers.solve import refuse_model_file
 
         target = Path(path)
-        if target.suffix not in {".mps", ".lp"} or not target.parent.is_dir():
-            msg = f"export: {target} must end in .mps or .lp, in a folder that exists"
-            raise BadInput(msg)
+        refuse_model_file(target)
         write_isolated(self.matrix, "highs", target)
 
     def plot(self) -> Figure:

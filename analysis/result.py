@@ -31,7 +31,7 @@ from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.variables import BANDWIDTHS, TIME
 from opticoll.instances import Instance, Topology, as_instance
-from opticoll.instances.demands import DemandSpec
+from opticoll.instances.demands import counts_bytes
 from opticoll.instances.topology import parse_size
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
@@ -277,8 +277,7 @@ def _shard_of(task: Task, model: type[Formulation], shard: str | float | None) -
         If the demand counts bytes and another size is given.
     """
     demand = task.settings.get("demand")
-    spec = demand if isinstance(demand, DemandSpec) else DemandSpec(str(demand)) if demand else None
-    if spec is None or not model.shards or not spec.in_bytes:
+    if not isinstance(demand, str) or not model.shards or not counts_bytes(demand):
         return shard
     if shard is None:
         unit = getattr(as_instance(task.instance), "capacity_unit", None)

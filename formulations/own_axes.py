@@ -27,7 +27,7 @@ from opticoll.formulations.variables import (
     pair_labels,
     vertex_labels,
 )
-from opticoll.instances.demands import UNIFORM, traffic_of
+from opticoll.instances.demands import UNIFORM, traffic_of, uniform
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -133,11 +133,15 @@ def metrics(problem: Any, value: float | None) -> dict[str, float | None]:
     return {"F": value, "T": 1.0 / value if value > 0 else None}
 
 
+def stated_traffic(problem: Any) -> F64 | None:
+    """The parameter ``demand`` as a matrix [shards], ``(N, N)``; None if it is 1 between all ranks or not declared."""
+    return traffic_of({"demand": getattr(problem, "demand", UNIFORM)}, problem.instance)
+
+
 def traffic(problem: Any) -> F64:
-    """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, or 1 between all."""
-    topology = problem.instance
-    stated = traffic_of({"demand": getattr(problem, "demand", UNIFORM)}, topology)
-    return np.ones((topology.ranks,) * 2) - np.eye(topology.ranks) if stated is None else stated
+    """What every rank sends to every other [shards], ``(N, N)``."""
+    stated = stated_traffic(problem)
+    return uniform(problem.instance.ranks) if stated is None else stated
 
 
 def source_flow(problem: Any, values: Values) -> F64 | None:

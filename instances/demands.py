@@ -31,7 +31,7 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, states_bytes, table_of, table_of_text
-from opticoll.instances.readers.reading import NUMPY, PIN, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
+from opticoll.instances.readers.reading import NUMPY, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,27 +86,28 @@ class DemandSpec(str):
             word = f"{kind}:{int(seed[:10] or 0)}" if len(seed) < 10 else word
         return super().__new__(cls, word)
 
-    @property
-    def in_bytes(self) -> bool:
-        """Whether the amounts are in bytes: given with units of size, or in a column ``bytes``."""
-        if self.data is not None:
-            return self.data.in_bytes
-        if not self.startswith(PREFIX):
-            return False
-        path = Path(self.removeprefix(PREFIX).partition(PIN)[0])
-        try:
-            return states_bytes(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError):  # a binary matrix, or a file whose reading reports the fault
-            return False
-
     def on(self, topology: Topology, where: str) -> DemandSpec:
         """Replace labels by ranks of ``topology``, so that equal data have equal strings."""
         if self.data is None or self.data.labels is None:
             return self
         placed = DemandSpec(read_demand(self, topology, where))
         assert placed.data is not None
-        placed.data = replace(placed.data, in_bytes=self.in_bytes)
+        placed.data = replace(placed.data, in_bytes=self.data.in_bytes)
         return placed
+
+
+def counts_bytes(demand: str) -> bool:
+    """Whether a demand, a :class:`DemandSpec` or its string, is in bytes: units of size, or a column ``bytes``."""
+    data = getattr(demand, "data", None)
+    if data is not None:
+        return bool(data.in_bytes)
+    if not demand.startswith(PREFIX):
+        return False
+    try:
+        _, content = read_pinned_bytes(demand, MAX_BYTES, "demand file", "name a file with a demand")
+    except BadFile:  # what reads the demand reports the fault
+        return False
+    return not content.startswith(NUMPY) and states_bytes(content.decode(errors="replace"))
 
 
 def traffic_of(parameters: Mapping[str, object], topology: Topology) -> F64 | None:
@@ -115,7 +116,7 @@ def traffic_of(parameters: Mapping[str, object], topology: Topology) -> F64 | No
     if isinstance(stated, str) and stated == UNIFORM:
         return None
     matrix = read_demand(stated, topology, "demand")
-    return None if np.array_equal(matrix, _uniform(topology.ranks)) else matrix
+    return None if np.array_equal(matrix, uniform(topology.ranks)) else matrix
 
 
 def same_demand(stated: str, given: DemandSpec, topology: Topology, where: str) -> bool:
@@ -155,7 +156,7 @@ def read_demand(text: object, topology: Topology, where: str) -> F64:
     if word.startswith(PREFIX) and rest:
         return _from_file(word, topology, where)
     if word == UNIFORM:
-        return _uniform(ranks)
+        return uniform(ranks)
     if word == "longest-matching":
         return _matched(_longest_matching(topology))
     if kind in _SEEDED:
@@ -176,7 +177,8 @@ def _short(text: str) -> str:
 # generators ---------------------------------------------------------------------------------------------------
 
 
-def _uniform(ranks: int) -> F64:
+def uniform(ranks: int) -> F64:
+    """1 shard between all ordered pairs of ranks, ``(N, N)``."""
     return np.ones((ranks, ranks)) - np.eye(ranks)
 
 

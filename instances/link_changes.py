@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,42 +20,54 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 
-def arcs_named(topology: Topology, link: Hashable) -> I64:
-    """Positions of the arcs that a name stands for.
+class LinkNames:
+    """The arcs of a topology by their names, which are listed once."""
 
-    Parameters
-    ----------
-    topology
-        The topology.
-    link
-        ``"u->v"`` or ``(u, v)`` by labels or vertex numbers: all arcs from u to v; ``"u->v#2"`` or ``"u -> v (2)"``:
-        the second one; or the position of one arc.
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
 
-    Raises
-    ------
-    BadInput
-        If there is no such arc; the message suggests the closest name.
-    """
-    if isinstance(link, int | np.integer) and not isinstance(link, bool):
-        if not 0 <= int(link) < topology.arcs:
-            msg = f"link {int(link)}: {topology.spec} has links 0..{topology.arcs - 1}"
+    @cached_property
+    def _copies(self) -> dict[str, list[int]]:
+        """Arcs from one vertex to another, by ``u->v``."""
+        labels, found = self.topology.labels, defaultdict(list)
+        for a, (u, v) in enumerate(zip(self.topology.tail.tolist(), self.topology.head.tolist(), strict=True)):
+            found[f"{labels[u]}->{labels[v]}"].append(a)
+        return found
+
+    @cached_property
+    def _arcs(self) -> dict[str, list[int]]:
+        """Arcs by every name that they have, without blanks."""
+        known = dict(self._copies)
+        for name, arcs in self._copies.items():
+            known |= {f"{name}#{number}": [a] for number, a in enumerate(arcs, start=1)}
+        return {name.replace(" ", ""): arcs for name, arcs in known.items()}
+
+    def arcs(self, link: Hashable) -> I64:
+        """Positions of the arcs that a name stands for.
+
+        Parameters
+        ----------
+        link
+            ``"u->v"`` or ``(u, v)`` by labels or vertex numbers: all arcs from u to v; ``"u->v#2"`` or
+            ``"u -> v (2)"``: the second one; or the position of one arc.
+
+        Raises
+        ------
+        BadInput
+            If there is no such arc; the message suggests the closest name.
+        """
+        topology = self.topology
+        if isinstance(link, int | np.integer) and not isinstance(link, bool):
+            if not 0 <= int(link) < topology.arcs:
+                msg = f"link {int(link)}: {topology.spec} has links 0..{topology.arcs - 1}"
+                raise BadInput(msg)
+            return np.array([int(link)])
+        text = "->".join(_label(topology, end) for end in link) if isinstance(link, tuple) else str(link)
+        plain = text.replace(" ", "").replace("(", "#").removesuffix(")")
+        if plain not in self._arcs:
+            msg = f"link {text!r}: {topology.spec} has no such link; {nearest(plain, list(self._copies))}"
             raise BadInput(msg)
-        return np.array([int(link)])
-    known: dict[str, list[int]] = defaultdict(list)
-    copies: dict[str, list[int]] = defaultdict(list)
-    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        name = f"{topology.labels[u]}->{topology.labels[v]}"
-        copies[name].append(a)
-        known[name].append(a)
-        number = len(copies[name])
-        known[f"{name}#{number}"].append(a)
-    text = "->".join(_label(topology, end) for end in link) if isinstance(link, tuple) else str(link)
-    plain = text.replace(" ", "").replace("(", "#").removesuffix(")")
-    spaced = {name.replace(" ", ""): arcs for name, arcs in known.items()}
-    if plain not in spaced:
-        msg = f"link {text!r}: {topology.spec} has no such link; {nearest(plain, list(copies))}"
-        raise BadInput(msg)
-    return np.array(spaced[plain])
+        return np.array(self._arcs[plain])
 
 
 def _label(topology: Topology, end: object) -> str:
@@ -72,7 +85,7 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
         The topology.
     changes
         Capacities [link bandwidths]: a number for all links, one per arc, ``(m,)``, or a mapping (also a Series) from
-        links, as :func:`arcs_named` reads them, to numbers.
+        links, as :meth:`LinkNames.arcs` reads them, to numbers.
     factors
         Whether the numbers multiply the capacities instead.
 
@@ -87,8 +100,9 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
     """
     new: F64 = np.array(topology.capacity, dtype=float)
     if isinstance(changes, Mapping) or hasattr(changes, "items"):
+        names = LinkNames(topology)
         for link, value in changes.items():
-            arcs = arcs_named(topology, link)
+            arcs = names.arcs(link)
             new[arcs] = _number(value, f"link {link!r}") * (new[arcs] if factors else 1.0)
     else:
         values = np.asarray(changes, dtype=float)

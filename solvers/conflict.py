@@ -211,8 +211,7 @@ class _Search:
         """Columns whose lower, and whose upper, bounds are needed."""
         form, infinite = self.form, self.highspy.kHighsInf
         used = np.zeros(form.cost.size, dtype=bool)
-        for row in rows:
-            used[form.A.tocsr()[[row]].indices] = True
+        used[form.A.tocsr()[sorted(rows)].indices] = True
         low, high = form.col_lower.copy(), form.col_upper.copy()
         idle = np.flatnonzero(~used & (low <= high))
         for j in idle.tolist():

@@ -110,4 +110,4 @@ def kept(course: Course, solved: Solved) -> Solved:
     outcome = replace(
         solved.outcome, x=None, termination=Termination.ERROR if ended is Termination.INFEASIBLE else ended
     )
-    return replace(solved, outcome=outcome, values=dict(known.values), duals=solved.duals)
+    return replace(solved, outcome=outcome, values=dict(known.values))

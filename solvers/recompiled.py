@@ -10,7 +10,7 @@ import numpy as np
 
 from opticoll.formulations.model import PyomoModel
 from opticoll.solvers.standard_form import from_pyomo
-from opticoll.solvers.stated_models import compiled, layer_of
+from opticoll.solvers.stated_models import compiled, layer_of, named_model, refused
 
 if TYPE_CHECKING:
     from opticoll.solvers.standard_form import StandardForm
@@ -90,11 +90,13 @@ class Recompiler:
                 self._form, self._values = form, values
                 assert self._now is not None
                 return form, self._now
-        self._form, self._now = compiled(stated, self.built)
-        assert isinstance(self._now, PyomoModel)
-        self.fingerprint, self._values, self._users = now, values, None
-        self._rows, self._columns = [], {}
-        return self._form, self._now
+        with refused():
+            model = named_model(stated, self.built)
+            assert isinstance(model, PyomoModel)
+            form, columns, self._rows = from_pyomo(model, labelled=True)
+        self._columns = {id(one): j for j, one in enumerate(columns)}
+        self._form, self._now, self.fingerprint, self._values, self._users = form, model, now, values, None
+        return form, model
 
     def _refreshed(self, stated: Any, changed: list[int]) -> StandardForm | None:
         """The last matrix with the rows of changed parameters compiled again; None if it has to be compiled whole."""
@@ -124,21 +126,15 @@ class Recompiler:
         import pyomo.environ as pyo
         from pyomo.core.expr.visitor import identify_mutable_parameters
 
-        assert isinstance(self._now, PyomoModel)
-        form, columns, self._rows = from_pyomo(self._now, labelled=True)
-        assert self._form is not None
-        assert form.A.shape == self._form.A.shape
-        self._columns = {id(one): j for j, one in enumerate(columns)}
         found: defaultdict[int, list[int]] = defaultdict(list)
         for row, constraint in enumerate(self._rows):
             for parameter in identify_mutable_parameters(constraint.expr):
                 found[id(parameter)].append(row)
-        elsewhere = [one.expr for one in stated.component_data_objects(pyo.Objective, active=True)]
-        for expression in elsewhere:
-            for parameter in identify_mutable_parameters(expression):
+        for objective in stated.component_data_objects(pyo.Objective, active=True):
+            for parameter in identify_mutable_parameters(objective.expr):
                 found.pop(id(parameter), None)
-        twice = {id(row) for row in self._rows} if len({id(row) for row in self._rows}) < len(self._rows) else set()
-        self._users = {} if twice else dict(found)
+        alone = len(set(map(id, self._rows))) == len(self._rows)  # every constraint is one row
+        self._users = dict(found) if alone else {}
         return self._users
 
 

@@ -253,6 +253,22 @@ def _solve_needed(
     return first
 
 
+def refuse_model_file(path: Path) -> None:
+    """Refuse a file to which no model can be written.
+
+    Raises
+    ------
+    BadInput
+        If its name ends in neither ``.mps`` nor ``.lp``, or its folder is missing.
+    """
+    if path.suffix not in {".mps", ".lp"}:
+        msg = f"export: {path.name} must end in .mps or .lp"
+        raise BadInput(msg)
+    if not path.parent.is_dir():
+        msg = f"export: the folder {path.parent} does not exist; create it first"
+        raise BadInput(msg)
+
+
 def export(
     formulation_name: str | type[Formulation],
     instance: str,
@@ -267,12 +283,7 @@ def export(
     BadInput
         If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
     """
-    if path.suffix not in {".mps", ".lp"}:
-        msg = f"export: {path.name} must end in .mps or .lp"
-        raise BadInput(msg)
-    if not path.parent.is_dir():
-        msg = f"export: the folder {path.parent} does not exist; create it first"
-        raise BadInput(msg)
+    refuse_model_file(path)
     task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
     value = instance_of(task)
     plan = make_plan(task, instance=value)

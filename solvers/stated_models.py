@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.errors import BadInput, ModelError
-from opticoll.formulations.matrix.stated_model import ArrayPlace, StatedModel, StatedProgram
+from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
+from opticoll.formulations.variables import Block
 from opticoll.solvers.standard_form import as_tuple, compile_model
 from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Axis
     from opticoll.instances import Instance
-    from opticoll.solvers.standard_form import Block, StandardForm
+    from opticoll.solvers.standard_form import StandardForm
 
     Built = PyomoModel | CvxpyModel
 
@@ -52,14 +54,14 @@ def program_of(
     notes: tuple[str, ...] = (),
 ) -> StatedProgram:
     """A compiled model as an instance; ``spec`` is its name in records."""
-    variables = {name: _place(block) for name, block in form.columns.items()}
+    variables = dict(form.columns)
     taken = np.zeros(form.cost.size, dtype=bool)
-    for place in variables.values():
-        taken[place.index[place.index >= 0]] = True
+    for block in variables.values():
+        taken[block.index[block.index >= 0]] = True
     if not taken.all():
         rest = np.flatnonzero(~taken)
         name = AUXILIARY if AUXILIARY not in variables else f"{AUXILIARY} columns"
-        variables[name] = ArrayPlace((rest.size,), rest)
+        variables[name] = Block(name, (rest.size,), rest)
     assert form.integer is not None
     return StatedProgram(
         indptr=form.A.indptr.astype(np.int64),
@@ -78,15 +80,11 @@ def program_of(
         notes=notes,
         spec=spec,
         variables=variables,
-        constraints={name: _place(block) for name, block in form.rows.items()},
+        constraints=form.rows,
         origin=origin,
         origin_instance=origin_instance,
         same_objective=same_objective,
     )
-
-
-def _place(block: Block) -> ArrayPlace:
-    return ArrayPlace(block.shape, block.index, block.labels)
 
 
 def compiled(stated: Any, built: Built | None = None) -> tuple[StandardForm, Built]:
@@ -101,9 +99,16 @@ def compiled(stated: Any, built: Built | None = None) -> tuple[StandardForm, Bui
     BadInput
         If it is not a linear or mixed-integer linear program; the message names the part that is not.
     """
-    try:
+    with refused():
         now = named_model(stated, built)
         return compile_model(now), now
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Refuse a model that is not linear in the words of an input."""
+    try:
+        yield
     except ModelError as error:
         msg = f"the model: {error}"
         raise BadInput(msg) from error

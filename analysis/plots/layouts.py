@@ -95,8 +95,7 @@ def chosen_layout(topology: Topology, named: Instance) -> str:
     n = topology.n
     if getattr(named, "places", None) is not None and named.n == n:
         return "given"
-    word = re.split("[:+]", named.spec, maxsplit=1)[0]
-    chosen = _FAMILIES.get(word, "layers" if topology.ranks < n else "spring")
+    chosen = _FAMILIES.get(_family(named), "layers" if topology.ranks < n else "spring")
     if "+host" in named.spec:
         chosen = "racks" if _hosts(topology) is not None else "spring"
     elif named.n != n:
@@ -104,6 +103,11 @@ def chosen_layout(topology: Topology, named: Instance) -> str:
     if chosen == "grid" and _shape(named, n) is None:
         chosen = "spring"
     return "circular" if chosen == "spring" and n > _MOST_SPRINGS else chosen
+
+
+def _family(named: Instance) -> str:
+    """The first word of a spec."""
+    return re.split("[:+]", named.spec, maxsplit=1)[0]
 
 
 def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
@@ -132,7 +136,7 @@ def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
 
 def wafers(named: Instance, n: int) -> I64 | None:
     """The wafer of every tile of a mesh that is larger than one; None for other instances."""
-    if re.split("[:+]", named.spec, maxsplit=1)[0] != "lightpath" or (shape := _shape(named, n)) is None:
+    if _family(named) != "lightpath" or (shape := _shape(named, n)) is None:
         return None
     if any(size % part for size, part in zip(shape, WAFER, strict=True)) or shape == WAFER:
         return None
@@ -253,7 +257,7 @@ def _layers(topology: Topology) -> F64:
 def _shape(named: Instance, n: int | None) -> tuple[int, ...] | None:
     """Sizes of a mesh, torus or bipartite graph, ``(n,)`` of a path; None if they do not give n vertices."""
     shape = dict(named.parameters).get("shape")
-    if shape is None and re.split("[:+]", named.spec, maxsplit=1)[0] in {"path", "wdm-line"}:
+    if shape is None and _family(named) in {"path", "wdm-line"}:
         shape = (named.n,)
     if not isinstance(shape, tuple) or not all(isinstance(size, int) for size in shape):
         return None

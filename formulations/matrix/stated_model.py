@@ -20,7 +20,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import MatrixModel, NotApplicable, states
-from opticoll.formulations.variables import Array
+from opticoll.formulations.variables import Array, Block
 from opticoll.instances.matrix_program import MatrixProgram
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Form, Formulation
     from opticoll.formulations.variables import IndexSets, Links
     from opticoll.instances import Instance
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64
     from opticoll.instances.types import Json, Settings
 
     Values = Mapping[str, F64]
@@ -37,15 +37,6 @@ if TYPE_CHECKING:
 NAME = "matrix.stated-model"
 #: Largest violation with which a solution still counts as one of the original problem.
 FEASIBLE = 1e-6
-
-
-@dataclass(frozen=True)
-class ArrayPlace:
-    """Where the entries of a named array are among the columns or rows: shape, positions (-1 for none), labels."""
-
-    shape: tuple[int, ...]
-    index: I64
-    labels: tuple[Sequence[Hashable] | None, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,8 +53,8 @@ class StatedProgram(MatrixProgram):
         Whether its objective is still that of ``origin``.
     """
 
-    variables: Mapping[str, ArrayPlace] = field(default_factory=dict)
-    constraints: Mapping[str, ArrayPlace] = field(default_factory=dict)
+    variables: Mapping[str, Block] = field(default_factory=dict)
+    constraints: Mapping[str, Block] = field(default_factory=dict)
     origin: Formulation | None = None
     origin_instance: Instance | None = None
     same_objective: bool = False
@@ -106,8 +97,8 @@ class StatedModel(FileProgram):
     def matrix(self) -> MatrixModel:
         """The matrix, with the named arrays of the model."""
         named = (
-            {name: (place.shape, place.index) for name, place in places.items()}
-            for places in (self.model.variables, self.model.constraints)
+            {name: (block.shape, block.index) for name, block in blocks.items()}
+            for blocks in (self.model.variables, self.model.constraints)
         )
         variables, constraints = named
         return replace(super().matrix(), variables=variables, constraints=constraints)
@@ -115,9 +106,9 @@ class StatedModel(FileProgram):
     def columns(self, values: Values) -> dict[str, F64]:
         """The named arrays as one vector x, shape ``(n,)``."""
         x = np.zeros(self.program.n)
-        for name, place in self.model.variables.items():
-            kept = place.index >= 0
-            x[place.index[kept]] = np.asarray(values[name], dtype=float).ravel()[kept]
+        for name, block in self.model.variables.items():
+            kept = block.index >= 0
+            x[block.index[kept]] = np.asarray(values[name], dtype=float).ravel()[kept]
         return {"x": x}
 
     def residuals(self, values: Values) -> dict[str, float]:
@@ -130,22 +121,19 @@ class StatedModel(FileProgram):
 
     def unfold(self, values: Values) -> dict[str, F64]:
         """Set columns that appear nowhere to a value within their bounds."""
-        x = np.append(super().unfold(self.columns(values))["x"], 0.0)  # the last for models without columns
-        return {
-            name: np.where(place.index >= 0, x[np.maximum(place.index, 0)], 0.0).reshape(place.shape)
-            for name, place in self.model.variables.items()
-        }
+        x = super().unfold(self.columns(values))["x"]
+        return {name: block.gather(x) for name, block in self.model.variables.items()}
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of the arrays; axes and units as the original problem declares them."""
         known = self._declared()
-        return {name: known.get(name, Array(place.shape)) for name, place in self.model.variables.items()}
+        return {name: known.get(name, Array(block.shape)) for name, block in self.model.variables.items()}
 
     def _declared(self) -> dict[str, Array]:
         """What the original problem declares about arrays that still have its shape."""
         if self.origin is None:
             return {}
-        shapes = {name: place.shape for name, place in self.model.variables.items()}
+        shapes = {name: block.shape for name, block in self.model.variables.items()}
         declared = self.origin.arrays(shapes.keys()) or {}
         return {name: array for name, array in declared.items() if array.shape == shapes.get(name)}
 
@@ -156,7 +144,8 @@ class StatedModel(FileProgram):
     def index_labels(self) -> dict[str, tuple[Sequence[Hashable] | None, ...]]:
         """Labels of the indices of all other arrays, by axis."""
         known = self._declared()
-        return {name: at.labels for name, at in self.model.variables.items() if at.labels and name not in known}
+        blocks = self.model.variables
+        return {name: block.labels for name, block in blocks.items() if block.labels and name not in known}
 
     def _original(self, values: Values) -> dict[str, F64] | None:
         """The values as a solution of the original problem; None if it needs other variables."""

@@ -19,7 +19,8 @@ from opticoll.solvers.standard_form import named
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.solvers.standard_form import Block, Sense, StandardForm
+    from opticoll.formulations.variables import Block
+    from opticoll.solvers.standard_form import Sense, StandardForm
 
 
 #: A bound; None where it is infinite.
@@ -65,7 +66,7 @@ class ExactForm:
     integer
         Integrality of each column, ``(columns,)``, boolean.
     columns, rows
-        Named blocks, see :class:`~opticoll.solvers.standard_form.Block`.
+        Named blocks, see :class:`~opticoll.formulations.variables.Block`.
     """
 
     indptr: NDArray[np.int64]

@@ -154,11 +154,10 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
     if isinstance(data, Formulation) and data.own and isinstance(data.instance, Topology):
         flow = own_axes.source_flow(data, values)
         if flow is not None:
-            traffic = own_axes.traffic(data)
-            sending = traffic.any(axis=1)
-            uniform = np.array_equal(traffic, np.ones_like(traffic) - np.eye(len(traffic)))
-            grouped = by_source(data.instance, None if uniform else traffic)
-            return source_routes(grouped, {"g": flow[:, sending], "F": values[str(data.concurrent)]})
+            traffic = own_axes.stated_traffic(data)
+            grouped = by_source(data.instance, traffic)
+            sent = flow if traffic is None else flow[:, traffic.any(axis=1)]
+            return source_routes(grouped, {"g": sent, "F": values[str(data.concurrent)]})
     refuse_without_routes(name)
     return _READERS[name](data, values)
 

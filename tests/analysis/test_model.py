@@ -7,7 +7,7 @@ import pytest
 
 import opticoll as oc
 from opticoll.instances import parse
-from opticoll.instances.link_changes import arcs_named, with_capacities
+from opticoll.instances.link_changes import LinkNames, with_capacities
 from opticoll.solvers.recompiled import Recompiler
 from opticoll.solvers.stated_models import compiled
 
@@ -203,9 +203,10 @@ def test_refusals_name_what_to_do():
 
 def test_links_have_several_names():
     net = oc.topology([("a", "b"), ("a", "b"), ("b", "a")], directed=True)
-    assert arcs_named(net, "a->b").tolist() == arcs_named(net, ("a", "b")).tolist() == [0, 1]
-    assert arcs_named(net, "a -> b (2)").tolist() == arcs_named(net, "a->b#2").tolist() == arcs_named(net, 1).tolist()
-    assert arcs_named(net, (0, 1)).tolist() == [0, 1]  # by numbers, where no label is one
+    arcs = LinkNames(net).arcs
+    assert arcs("a->b").tolist() == arcs(("a", "b")).tolist() == [0, 1]
+    assert arcs("a -> b (2)").tolist() == arcs("a->b#2").tolist() == arcs(1).tolist()
+    assert arcs((0, 1)).tolist() == [0, 1]  # by numbers, where no label is one
     assert with_capacities(net, {"a->b#2": 3.0}).capacity.tolist() == [1.0, 3.0, 1.0]
     assert with_capacities(net, {"b->a": 3.0}, factors=True).capacity.tolist() == [1.0, 1.0, 3.0]
     assert with_capacities(net, 2.0).capacity.tolist() == [2.0, 2.0, 2.0]
