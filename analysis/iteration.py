@@ -113,7 +113,7 @@ def iteration(
     if routing not in ("auto", *ROUTINGS):
         msg = f"iteration: routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}"
         raise BadInput(msg)
-    count = place.ranks if isinstance(place, Topology) else place.n
+    count = place.num_ranks if isinstance(place, Topology) else place.n
     graph = (
         model
         if isinstance(model, TaskGraph)
@@ -165,7 +165,7 @@ def _simulated(
 ) -> tuple[TaskSchedule, int | None, ServerNetwork, str]:
     """The schedule, the changes of circuits (None if they stay), the network for its bounds, the routing."""
     if isinstance(place, Topology):
-        way: Any = ("even" if place.ranks < place.n else "single") if routing == "auto" else routing
+        way: Any = ("even" if place.num_ranks < place.n else "single") if routing == "auto" else routing
         network = ServerNetwork(place, rate, latency, way, paths)
     else:
         way = "single" if routing == "auto" else routing

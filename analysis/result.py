@@ -603,7 +603,7 @@ class Result(Run):
             )
             return Moves(self, chunks, made)
         routes = routes_of(plan.formulation.name, plan.data, values)
-        if plan.instance.ranks < plan.instance.n:
+        if plan.instance.num_ranks < plan.instance.n:
             routes = without_steps(routes)  # a vertex that only forwards may hold data between steps
         return Schedule(self, chunks, schedule_routes(plan.instance, routes, chunks=chunks, alpha=alpha, beta=beta))
 

@@ -56,8 +56,8 @@ def _size(axis: str, topology: Topology) -> int | SolutionSize:
     sizes = {
         ARC: topology.arcs,
         "vertex": topology.n,
-        **dict.fromkeys(RANKS, topology.ranks),
-        "pair": topology.ranks * (topology.ranks - 1),
+        **dict.fromkeys(RANKS, topology.num_ranks),
+        "pair": topology.num_ranks * (topology.num_ranks - 1),
     }
     return sizes.get(axis, SolutionSize(axis))
 
@@ -141,7 +141,7 @@ def stated_traffic(problem: Any) -> F64 | None:
 def traffic(problem: Any) -> F64:
     """What every rank sends to every other [shards], ``(N, N)``."""
     stated = stated_traffic(problem)
-    return uniform(problem.instance.ranks) if stated is None else stated
+    return uniform(problem.instance.num_ranks) if stated is None else stated
 
 
 def source_flow(problem: Any, values: Values) -> F64 | None:
@@ -161,6 +161,6 @@ def source_flow(problem: Any, values: Values) -> F64 | None:
     if "source" in along:
         return summed
     senders = np.searchsorted(topology.terminals, pairs(topology)[0])
-    result = np.zeros((topology.arcs, topology.ranks))
+    result = np.zeros((topology.arcs, topology.num_ranks))
     np.add.at(result.T, senders, summed.T)
     return result

@@ -290,7 +290,12 @@ class Topology(Instance):
         return int(self.tail.size)
 
     @property
-    def ranks(self) -> int:
+    def ranks(self) -> tuple[str, ...]:
+        """Labels of the terminals, ascending: the vertices that ``opticoll.topology(ranks=...)`` names."""
+        return tuple(self.labels[v] for v in self.terminals.tolist())
+
+    @property
+    def num_ranks(self) -> int:
         """Number of terminals: the ranks of the collective."""
         return int(self.terminals.size)
 
@@ -367,7 +372,7 @@ class Topology(Instance):
 
     @property
     def _small(self) -> bool:
-        return self.n <= _FEW_VERTICES and self.ranks * self.arcs <= _FEW_STEPS
+        return self.n <= _FEW_VERTICES and self.num_ranks * self.arcs <= _FEW_STEPS
 
     @cached_property
     def hops(self) -> NDArray[np.float64]:
@@ -489,7 +494,7 @@ def connecting_remedy(topology: Topology) -> str:
 
 def _hops_by_levels(topology: Topology) -> NDArray[np.float64]:
     """Breadth-first search from all terminals at once; a level is a set of pairs (terminal, vertex)."""
-    n, ranks = topology.n, topology.ranks
+    n, ranks = topology.n, topology.num_ranks
     first_out, out_degree = np.searchsorted(topology.tail, np.arange(n)), topology.out_degree
     hops, mark = np.full(ranks * n, np.inf), np.empty(ranks * n, dtype=np.int64)
     reached, level = np.arange(ranks) * n + topology.terminals, 0

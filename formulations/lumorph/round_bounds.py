@@ -372,7 +372,7 @@ def _rectangles(rows: int, columns: int, room: int) -> Mask:
 
 def _balls(topology: Topology) -> Mask:
     """Vertices within d arcs of a terminal, for at most 256 terminals and 64 distances."""
-    every = np.unique(np.linspace(0, topology.ranks - 1, min(topology.ranks, 256)).astype(np.int64))
+    every = np.unique(np.linspace(0, topology.num_ranks - 1, min(topology.num_ranks, 256)).astype(np.int64))
     hops = topology.hops[every]
     farthest = int(np.max(hops, where=np.isfinite(hops), initial=0.0))
     return np.concatenate([hops <= d for d in range(min(farthest, 64))]) if farthest else hops <= -1
@@ -428,7 +428,7 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     if not unit:
         price = np.ldexp(price, -rounding.exponent(price))
     room = float(rounding.up(rounding.sum_up(price) * limits.wavelengths * limits.waveguides * per_circuit(limits), 3))
-    if unit and topology.ranks == topology.n:
+    if unit and topology.num_ranks == topology.n:
         distance = topology.hops
     else:
         from scipy.sparse.csgraph import dijkstra

@@ -339,7 +339,7 @@ class RoundModel(Formulation):
         if not len(wanted.post):
             msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
             raise NotApplicable(msg)
-        if instance.ranks < instance.n:  # circuits and chunks may pass through every vertex
+        if instance.num_ranks < instance.n:  # circuits and chunks may pass through every vertex
             instance = Topology(
                 instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
             )

@@ -107,7 +107,17 @@ def test_chosen_capacities_ranks_and_units():
     assert (oc.topology(loop, loops="drop").arcs, oc.topology(loop, loops="keep").arcs) == (2, 3)
     switched = nx.Graph([("h", "s"), ("s", "k")])
     switched.nodes["s"]["terminal"] = False
-    assert oc.topology(switched).ranks == 2
+    net = oc.topology(switched)
+    assert (net.ranks, net.num_ranks) == (("h", "k"), 2)
+
+
+@pytest.mark.parametrize("spec", ["ring:4", "dgx1", "hypercube:3+host=2.0", "fat-tree:4"])
+def test_ranks_are_the_labels_that_the_argument_ranks_takes(spec):
+    whole = parse(spec)
+    assert len(whole.ranks) == whole.num_ranks == whole.terminals.size
+    assert oc.topology(whole, ranks=whole.ranks).terminals.tolist() == whole.terminals.tolist()
+    fewer = oc.topology(whole, ranks=whole.ranks[1:3])
+    assert fewer.ranks == whole.ranks[1:3]
 
 
 @given(topologies())
