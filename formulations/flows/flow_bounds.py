@@ -31,7 +31,8 @@ def closed_form(topology: Topology) -> Bound | None:
     BadInput
         If the family's function returns anything but a positive fraction or None.
     """
-    if "+" in topology.spec or topology.n < 2 or topology.num_ranks != topology.n or not (topology.capacity == 1.0).all():
+    n, unit = topology.n, bool((topology.capacity == 1.0).all())
+    if "+" in topology.spec or n < 2 or topology.num_ranks != n or not unit:
         return None
     declared = family_of(topology)
     if declared is None or declared[0].closed_form is None:

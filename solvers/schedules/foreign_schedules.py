@@ -155,8 +155,9 @@ def _msccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
             or any(len(part) != chunks for part in parts.values())
             or set().union(*outputs.values()) != everything
         ):
-            msg = f"{path}: input_map and output_map are neither an all-gather nor an all-to-all of {topology.num_ranks} "
-            raise BadFile(msg + "ranks")
+            number = topology.num_ranks
+            msg = f"{path}: input_map and output_map are neither an all-gather nor an all-to-all of {number} ranks"
+            raise BadFile(msg)
         for (s, t), part in parts.items():
             chunk_of.update({a: (terminal[s], terminal[t], i) for i, a in enumerate(part)})
     sends: list[Send] = []
