@@ -18,6 +18,7 @@ from opticoll.solvers.task import Fields
 if TYPE_CHECKING:
     from opticoll.formulations.flows.iteration import TaskSchedule
     from opticoll.formulations.model import Bound
+    from opticoll.instances.types import Rate, Seconds
 
 
 #: Bandwidth of a capacity of 1, or of an optical interface, if none is given.
@@ -57,16 +58,16 @@ def iteration(
     model: str | TaskGraph,
     network: Any,
     *,
-    link: str | None = None,
+    link: Rate | None = None,
     servers: int | None = None,
     section: str = "5.3",
     batch: int = 0,
     overlap: str = "backward",
     routing: str = "auto",
     paths: int = 4,
-    latency: float = 1e-6,
+    latency: Seconds = 1e-6,
     ring_factor: float | None = None,
-    resolution: float = 1e-6,
+    resolution: Seconds = 1e-6,
     check: bool = False,
 ) -> IterationTime:
     """Simulate one training iteration at flow level.

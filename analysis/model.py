@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import PyomoModel
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
+    from opticoll.instances.types import DataSize, Gibibytes, Seconds
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Progress, SimplexBasis
@@ -234,13 +235,13 @@ class Model:
         self,
         method: str = "auto",
         *,
-        time_limit: float | None = None,
-        memory_limit: float | None = None,
+        time_limit: Seconds | None = None,
+        memory_limit: Gibibytes | None = None,
         tol: float = 1e-6,
         seed: int = 0,
         threads: int = 2,
         exact: bool = False,
-        shard: str | float | None = None,
+        shard: DataSize | None = None,
         start: StartLike | None = None,
         log: bool = False,
         on_progress: Callable[[Progress], None] | None = None,

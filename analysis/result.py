@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Links, Names
-    from opticoll.instances.types import Json
+    from opticoll.instances.types import DataSize, Gibibytes, Json, Seconds
     from opticoll.solvers.task import Progress
 
     StatedLike: TypeAlias = pyo.ConcreteModel | cp.Problem
@@ -72,14 +72,14 @@ def solve(
     demand: object = None,
     method: str = "auto",
     form: str | None = None,
-    time_limit: float | None = None,
-    memory_limit: float | None = None,
+    time_limit: Seconds | None = None,
+    memory_limit: Gibibytes | None = None,
     tol: float = 1e-6,
     seed: int = 0,
     threads: int = 2,
     plugins: Iterable[str | Path] = (),
     log: bool = False,
-    shard: str | float | None = None,
+    shard: DataSize | None = None,
     exact: bool = False,
     start: StartLike | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -185,7 +185,7 @@ def _has_own_start(formulation: type[Formulation], method: str) -> bool:
 def run_task(
     task: Task,
     *,
-    shard: str | float | None = None,
+    shard: DataSize | None = None,
     start: StartLike | None = None,
     known: Known | None = None,
     log: bool = False,
@@ -228,7 +228,7 @@ def run_task(
 def solve_task(
     task: Task,
     *,
-    shard: str | float | None = None,
+    shard: DataSize | None = None,
     start: StartLike | None = None,
     known: Known | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -268,7 +268,7 @@ def solve_task(
     return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log, known=known), shard)
 
 
-def _shard_of(task: Task, model: type[Formulation], shard: str | float | None) -> str | float | None:
+def _shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> str | float | None:
     """The size of a shard: as given, or one byte where the demand counts bytes and the capacities have a unit.
 
     Raises
@@ -326,10 +326,10 @@ class Result(Run):
     the methods raise :class:`~opticoll.errors.NoSolution`.
     """
 
-    shard: str | float | None = None
+    shard: DataSize | None = None
 
     @classmethod
-    def of(cls, run: Run, shard: str | float | None = None) -> Result:
+    def of(cls, run: Run, shard: DataSize | None = None) -> Result:
         """The result of a run, for shards of a given size."""
         result = cls(**{f.name: getattr(run, f.name) for f in fields(Run)}, shard=shard)
         return result if shard is None else replace(result, record=timed(run, result.scale))
@@ -547,7 +547,7 @@ class Result(Run):
 
         return sensitivity.what_if(self, factors, solve)
 
-    def conflict(self, time_limit: float | None = 60.0) -> pd.DataFrame:
+    def conflict(self, time_limit: Seconds | None = 60.0) -> pd.DataFrame:
         """The rows and bounds that leave the problem without a solution, none of which could be left out.
 
         See :func:`opticoll.analysis.conflict_table.conflict`.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.result import InstanceLike
     from opticoll.formulations import Formulation
+    from opticoll.instances.types import DataSize
     from opticoll.solvers.task import CheckRecord
 
 
@@ -33,7 +34,7 @@ def load(
     instance: InstanceLike | None = None,
     *,
     formulation: type[Formulation] | None = None,
-    shard: str | float | None = None,
+    shard: DataSize | None = None,
 ) -> Result:
     """Read a solution that :meth:`opticoll.Result.save` or ``opticoll solve --solution`` wrote, and verify it.
 

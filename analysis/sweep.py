@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store.records import Store
     from opticoll.formulations import Formulation
+    from opticoll.instances.types import Seconds
     from opticoll.solvers.task import Record
 
 
@@ -241,7 +242,7 @@ def sweep(
     sense: Sense | None = None,
     settings: Mapping[str, object] | None = None,
     method: str = "auto",
-    time_limit: float | None = None,
+    time_limit: Seconds | None = None,
     tol: float = TOLERANCE,
     exact: bool = False,
     keep_copies: bool = False,

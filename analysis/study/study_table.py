@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Study
+    from opticoll.instances.types import Gibibytes, Seconds
 
 #: Columns that are returned unless others are asked for.
 COLUMNS = (
@@ -52,8 +53,8 @@ def study(
     jobs: int | None = None,
     dask: str | None = None,
     columns: Sequence[str] | str | None = None,
-    time_limit: float | None = None,
-    memory_limit: float | None = None,
+    time_limit: Seconds | None = None,
+    memory_limit: Gibibytes | None = None,
     tol: float = 1e-6,
     seed: int = 0,
     threads: int = 2,
