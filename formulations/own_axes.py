@@ -8,6 +8,9 @@
     pair      ordered pairs of different ranks, row by row
 
 Any other name is an axis of the formulation's own, numbered 0, 1, ...
+
+A concurrent flow (``concurrent = "F"``) is maximised, counts in shards, and no flow is negative: sense, units, meaning,
+objective and the check of signs follow.
 """
 
 from __future__ import annotations
@@ -124,6 +127,30 @@ def links(problem: Any, values: Values) -> Links:
         return Links(topology, load, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
     time = float(np.asarray(values["T"])) if "T" in values else float(problem.objective(values))
     return Links(topology, load, topology.capacity, time, SHARDS, BANDWIDTHS)
+
+
+def concurrent_attributes(kind: Any) -> dict[str, Any]:
+    """What a concurrent flow says about itself, by attribute of the class."""
+    flows = {name: BANDWIDTHS for name, along in kind.axes.items() if ARC in along}
+    return {
+        "sense": "max",
+        "shards": True,
+        "meaning": f"concurrent flow {kind.concurrent} [{BANDWIDTHS} / shard]; T = 1/{kind.concurrent}",
+        "units": {**(flows if len(flows) == 1 else {}), kind.concurrent: f"{BANDWIDTHS} / shard", **kind.units},
+    }
+
+
+def concurrent_objective(problem: Any, values: Values) -> float:
+    """The value of a concurrent flow."""
+    return float(np.asarray(values[problem.concurrent]))
+
+
+def negative(problem: Any, values: Values) -> dict[str, float]:
+    """The most negative flow of a formulation of one's own that is a concurrent flow, as a block of its checker."""
+    if not problem.own or problem.concurrent not in problem.axes:
+        return {}
+    flows = [name for name, along in problem.axes.items() if name == problem.concurrent or ARC in along]
+    return {"nonnegative": max(float(-np.asarray(values[name], dtype=float).min(initial=0.0)) for name in flows)}
 
 
 def metrics(problem: Any, value: float | None) -> dict[str, float | None]:

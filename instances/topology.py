@@ -176,6 +176,12 @@ def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
     return array
 
 
+def _grouped(ends: I64, n: int) -> tuple[tuple[int, ...], ...]:
+    """The arcs whose end is each of ``n`` vertices."""
+    parts = np.split(np.argsort(ends, kind="stable"), np.cumsum(np.bincount(ends, minlength=n))[:-1])
+    return tuple(tuple(part.tolist()) for part in parts)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Topology(Instance):
     """A directed multigraph with capacities, in canonical arc order.
@@ -348,6 +354,28 @@ class Topology(Instance):
     def in_degree(self) -> NDArray[np.int64]:
         """Arcs entering each vertex, shape ``(n,)``."""
         return _frozen(np.bincount(self.head, minlength=self.n), np.int64)
+
+    @cached_property
+    def arcs_out(self) -> tuple[tuple[int, ...], ...]:
+        """Arcs that leave every vertex."""
+        return _grouped(self.tail, self.n)
+
+    @cached_property
+    def arcs_in(self) -> tuple[tuple[int, ...], ...]:
+        """Arcs that enter every vertex."""
+        return _grouped(self.head, self.n)
+
+    def outflow(self, flow: F64) -> F64:
+        """Flow out of every vertex, ``(n, ...)``, for flow over arcs, ``(m, ...)``."""
+        result = np.zeros((self.n, *flow.shape[1:]))
+        np.add.at(result, self.tail, flow)
+        return result
+
+    def inflow(self, flow: F64) -> F64:
+        """Flow into every vertex, ``(n, ...)``, for flow over arcs, ``(m, ...)``."""
+        result = np.zeros((self.n, *flow.shape[1:]))
+        np.add.at(result, self.head, flow)
+        return result
 
     def incidence(self) -> sp.csr_array:
         """Vertex-arc incidence, shape ``(n, m)``: +1 where an arc enters, -1 where it leaves."""

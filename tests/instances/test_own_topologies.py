@@ -121,6 +121,15 @@ def test_ranks_are_the_labels_that_the_argument_ranks_takes(spec):
 
 
 @given(topologies())
+def test_flows_at_vertices_are_those_of_the_incidence_matrix(topology):
+    flow = np.random.default_rng(0).random((topology.arcs, 3))
+    assert np.allclose(topology.inflow(flow) - topology.outflow(flow), topology.incidence() @ flow)
+    for v in range(topology.n):
+        assert topology.arcs_in[v] == tuple(np.flatnonzero(topology.head == v))
+        assert topology.arcs_out[v] == tuple(np.flatnonzero(topology.tail == v))
+
+
+@given(topologies())
 def test_graphs_that_networkx_gets_come_back(topology):
     assert from_networkx(to_networkx(topology)) == topology
     assert oc.topology(to_networkx(topology), ranks=range(topology.n)) == topology
