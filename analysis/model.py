@@ -22,7 +22,7 @@ from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.known import Known
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, fingerprint
 from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
-from opticoll.solvers.task import Task
+from opticoll.solvers.task import PROVEN, Task
 
 if TYPE_CHECKING:
     import threading
@@ -264,9 +264,11 @@ class Model:
         time_limit, memory_limit, tol, seed, threads, exact, shard, start, log, on_progress, stop
             As in :func:`opticoll.solve`.
         """
-        from opticoll.analysis.result import run_task
+        from opticoll.analysis.result import run_task, shard_of
 
         limits = (time_limit, memory_limit, tol, seed, threads)
+        asked = Task(type(self.formulation), self.instance, "highs", self.form, self._plan.parameters)
+        shard = shard_of(asked, type(self.formulation), shard)
         form, now = self._compile(self._stated)
         assert self._compile.fingerprint is not None
         by_hand, linear = self._differs(self._compile.fingerprint), not form.is_mip
@@ -294,7 +296,7 @@ class Model:
             self._values = result.values
             if self._loader is None or self._loader.built is not now:
                 self._loader = Loader(self._stated, now)
-            self._loader(result.values)
+            self._loader(result.values, result.proof in PROVEN)
         return result
 
     def _by_hand(self, form: StandardForm) -> StatedProgram:

@@ -39,7 +39,7 @@ from opticoll.solvers.known import Known
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.standard_form import index_labels
 from opticoll.solvers.stated_models import Loader, layer_of, stated_task
-from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
+from opticoll.solvers.task import PROVEN, Proof, Record, Run, Task, Termination, plain
 
 if TYPE_CHECKING:
     import threading
@@ -170,7 +170,9 @@ def solve(
         task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
     result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
     if stated is not None and result.verified and result.values is not None:
-        Loader(formulation, stated)(result.values)
+        Loader(formulation, stated)(result.values, result.proof in PROVEN)
+    elif stated is not None and result.record.infeasible_by is not None:
+        Loader(formulation, stated).infeasible()
     return result
 
 
@@ -259,7 +261,7 @@ def solve_task(
             shard = str(task.settings.get("shard", "")) or None
         elif "shard" not in task.settings:
             task = msgspec.structs.replace(task, settings={**task.settings, "shard": str(shard)})
-    shard = _shard_of(task, model, shard)
+    shard = shard_of(task, model, shard)
     if shard is not None:  # refuse it before anything is solved
         Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     if start is not None:
@@ -268,7 +270,7 @@ def solve_task(
     return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log, known=known), shard)
 
 
-def _shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> str | float | None:
+def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> str | float | None:
     """The size of a shard: as given, or one byte where the demand counts bytes and the capacities have a unit.
 
     Raises

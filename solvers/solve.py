@@ -115,15 +115,19 @@ def _solve(
     if needed is None:
         budget.start_solving()
     course = Course(task, plan, budget, budget.deadline, on_progress, stop, known)
+    bounds: list[Bound] = []
     if refutation is not None:
         solved = refuted_by(refutation)
-    elif plan.procedure is not None:
-        solved = call_procedure(course, known.values)
     else:
-        solved = solve_model(course)
-    run = finish(course, kept(course, solved), needed)
+        with course.bounds_ahead(lambda: auto.bounds_of(plan.formulation)) as bounds:
+            solved = solve_model(course) if plan.procedure is None else call_procedure(course, known.values)
+    run = finish(course, kept(course, solved), needed, list(bounds) or None)
     if plan.choice is None:
         return auto.explained(run)
+    if plan.method == auto.TIME_FORM and run.termination is Termination.INFEASIBLE:  # no time is finite, F = 0 may be
+        other = _solve(msgspec.structs.replace(task, method=auto.SIMPLEX), instance, on_progress, stop, budget, known)
+        record = msgspec.structs.replace(other.record, key=run.record.key, requested=run.record.requested)
+        return replace(other, task=task, record=record)
     return _continued(run, continuations(plan.choice, run), on_progress, stop, budget)
 
 

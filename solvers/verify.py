@@ -337,7 +337,7 @@ def objective(formulation: Formulation, values: Mapping[str, NDArray[np.float64]
     if not _is_number(result):
         msg = f"{_hook(formulation, 'objective')} returned {str(result)[:60]}; return a number"
         raise BadInput(msg)
-    return float(result)
+    return float(result) + 0.0  # no -0.0
 
 
 def _is_number(value: object) -> bool:

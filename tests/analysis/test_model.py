@@ -213,3 +213,28 @@ def test_links_have_several_names():
     for wrong in (-1.0, np.nan, [1.0], {"a->b": "fast"}):
         with pytest.raises(oc.BadInput, match="capacit"):
             with_capacities(net, wrong)
+
+
+def test_a_changed_model_has_seconds_where_units_are_known():
+    net = oc.topology([("a", "b"), ("b", "c"), ("c", "a")], unit="100Gb/s", directed=False)
+    m = oc.model("alltoall.link-mcf", net)
+    plain = m.solve(shard="1MB")
+    m.pyomo.slower = pyo.Constraint(expr=0.9 * plain.value >= m.pyomo.F)
+    changed = m.solve(shard="1MB")
+    assert m.changed
+    assert changed.metrics["T_s"] == pytest.approx(plain.metrics["T_s"] / 0.9)
+    assert changed.link_loads()["load [Gb/s]"].max() <= 100 * (1 + 1e-6)
+    in_bytes = oc.model("alltoall.link-mcf", net, demand={("a", "b"): "1MB", ("c", "b"): "1MB"})
+    in_bytes.pyomo.any = pyo.Constraint(expr=in_bytes.pyomo.F >= 0)
+    assert in_bytes.solve().metrics["T_s"] == pytest.approx(8e-5)
+
+
+def test_a_cvxpy_problem_has_a_value_and_a_status():
+    x = cp.Variable(2, name="x", nonneg=True)
+    problem = cp.Problem(cp.Maximize(x[0] + 2 * x[1]), [x[0] + x[1] <= 4, x[1] <= 3])
+    result = oc.solve(problem)
+    assert problem.value == pytest.approx(7.0) == pytest.approx(result.value)
+    assert problem.status == "optimal"
+    none = cp.Problem(cp.Maximize(x[0]), [x[0] <= 1, x[0] >= 2])
+    oc.solve(none)
+    assert (none.status, none.value) == ("infeasible", -np.inf)

@@ -54,7 +54,13 @@ def test_enough_hops_give_the_all_to_all(hops, spec):
 def test_fewer_hops_take_longer(hops):
     times = [oc.solve(hops, "ring:5,directed", hops=most).T for most in (4, 5)]
     assert times == pytest.approx([10.0, 10.0])
-    assert oc.solve(hops, "ring:5,directed", hops=3).T is None  # no flow at all
+
+
+@pytest.mark.parametrize("method", ["auto", "highs"])
+def test_no_flow_at_all_is_an_optimum_of_0(hops, method):
+    result = oc.solve(hops, "ring:5,directed", hops=3, method=method)
+    assert (result.value, result.proof, result.T) == (0.0, "optimal", None)
+    assert result.record.requested.method == method
 
 
 @pytest.mark.parametrize("method", ["highs", "highs-ipx", "scip", "glop", "clarabel"])
