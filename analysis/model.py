@@ -93,6 +93,11 @@ class Model:
         """
         return self._in("pyomo")
 
+    @pyomo.setter
+    def pyomo(self, model: Any) -> None:
+        msg = "model: a Pyomo model is changed in place; solve another one by oc.solve(model)"
+        raise BadInput(msg)
+
     @property
     def cvxpy(self) -> Any:
         """The CVXPY problem; another one may be put in its place.
@@ -266,6 +271,9 @@ class Model:
         """
         from opticoll.analysis.result import run_task, shard_of
 
+        if own := [name for name in options if name in {p.name for p in self.formulation.parameters}]:
+            msg = f"solve: {own[0]} is part of the model; change it by m.update({own[0]}=...)"
+            raise BadInput(msg)
         limits = (time_limit, memory_limit, tol, seed, threads)
         asked = Task(type(self.formulation), self.instance, "highs", self.form, self._plan.parameters)
         shard = shard_of(asked, type(self.formulation), shard)

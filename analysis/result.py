@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     StatedLike: TypeAlias = pyo.ConcreteModel | cp.Problem
     InstanceLike = str | Instance | nx.Graph | ArrayLike | pd.DataFrame
     Setting = str | float | bool
-    StartLike = Run | Mapping[str, ArrayLike] | str | Path
+    StartLike = Run | Mapping[str, ArrayLike] | Topology | str | Path
 
 
 def solve(
@@ -118,8 +118,9 @@ def solve(
     start
         A known solution of the same problem, from which solvers and methods that take one begin, and which is returned
         if nothing better is found: a result, named values, or a file written by ``--solution`` or by a solver
-        (``.sol``). ``record.start`` says who began with it. A string is the parameter of that name of the formulation
-        or the method, if it has one; name the file by a ``pathlib.Path`` then.
+        (``.sol``); for ``topology.design`` also a topology. ``record.start`` says who began with it. A string is the
+        parameter of that name of the formulation or the method, if it has one; name the file by a ``pathlib.Path``
+        then.
     on_progress, stop
         Called with incumbent and bound when they improve; an event that ends the solve when set. Without them, a
         notebook or a terminal shows both in a line of a solve of over 2 s, and Ctrl-C or the stop button of an
@@ -309,11 +310,37 @@ def _known(start: StartLike, task: Task) -> Known:
     if isinstance(start, str | Path):
         path = Path(start)
         return Known(read_start(model, as_instance(task.instance), path, task.settings), f"start {path}")
+    if isinstance(start, Topology):
+        return Known(_design_on(start, task), f"the given topology {start.spec}")
     if not isinstance(start, Mapping):
         msg = f"start: must be a result, named values or a file, not {type(start).__name__}"
         raise BadInput(msg)
     values: Any = dict(start)
     return Known(values, "start")
+
+
+def _design_on(topology: Topology, task: Task) -> dict[str, NDArray[np.float64]]:
+    """A known topology as a solution of ``topology.design``, with its best flows.
+
+    Raises
+    ------
+    BadInput
+        If the task designs no topology, or one of another number of nodes.
+    """
+    model, nodes = named(task.formulation), as_instance(task.instance).n
+    if model.name != "topology.design" or topology.n != nodes:
+        msg = (
+            f"start: {topology.spec} is no solution of {model.name} with {nodes} nodes; give a result or a file of one"
+        )
+        raise BadInput(msg)
+    flow = runner.solve(Task("alltoall.master", topology, seed=task.seed, threads=task.threads))
+    if flow.values is None or not flow.verified:
+        msg = f"start: the flows on {topology.spec} were not found: {flow.record.message}"
+        raise BadInput(msg)
+    x, g = np.zeros((nodes, nodes)), np.zeros((nodes, nodes, nodes))
+    x[topology.tail, topology.head] = 1.0
+    g[:, topology.tail, topology.head] = flow.values["g"].T
+    return {"x": x, "g": g, "F": flow.values["F"]}
 
 
 def _instance_of(run: Run) -> Instance:
@@ -357,6 +384,12 @@ class Result(Run):
     def T(self) -> float | None:
         """The time in which everything is sent [shards / link bandwidth]; None where the value states no time."""
         time = self.metrics.get("T")
+        return float(time) if isinstance(time, int | float) else None
+
+    @property
+    def T_s(self) -> float | None:
+        """T in seconds; None without a size of shards and a unit of capacity."""
+        time = self.metrics.get("T_s")
         return float(time) if isinstance(time, int | float) else None
 
     @property

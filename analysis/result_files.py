@@ -224,6 +224,9 @@ def check(
 
     The problem is stated as for ``oc.solve``: formulation, instance, parameters and demand.
     """
+    if not isinstance(path, str | Path):
+        msg = f"check: needs a file, not {type(path).__name__}; a result has been checked, see its check()"
+        raise BadInput(msg)
     own = instance if isinstance(instance, str) else as_instance(instance)
     stated = settings if demand is None else {**(settings or {}), "demand": demand}
     return solution.check(formulation, own, path, stated)

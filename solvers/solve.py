@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
 from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound, read_parameters
-from opticoll.instances import MatrixProgram, plugins
+from opticoll.instances import MatrixProgram, as_instance, plugins
 from opticoll.solvers import auto, memory, solver_log, verify
 from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
 from opticoll.solvers.auto import PROOF, PROOF_S, PROOF_SHARE, Continuation, continuations, joined, settled
@@ -29,7 +30,6 @@ from opticoll.solvers.task import Run, Task, Termination
 if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -275,8 +275,8 @@ def refuse_model_file(path: Path) -> None:
 
 def export(
     formulation_name: str | type[Formulation],
-    instance: str,
-    path: Path,
+    instance: object,
+    path: str | Path,
     form: str | None = None,
     settings: Settings | None = None,
 ) -> None:
@@ -287,8 +287,10 @@ def export(
     BadInput
         If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
     """
+    path = Path(path)
     refuse_model_file(path)
-    task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
+    value = instance if isinstance(instance, str) else as_instance(instance)
+    task = Task(formulation_name, value, method="highs", form=form, settings=settings or {})
     value = instance_of(task)
     plan = make_plan(task, instance=value)
     needed = _solve_needed(task, value, plan, None, None)

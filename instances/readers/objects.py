@@ -118,7 +118,7 @@ def _changed(
 
 
 def _names(ranks: Iterable[Hashable]) -> list[Hashable]:
-    if isinstance(ranks, str):
+    if isinstance(ranks, str) or not isinstance(ranks, Iterable):
         msg = f"{WHAT}: ranks={ranks!r} must be a list of vertices"
         raise BadInput(msg)
     return list(ranks)

@@ -188,7 +188,7 @@ def test_wrong_input_is_refused_in_one_line(bounds, tmp_path, private_store, cap
     ],
 )
 def test_no_bound_on_T_where_1_over_F_is_no_time(bounds, tmp_path, name, over, settings):
-    with pytest.raises(BadInput, match=f"--on T: 1/F of {name} with these settings is not the time of a collective"):
+    with pytest.raises(BadInput, match=f"on='T': 1/F of {name} with these settings is not the time of a collective"):
         oc.sweep(name, f"{bounds}:distance", over, on="T", settings=settings, store=tmp_path / "own")
     assert not (tmp_path / "own" / "records").exists()
 

@@ -139,3 +139,11 @@ def test_axes_that_cannot_be_meant():
     with pytest.raises(oc.BadInput, match="the variables x, f have an axis 'arc'; state units"):
         stated(both)(ring).links(values)
     assert stated(both, {"f": "link bandwidths"})(ring).links(values).load.tolist() == [2.0] * 6
+
+
+def test_units_and_concurrent_name_axes():
+    parts = {"title": "A", "pyomo": lambda self: None, "residuals": lambda self, values: {"a": 0.0}}
+    with pytest.raises(oc.BadInput, match="units names 'g', which is none of the axes: f, F"):
+        type("A", (oc.Formulation,), {**parts, "name": "own.a", "axes": {"f": ("arc",), "F": ()}, "units": {"g": "s"}})
+    with pytest.raises(oc.BadInput, match="concurrent names 'G'"):
+        type("B", (oc.Formulation,), {**parts, "name": "own.b", "axes": {"f": ("arc",), "F": ()}, "concurrent": "G"})

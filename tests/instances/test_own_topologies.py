@@ -164,6 +164,7 @@ def mixed(attributes):
         (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"),
         (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
         (nx.path_graph(3), {"ranks": "01"}, "list of vertices"),
+        (nx.path_graph(3), {"ranks": 3}, "list of vertices"),
         (nx.path_graph(3), {"directed": True}, "undirected"),
         (nx.path_graph(3), {"loops": "maybe"}, "loops"),
         (nx.path_graph(3), {"unit": "fast"}, "rate"),
