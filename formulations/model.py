@@ -496,9 +496,7 @@ def _follow_axes(cls: type[Formulation]) -> None:
     if cls.concurrent in cls.axes:
         methods["objective"] = own_axes.concurrent_objective
         stated = {name for kind in cls.__mro__[: cls.__mro__.index(Formulation)] for name in vars(kind)}
-        for name, value in own_axes.concurrent_attributes(cls).items():
-            if name == "units" or name not in stated:
-                setattr(cls, name, value)
+        own_axes.state_concurrent_flow(cls, stated)
     for name, method in methods.items():
         if not states(cls, name):
             setattr(cls, name, method)

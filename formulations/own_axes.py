@@ -129,15 +129,16 @@ def links(problem: Any, values: Values) -> Links:
     return Links(topology, load, topology.capacity, time, SHARDS, BANDWIDTHS)
 
 
-def concurrent_attributes(kind: Any) -> dict[str, Any]:
-    """What a concurrent flow says about itself, by attribute of the class."""
+def state_concurrent_flow(kind: Any, stated: Collection[str]) -> None:
+    """Set sense, shards, meaning and units of a class that is a concurrent flow, except what it states itself."""
     flows = {name: BANDWIDTHS for name, along in kind.axes.items() if ARC in along}
-    return {
-        "sense": "max",
-        "shards": True,
-        "meaning": f"concurrent flow {kind.concurrent} [{BANDWIDTHS} / shard]; T = 1/{kind.concurrent}",
-        "units": {**(flows if len(flows) == 1 else {}), kind.concurrent: f"{BANDWIDTHS} / shard", **kind.units},
-    }
+    kind.units = {**(flows if len(flows) == 1 else {}), kind.concurrent: f"{BANDWIDTHS} / shard", **kind.units}
+    if "sense" not in stated:
+        kind.sense = "max"
+    if "shards" not in stated:
+        kind.shards = True
+    if "meaning" not in stated:
+        kind.meaning = f"concurrent flow {kind.concurrent} [{BANDWIDTHS} / shard]; T = 1/{kind.concurrent}"
 
 
 def concurrent_objective(problem: Any, values: Values) -> float:
