@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import OnProgress
     from opticoll.solvers.messages import Report
+    from opticoll.solvers.standard_form import StandardForm
 
     Arrays = dict[str, NDArray[np.float64]]
 
@@ -284,16 +285,27 @@ def export(
         If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
     """
     refuse_model_file(path)
-    task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
+    value, _, matrix = stated_matrix(Task(formulation_name, instance, "highs", form, settings or {}))
+    names = None
+    if isinstance(value, MatrixProgram) and form in (None, "matrix"):
+        names = (list(value.column_names), list(value.row_names))
+    write_isolated(matrix, "highs", path, names=names)
+
+
+def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
+    """The instance of a task, the problem with its data, and the matrix of its stated model.
+
+    Raises
+    ------
+    OpticollError
+        If the task is refused, or the solution that the formulation takes as data is not found.
+    """
     value = instance_of(task)
     plan = make_plan(task, instance=value)
     needed = _solve_needed(task, value, plan, None, None)
     plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
     built = plan.formulation.build(plan.form)
-    names = None
-    if isinstance(value, MatrixProgram) and plan.form == "matrix":
-        names = (list(value.column_names), list(value.row_names))
-    write_isolated(compile_built(plan.formulation, built), "highs", path, names=names)
+    return value, plan.formulation, compile_built(plan.formulation, built)
 
 
 def run_in_worker(arguments: dict[str, Any], arrays: Arrays, report: Report) -> tuple[dict[str, Any], Arrays]:
