@@ -7,6 +7,7 @@ crashes, hangs or runs out of memory, the caller continues with the last report 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -416,11 +417,17 @@ def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None
 
 
 def write_isolated(
-    form: StandardForm, adapter_name: str, path: Path, *, names: tuple[list[str], list[str]] | None = None
+    form: StandardForm,
+    adapter_name: str,
+    path: Path,
+    *,
+    names: tuple[list[str], list[str]] | None = None,
+    comments: tuple[str, ...] = (),
 ) -> None:
     """Write ``form`` to a model file through a solver's own writer, in a worker.
 
-    ``names`` are column and row names; by default those of the form's blocks.
+    ``names`` are column and row names; by default those of the form's blocks. ``comments`` are the first lines of an
+    MPS or LP file.
 
     Raises
     ------
@@ -438,6 +445,13 @@ def write_isolated(
     if not answer.finished:
         msg = f"{adapter_name} could not write {path}: {answer.message}"
         raise BadOption(msg)
+    if comments:
+        mark = chr(92) if path.suffix == ".lp" else "*"
+        plain = path.with_name(f".{path.name}")
+        with path.open("rb") as written, plain.open("wb") as file:
+            file.writelines(f"{mark} {line}\n".encode() for line in comments)
+            shutil.copyfileobj(written, file, 1 << 20)
+        plain.replace(path)
 
 
 def write_in_worker(

@@ -254,6 +254,10 @@ def _solve_needed(
     return first
 
 
+#: Comment in the file of a maximization.
+NEGATED = "objective negated: the problem is a maximization; its value is minus the value of this file"
+
+
 def refuse_model_file(path: Path) -> None:
     """Refuse a file to which no model can be written.
 
@@ -279,17 +283,29 @@ def export(
 ) -> None:
     """Write the matrix of a formulation on an instance as MPS or LP, with the names in its docstring or its own file.
 
+    The file is a minimization, since some solvers ignore or refuse a sense in MPS files: the objective of a
+    maximization is negated, and a comment says so.
+
     Raises
     ------
     BadInput
         If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
     """
     refuse_model_file(path)
-    value, _, matrix = stated_matrix(Task(formulation_name, instance, "highs", form, settings or {}))
-    names = None
-    if isinstance(value, MatrixProgram) and form in (None, "matrix"):
-        names = (list(value.column_names), list(value.row_names))
-    write_isolated(matrix, "highs", path, names=names)
+    value, problem, matrix = stated_matrix(Task(formulation_name, instance, "highs", form, settings or {}))
+    program = value if isinstance(value, MatrixProgram) else None
+    named = program is not None and form in (None, "matrix")
+    names = (list(program.column_names), list(program.row_names)) if named and program is not None else None
+    what = value.spec if program is not None else f"{problem.name} {value.spec}"
+    write_program(matrix.minimized(), path, what, negated=matrix.sense == "max", names=names)
+
+
+def write_program(
+    matrix: StandardForm, path: Path, what: str, *, negated: bool, names: tuple[list[str], list[str]] | None = None
+) -> None:
+    """Write a minimization to an MPS or LP file, with comments on what it is and whether its objective is negated."""
+    comments = (f"opticoll {what}", *([NEGATED] if negated else []))
+    write_isolated(matrix, "highs", path, names=names, comments=comments)
 
 
 def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:

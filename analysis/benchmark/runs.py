@@ -1,10 +1,9 @@
 """Runs of solvers on the problems of the benchmark, and the tables that hold them: ``opticoll benchmark run``.
 
 A run is a cold start of one solver, in a process of its own, on one problem's matrix: the one that
-``opticoll benchmark export`` writes, always a minimization. It is stopped after a limit of *processor* time of the solver;
-building the model, compiling it and starting the process are not charged. Processor time is nearly independent of
-other work on the machine; every row has the load at its start, and the processor time of a fixed program on this
-machine.
+``opticoll benchmark export`` writes, always a minimization. It is stopped after a limit of *processor* time of the
+solver; building the model, compiling it and starting the process are not charged. Other work on the machine hardly
+changes processor time; every row has the load at its start, and the processor time of a fixed program on this machine.
 
 A folder of runs has a table ``SOLVER-VERSION.csv`` with a row for every run, whose values, bounds and residuals we
 recomputed from the vectors of the solver, and ``solutions/PROBLEM.sol.gz``, the best solution found. The published
@@ -341,7 +340,10 @@ def run_cells(
                 append(folder, row)
                 if x is not None and row.verified:
                     keep_solution(folder / "solutions", stated, x, row.value)
-            yield (replace(row, message="the clock ended before its processor time: run it again") if starved else row), problem
+            yield (
+                (replace(row, message="the clock ended before its processor time: run it again") if starved else row),
+                problem,
+            )
 
 
 def _row(cell: tuple[Any, ...], conditions: Conditions, calibrated: float | None, **known: Any) -> RunRow:
@@ -446,7 +448,7 @@ def judged(stated: Stated, x: NDArray[np.float64] | None, y: NDArray[np.float64]
     with np.errstate(all="ignore"):
         violations = {**verify.residuals(data, values), **verify.matrix_violations(form, whole)}
         known: dict[str, Any] = {"value": float(verify.objective(data, values))}
-    known["verified"] = verify.violated(violations) is None and np.isfinite(known["value"])
+    known["verified"] = verify.violated(violations) is None and bool(np.isfinite(known["value"]))
     known["violation"] = float(np.nan_to_num(max(violations.values(), default=0.0), nan=np.inf))
     if form.is_mip:
         return known
@@ -458,9 +460,11 @@ def judged(stated: Stated, x: NDArray[np.float64] | None, y: NDArray[np.float64]
 def _incumbents(outcome: Outcome, flip: float) -> str:
     """Incumbents as ``seconds:value`` on the processor's clock, at most :data:`MOST_INCUMBENTS`."""
     trail = outcome.incumbents
+    if not trail:
+        return ""
     share = outcome.cpu_s / outcome.solve_s if outcome.cpu_s and outcome.solve_s else 1.0
     places = np.unique(np.linspace(0, len(trail) - 1, min(len(trail), MOST_INCUMBENTS)).astype(int)).tolist()
-    return " ".join(f"{min(share, 1.0) * trail[at][0]:.4g}:{flip * trail[at][1]:.12g}" for at in places) if trail else ""
+    return " ".join(f"{min(share, 1.0) * trail[at][0]:.4g}:{flip * trail[at][1]:.12g}" for at in places)
 
 
 # solutions ------------------------------------------------------------------------------------------------------------

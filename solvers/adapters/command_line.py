@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
-from opticoll.instances.matrix_program import SolFile, positions, read_sol
 from opticoll.instances.readers.reading import decode, read_bytes
+from opticoll.instances.readers.solution_files import SolFile, positions, read_sol
 from opticoll.instances.spec import nearest
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
@@ -220,28 +220,32 @@ class CommandLine(Adapter):
         """Write the problem without free rows; columns x0, x1, ... and rows r0, r1, ... keep their numbers."""
         from opticoll.solvers.adapters.highs import Highs
 
-        kept = np.flatnonzero(np.isfinite(form.row_lower) | np.isfinite(form.row_upper))
-        flip = -1.0 if form.sense == "max" else 1.0
+        kept = _kept_rows(form)
         lower, upper = rounded_bounds(form)
         plain = replace(
-            form,
+            form.minimized(),
             A=form.A.tocsr()[kept].tocsc(),
             row_lower=form.row_lower[kept],
             row_upper=form.row_upper[kept],
             col_lower=lower,
             col_upper=upper,
-            cost=flip * form.cost,
-            sense="min",
             offset=0.0,
             columns={},
             rows={},
         )
         Highs().write(plain, path, ([f"x{j}" for j in range(form.A.shape[1])], [f"r{i}" for i in kept.tolist()]))
 
+    def _read(self, form: StandardForm, run: _Run) -> SolFile:
+        """The solution file, with the names of the program's file in place of numbers."""
+        from opticoll.solvers.adapters.highs import file_order
+
+        columns = [f"x{j}" for j in file_order(form).tolist()]
+        return read_sol(run.solution).named(columns, [f"r{i}" for i in _kept_rows(form).tolist()], self._file)
+
     def _report(self, form: StandardForm, run: _Run, log: ProgressLog) -> None:
         """Report the solution that the running command has written; an incomplete file is read later."""
         with suppress(BadFile):
-            x = self._columns(form, read_sol(run.solution))
+            x = self._columns(form, self._read(form, run))
             if max(matrix_violations(form, x).values()) <= FEASIBLE:
                 log.incumbent(x)
 
@@ -250,7 +254,7 @@ class CommandLine(Adapter):
         result, unread = None, ""
         if run.solution.exists():
             try:
-                result = read_sol(run.solution)
+                result = self._read(form, run)
                 x = self._columns(form, result)
                 y = self._rows(form, result)
             except BadFile as error:
@@ -300,6 +304,11 @@ class CommandLine(Adapter):
         given = [re.sub(r"(?<=\d)(lo|up)$", "", name) for name in solution.duals]  # two sides of a range in LP format
         np.add.at(y, positions(given, names, self._file, "row", _NAMES), list(solution.duals.values()))
         return -y if form.sense == "max" else y
+
+
+def _kept_rows(form: StandardForm) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Numbers of the rows that bound something."""
+    return np.flatnonzero(np.isfinite(form.row_lower) | np.isfinite(form.row_upper))
 
 
 class InvalidTable(CommandLine):
@@ -513,8 +522,9 @@ def file_of(name: str) -> Path | None:
 
 def exported(adapter: Adapter | None) -> str:
     """The configuration of a solver as a string for :func:`adopt`; empty if it has none."""
-    usable = isinstance(adapter, CommandLine) and not isinstance(adapter, InvalidTable)
-    return json.dumps([asdict(adapter.configuration)]) if usable else ""
+    if not isinstance(adapter, CommandLine) or isinstance(adapter, InvalidTable):
+        return ""
+    return json.dumps([asdict(adapter.configuration)])
 
 
 def adopt(text: str) -> None:
