@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 import os
 import platform
 import re
 import statistics
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -25,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from opticoll.analysis.benchmark.benchmark_set import Problem, best_known, problems_named
 from opticoll.errors import BadFile, OpticollError
@@ -35,6 +38,7 @@ from opticoll.solvers.adapters.command_line import CommandLine
 from opticoll.solvers.adapters.interface import plain_names
 from opticoll.solvers.isolation import probe, solve_isolated
 from opticoll.solvers.shared_files import rewrite
+from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import SolveRequest, Task, Termination
 
 if TYPE_CHECKING:
@@ -44,7 +48,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.solvers.adapters import Adapter
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Outcome
 
 PUBLISHED = Path(__file__).resolve().parent / "published"
@@ -283,38 +286,39 @@ def calibration() -> float | None:
 def missing(
     chosen: Iterable[Problem], solvers: Sequence[str], folder: Path, conditions: Conditions
 ) -> dict[Problem, list[tuple[object, ...]]]:
-    """The cells of every problem that have no run in a folder, small problems first."""
-    versions = {solver: _versions(adapter(solver)) for solver in solvers}
+    """The cells of every problem that have no run in a folder; those that HiGHS solves fast first."""
+    versions = {solver: solver_version(solver) for solver in solvers}
     done = {
         row.cell
         for row in read_runs(folder)
-        if row.solver in versions and row.version in versions[row.solver] and decided(row, conditions.cpu_limit_s)
+        if row.version == versions.get(row.solver) and decided(row, conditions.cpu_limit_s)
     }
     known = best_known()
 
-    def size(problem: Problem) -> int:
-        return known[problem.name].size.get("nonzeros", 0) if problem.name in known else 0
+    def effort(problem: Problem) -> tuple[float, int]:
+        best = known.get(problem.name)
+        seconds = None if best is None else best.highs_s
+        return math.inf if seconds is None else seconds, 0 if best is None else best.size.get("nonzeros", 0)
 
     left: dict[Problem, list[tuple[object, ...]]] = {}
-    for problem in sorted(chosen, key=size):
+    for problem in sorted(chosen, key=effort):
         cells = [cell for solver in solvers for cell in conditions.cells(problem, solver) if cell not in done]
         if cells:
             left[problem] = cells
     return left
 
 
-def _versions(chosen: Adapter) -> tuple[str, ...]:
-    """The version that rows of a solver have: that of its package, also where the solver states another."""
-    version = chosen.version() or ""
-    return version, _SHORT.get(chosen.name, version), short(version)
-
-
-_SHORT: dict[str, str] = {}
-
-
-def short(version: str) -> str:
-    """A version without what stands in brackets behind it."""
-    return version.partition(" (")[0]
+@cache
+def solver_version(name: str) -> str:
+    """Version of a solver, without what stands in brackets behind it: as it states it, else that of its package."""
+    chosen = adapter(name)
+    stated = chosen.version() or ""
+    whole = np.array([chosen.capabilities.mip])
+    one = np.ones(1)
+    form = StandardForm(sp.csc_array(np.ones((1, 1))), one, one, np.zeros(1), one, one, "min", integer=whole)
+    with suppress(OpticollError):  # cannot be used here
+        stated = solve_isolated(form, name, SolveRequest(threads=1), wall_limit_s=60.0).version or stated
+    return stated.partition(" (")[0]
 
 
 def run_cells(
@@ -349,7 +353,7 @@ def run_cells(
 def _row(cell: tuple[Any, ...], conditions: Conditions, calibrated: float | None, **known: Any) -> RunRow:
     problem, solver, tol, seed, order, repetition, threads = cell
     empty: dict[str, Any] = dict.fromkeys(FIELDS)
-    empty |= {"version": short(adapter(solver).version() or ""), "algorithm": "", "message": "", "incumbents": ""}
+    empty |= {"version": solver_version(solver), "algorithm": "", "message": "", "incumbents": ""}
     return RunRow(
         **{
             **empty,
@@ -399,7 +403,6 @@ def _run(
         y = np.empty_like(outcome.row_duals)
         y[rows] = outcome.row_duals
     known = {
-        "version": short(outcome.version or adapter(solver).version() or ""),
         "algorithm": outcome.algorithm or "",
         "termination": str(outcome.termination),
         "message": outcome.message,
