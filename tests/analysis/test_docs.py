@@ -32,6 +32,7 @@ def test_generated_pages_are_current():
         "reference/json",
         "guide/design",
         "guide/reconfigure",
+        "guide/benchmark",
         "guide/benchmark-results",
     )
     assert set(pages) == {f"docs/{name}.md" for name in written}
@@ -44,7 +45,7 @@ def test_reference_has_every_command_with_its_options():
 
     text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert {f"## {name}" for name in cli.commands} <= set(text.splitlines())
-    assert text.count("--memory-limit GIB") == 1
+    assert text.count("--memory-limit GIB") == 2  # solve and benchmark run
     assert "0 solved and verified" in text
 
 
