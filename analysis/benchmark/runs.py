@@ -32,6 +32,7 @@ import scipy.sparse as sp
 from opticoll.analysis.benchmark.benchmark_set import Problem, best_known, problems_named
 from opticoll.errors import BadFile, OpticollError
 from opticoll.formulations import formulation
+from opticoll.formulations.model import states
 from opticoll.solvers import verify
 from opticoll.solvers.adapters import adapter, adapters
 from opticoll.solvers.adapters.command_line import CommandLine
@@ -42,7 +43,7 @@ from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import SolveRequest, Task, Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -442,22 +443,37 @@ def permuted(form: StandardForm, rows: NDArray[np.int64], columns: NDArray[np.in
 
 
 def judged(stated: Stated, x: NDArray[np.float64] | None, y: NDArray[np.float64] | None) -> dict[str, Any]:
-    """What a solver's vectors are worth: value and violation by the formulation's checker, residuals, and bound."""
+    """What a solver's vectors are worth: value and violation by the formulation's checker, residuals, and bound.
+
+    An approximate solution of a linear program is first made feasible, where its formulation can do so; the residuals
+    are those of the vectors themselves.
+    """
     form, data = stated.form, stated.data
     if x is None or not np.isfinite(x).all():
         return {}
-    whole = verify.whole(form, x)
-    values = data.unfold(form.values(whole))
+    values = data.unfold(form.values(verify.whole(form, x)))
     with np.errstate(all="ignore"):
-        violations = {**verify.residuals(data, values), **verify.matrix_violations(form, whole)}
-        known: dict[str, Any] = {"value": float(verify.objective(data, values))}
-    known["verified"] = verify.violated(violations) is None and bool(np.isfinite(known["value"]))
-    known["violation"] = float(np.nan_to_num(max(violations.values(), default=0.0), nan=np.inf))
+        known = _checked(stated, values)
+        if not known["verified"] and not form.is_mip and states(data, "repair"):
+            repaired = data.repair(values)
+            known = known if repaired is None else _checked(stated, repaired)
     if form.is_mip:
         return known
     known |= {f"kkt_{name}": value for name, value in verify.kkt(form, x, y).items()}
     bound = -np.inf if y is None else verify.dual_bound(form, y)
     return known | {"bound": stated.flip * bound if np.isfinite(bound) else None}
+
+
+def _checked(stated: Stated, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+    x = verify.pack(stated.form, values)
+    violations = verify.residuals(stated.data, values)
+    violations |= {} if x is None else verify.matrix_violations(stated.form, x)
+    value = float(verify.objective(stated.data, values))
+    return {
+        "value": value,
+        "verified": verify.violated(violations) is None and math.isfinite(value),
+        "violation": float(np.nan_to_num(max(violations.values(), default=0.0), nan=np.inf)),
+    }
 
 
 def _incumbents(outcome: Outcome, flip: float) -> str:
