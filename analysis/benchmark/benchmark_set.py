@@ -2,7 +2,7 @@
 
 The problems are those of ``analysis/studies/solver-bench.toml``; their best known values are in
 ``analysis/studies/solver-bench-best.json``, solutions with these values in ``solver-bench-solutions``
-(:mod:`opticoll.analysis.benchmark.records`). A value passed the formulation's own check; a bound was recomputed from
+(:mod:`opticoll.analysis.benchmark.best_known`). A value passed the formulation's own check; a bound was recomputed from
 duals, a certificate or a closed form, so that neither relies on a solver's report.
 
 The grade is the difficulty for HiGHS on one thread: ``easy`` if it solves the problem in less than a second of

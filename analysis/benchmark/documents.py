@@ -1,6 +1,6 @@
 """Measure the results, plots and timings of README and ``docs/``, and write them.
 
-``python -m opticoll.analysis.benchmark.documents [PART]...`` is for maintainers.
+``python -m opticoll.analysis.benchmark.documents measure [PART]...`` is for maintainers.
 
 A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. The
 counts of claims come from the ledger. A plot is drawn only if every cell of its studies has a run in the store, since
@@ -337,7 +337,7 @@ def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
     blocks = {}
     for name, stored in stored_tables(store).items():
         if name in known:
-            command = f"`python -m opticoll.analysis.benchmark.documents {name}`"
+            command = f"`python -m opticoll.analysis.benchmark.documents measure {name}`"
             source = f"{command}, {stored.seconds:.0f} s, {stored.measured}, {stored.machine}"
             blocks[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(stored.rows)}\n\n({source})"
     return blocks
@@ -378,7 +378,7 @@ def publish(store: Store, root: Path, parts: Sequence[str]) -> dict[str, str]:
     missing: dict[str, str] = {}
     absent = [name for name in known if name in parts and f"bench-{name}" not in blocks]
     if absent:
-        command = f"python -m opticoll.analysis.benchmark.documents {' '.join(absent)}"
+        command = f"python -m opticoll.analysis.benchmark.documents measure {' '.join(absent)}"
         missing["timings"] = f"no times of {', '.join(absent)} in the store; run `{command}`"
     if CLAIMS in parts:
         try:
@@ -435,13 +435,20 @@ def measure_part(name: str, store: Store, jobs: int | None) -> None:
             raise KeyboardInterrupt
 
 
-@click.command()
+@click.group()
+def maintain() -> None:
+    """Tables and plots of the documents."""
+
+
+@maintain.command("measure")
 @click.argument("parts", nargs=-1, metavar="[PART]...")
 @click.option("--from-store", is_flag=True, help="Write stored results; measure nothing.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Concurrent cells of a study (default: 1, for exact times).")
 @STORE
 @click.option("--root", type=click.Path(path_type=Path), default=Path(), metavar="DIR", help="Folder of README.md.")
-def main(parts: tuple[str, ...], from_store: bool, jobs: int | None, store_dir: str | None, root: Path) -> None:
+def measure_command(
+    parts: tuple[str, ...], from_store: bool, jobs: int | None, store_dir: str | None, root: Path
+) -> None:
     """Measure tables and plots of the documents, by default all, and write them into README and docs.
 
     PART is a study behind a plot, `claims` or a table of times. Results are stored; stored cells and claims are not
@@ -461,4 +468,4 @@ def main(parts: tuple[str, ...], from_store: bool, jobs: int | None, store_dir: 
 
 
 if __name__ == "__main__":
-    main()
+    maintain()

@@ -412,7 +412,7 @@ def _run(
         "memory_mb": outcome.peak_memory_mb,
         "incumbents": _incumbents(outcome, stated.flip),
         "load": load,
-        **judged(stated, x, y),
+        **_judged(stated, x, y),
     }
     return _row(cell, conditions, calibrated, **known), x
 
@@ -442,7 +442,7 @@ def permuted(form: StandardForm, rows: NDArray[np.int64], columns: NDArray[np.in
     )
 
 
-def judged(stated: Stated, x: NDArray[np.float64] | None, y: NDArray[np.float64] | None) -> dict[str, Any]:
+def _judged(stated: Stated, x: NDArray[np.float64] | None, y: NDArray[np.float64] | None) -> dict[str, Any]:
     """What a solver's vectors are worth: value and violation by the formulation's checker, residuals, and bound.
 
     An approximate solution of a linear program is first made feasible, where its formulation can do so; the residuals

@@ -80,7 +80,7 @@ def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int
 
     All files are minimizations; a comment says where the objective of a maximization is negated.
     """
-    from opticoll.analysis.benchmark.export import export_set
+    from opticoll.analysis.benchmark.exported_set import export_set
 
     rows = export_set(target, _chosen(names, grades), notify)
     click.echo(f"wrote {len(rows)} problems and their index to {target}", err=True)
@@ -203,7 +203,7 @@ def submit(files: tuple[Path, ...], problem: str | None, only_check: bool, as_js
     NAME.sol is a solution of the exported NAME.mps.gz; NAME.json one of `solve --solution`; NAME.vipr.gz and
     NAME.proof.json.gz are certificates. Exit status: 0, or 3 if one is refused.
     """
-    from opticoll.analysis.benchmark import records
+    from opticoll.analysis.benchmark import best_known as records
     from opticoll.analysis.cli import output
 
     rows = []

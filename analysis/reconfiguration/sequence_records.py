@@ -2,7 +2,7 @@
 
 Circuits are u -> u g for the generators g of a configuration in a group, so one source stands for all: hops and lengths
 of thousands of nodes take seconds. ``sequence_records.csv`` has a row for every sequence.
-``python -m opticoll.analysis.reconfiguration.sequence_records N...`` is for maintainers: it searches for faster ones.
+``python -m opticoll.analysis.reconfiguration.sequence_records search N...`` is for maintainers.
 """
 
 from __future__ import annotations
@@ -297,7 +297,12 @@ def improved(
             yield record
 
 
-@click.command()
+@click.group()
+def maintain() -> None:
+    """The table of sequences of configurations."""
+
+
+@maintain.command("search")
 @click.argument("nodes", nargs=-1, type=click.IntRange(min=2), required=True, metavar="N...")
 @click.option(
     "--ports", multiple=True, type=click.IntRange(min=1), default=(1, 2, 4, 8), metavar="D", help="Ports; repeatable."
@@ -305,7 +310,7 @@ def improved(
 @click.option("--seconds", type=float, default=10.0, show_default=True, metavar="S", help="Limit of each search [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the searches.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path(TABLE), show_default=True, metavar="FILE")
-def main(nodes: tuple[int, ...], ports: tuple[int, ...], seconds: float, seed: int, out: Path) -> None:
+def search_command(nodes: tuple[int, ...], ports: tuple[int, ...], seconds: float, seed: int, out: Path) -> None:
     """Search for sequences of configurations of N... nodes that are faster than the known ones.
 
     Begins with FILE, or with the table of opticoll, and writes FILE after every improvement; a search that was
@@ -320,4 +325,4 @@ def main(nodes: tuple[int, ...], ports: tuple[int, ...], seconds: float, seed: i
 
 
 if __name__ == "__main__":
-    main()
+    maintain()

@@ -179,11 +179,11 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
 def test_the_search_improves_a_table_and_goes_on_with_it(tmp_path):
     table = tmp_path / "table.csv"
     write_records(table, {(6, 2, False): tuple(direct_records(6, 2, False)[:0])})
-    command = ["6", "--ports", "2", "--seconds", "0.2", "--out", str(table)]
-    result = CliRunner().invoke(sequence_records_of.main, command)
+    command = ["search", "6", "--ports", "2", "--seconds", "0.2", "--out", str(table)]
+    result = CliRunner().invoke(sequence_records_of.maintain, command)
     assert "n=6, degree=2, two-way, K=2: T = 3, gap 0.00 %" in result.output
     before = table.read_text()
-    assert CliRunner().invoke(sequence_records_of.main, command).exit_code == 0
+    assert CliRunner().invoke(sequence_records_of.maintain, command).exit_code == 0
     assert len(table.read_text().splitlines()) == len(before.splitlines())
 
 

@@ -61,9 +61,9 @@ def run(root, store, monkeypatch):
     monkeypatch.setattr(bench, "PLOTS", (bench.Plot("p", (str(study),), make),))
 
     def invoked(*words):
-        arguments = [*words, "--root", str(root), "--store", str(store.root)]
+        arguments = ["measure", *words, "--root", str(root), "--store", str(store.root)]
         try:
-            bench.main.main(arguments, standalone_mode=False)
+            bench.maintain.main(arguments, standalone_mode=False)
         except SystemExit as ended:
             return ended.code
         return 0
@@ -201,7 +201,7 @@ def test_an_empty_store_changes_nothing_and_says_what_is_missing(run, root, caps
     assert "plot-p not updated: 2 of 2 cells" in stderr
     assert "`opticoll study " in stderr
     assert "verdicts not updated: claims: none is measured" in stderr
-    assert "run `python -m opticoll.analysis.benchmark.documents t u`" in stderr
+    assert "run `python -m opticoll.analysis.benchmark.documents measure t u`" in stderr
 
 
 def test_parts_are_measured_kept_and_written(run, root, store):

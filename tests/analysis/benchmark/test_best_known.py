@@ -14,7 +14,8 @@ import pytest
 import scipy.sparse as sp
 from click.testing import CliRunner
 
-from opticoll.analysis.benchmark import benchmark_set, export, records, runs
+from opticoll.analysis.benchmark import benchmark_set, exported_set, runs
+from opticoll.analysis.benchmark import best_known as records
 from opticoll.analysis.benchmark.benchmark_set import SOLUTIONS, best_known, problems_named
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
@@ -136,7 +137,7 @@ def test_open_problems_say_what_was_tried():
 
 def test_the_export_has_an_index_values_solutions_and_checksums(tmp_path):
     told = []
-    rows = export.export_set(tmp_path / "set", problems_named([NAME, LINEAR]), told.append)
+    rows = exported_set.export_set(tmp_path / "set", problems_named([NAME, LINEAR]), told.append)
     assert len(told) == 2
     folder = tmp_path / "set"
     assert json.loads((folder / "index.json").read_text()) == rows
@@ -166,7 +167,7 @@ def test_an_archive_is_one_command_and_the_same_again(tmp_path):
     with tarfile.open(target) as archive:
         names = set(archive.getnames())
     assert {f"opticoll-benchmark/{name}" for name in (f"{NAME}.mps.gz", "SHA256SUMS", "VERSION")} <= names
-    export.export_set(tmp_path / "again.tar.gz", problems_named([NAME]))
+    exported_set.export_set(tmp_path / "again.tar.gz", problems_named([NAME]))
     contents = []
     for path in (target, tmp_path / "again.tar.gz"):
         with tarfile.open(path) as archive:
@@ -189,4 +190,4 @@ def test_tags_of_rows_by_hand():
         integer=np.array([True, True, True, True, False]),
     )
     found = {"binary", "integer", "continuous", "equations", "inequalities"}
-    assert set(export.tags(form)) == found | {"set_partitioning", "set_covering", "knapsack", "variable_bound"}
+    assert set(exported_set.tags(form)) == found | {"set_partitioning", "set_covering", "knapsack", "variable_bound"}

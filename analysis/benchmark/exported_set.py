@@ -32,9 +32,10 @@ from opticoll.formulations import formulation
 from opticoll.instances import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from opticoll.analysis.benchmark.benchmark_set import BestKnown, Problem
+    from opticoll.instances.types import Json
     from opticoll.solvers.standard_form import StandardForm
 
 SIZES = ("variables", "constraints", "nonzeros", "integers")
@@ -43,7 +44,7 @@ ARCHIVES = (".tar.gz", ".tgz")
 
 def export_set(
     target: Path, chosen: Iterable[Problem] | None = None, tell: Callable[[str], None] | None = None
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Json]]:
     """Write problems into a folder, or into an archive if the name ends in ``.tar.gz``.
 
     Parameters
@@ -167,7 +168,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def solu(rows: Iterable[dict[str, Any]]) -> str:
+def solu(rows: Iterable[Mapping[str, Json]]) -> str:
     """Best known values of the files, a line each: ``=opt=``, ``=best=``, or ``=unkn=``."""
     lines = []
     for row in rows:

@@ -1,8 +1,8 @@
 """Best known values of the benchmark: what a submitted file is worth, and how the records are improved.
 
-``opticoll benchmark submit`` takes solutions. ``python -m opticoll.analysis.benchmark.records`` is for maintainers: it
-runs methods of the formulations on problems, takes the solutions of a folder of runs, and grades the problems by the
-published runs of HiGHS.
+``opticoll benchmark submit`` takes solutions. ``python -m opticoll.analysis.benchmark.best_known`` is for maintainers:
+it runs methods of the formulations on problems, takes the solutions of a folder of runs, and grades the problems by
+the published runs of HiGHS.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from opticoll.analysis.benchmark.benchmark_set import (
     best_known,
     problems,
     problems_named,
+    word,
 )
 from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("opticoll")
 #: Largest solution that is shipped [bytes].
 MOST_BYTES = 100_000
+_PROGRAMS = re.compile(r"\.(mps|lp)(\.gz)?(,.*)?$")
 _SUFFIXES = re.compile(r"(\.sol|\.json|\.proof\.json|\.vipr)(\.gz)?$")
 
 
@@ -154,6 +156,28 @@ def _compared(known: BestKnown | None, value: float | None, bound: float | None)
         near = known.value is not None and value is not None and math.isclose(value, known.value, rel_tol=PROVEN)
         return "equal" if near else "worse"
     return "better" if better.value != known.value else "tighter bound"
+
+
+def remark(model: str, instance: str, settings: Mapping[str, object], value: float, path: Path) -> str | None:
+    """What a checked value means for the records; None if it is of no problem of the benchmark.
+
+    A problem is recognized by formulation, instance and settings, or as ``matrix.program`` by the name of its exported
+    file, whose value is that of a minimization.
+    """
+    words = {name: word(text) for name, text in settings.items()}
+    stem = _PROGRAMS.sub("", Path(instance.removeprefix("mps:")).name)
+    for problem in problems():
+        known = best_known().get(problem.name)
+        exported = model == "matrix.program" and stem == problem.name
+        same = problem.formulation == model and dict(problem.settings) == words
+        if known is None or not (exported or (same and parse(problem.instance).hash == parse(instance).hash)):
+            continue
+        stated = -value if exported and known.sense == "max" else value
+        verdict = _compared(known, stated, None)
+        text = f"{verdict} {'than' if verdict in ('better', 'worse') else 'to'} the best known value {known.value!r}"
+        hint = f"; hand it in with `opticoll benchmark submit {path} --problem {problem.name}`"
+        return f"{text} of {problem.name}{hint if verdict == 'better' else ''}"
+    return None
 
 
 def submit(problem: Problem, path: Path) -> Submission:
