@@ -290,7 +290,11 @@ def take(folder: Path) -> None:
         path, target = folder / "solutions" / f"{problem.name}.sol.gz", SOLUTIONS / f"{problem.name}.sol.gz"
         if not path.exists() or formulation(problem.formulation).needs is not None:
             continue
-        result = submit(problem, path)
+        try:
+            result = submit(problem, path)
+        except OpticollError as error:
+            click.echo(f"{problem.name}: {error}")
+            continue
         if result.verdict == "equal" and not target.exists() and path.stat().st_size <= MOST_BYTES:
             SOLUTIONS.mkdir(exist_ok=True)
             rewrite(target, path.read_bytes())

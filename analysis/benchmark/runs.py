@@ -58,6 +58,8 @@ CALIBRATION, CALIBRATIONS = "timestep-mcf-genkautz-n-27-d-4", 3
 MOST_INCUMBENTS = 50
 #: A run is killed after this multiple of its limit on the clock, and some seconds: it hangs, or got no processor.
 MOST_CLOCK, MORE_S = 25.0, 60.0
+#: Largest violation of a solution that is kept.
+FEASIBLE = 1e-9
 #: Share of its limit that a run stopped at the limit must have used; otherwise it is not recorded.
 USED = 0.9
 #: Endings at a limit of time, after which a larger limit may give another answer.
@@ -343,7 +345,7 @@ def run_cells(
             starved = row.termination in CENSORED and (row.cpu_s or 0.0) < USED * conditions.cpu_limit_s
             if not starved:
                 append(folder, row)
-                if x is not None and row.verified:
+                if x is not None and row.verified and (row.violation or 0.0) <= FEASIBLE:
                     keep_solution(folder / "solutions", stated, x, row.value)
             yield (
                 (replace(row, message="the clock ended before its processor time: run it again") if starved else row),

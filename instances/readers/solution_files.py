@@ -79,8 +79,8 @@ class SolFile:
         if not self.numbered:
             return self
         for what, given, names in (("columns", self.values, columns), ("rows", self.duals, rows)):
-            if given is not None and len(given) != len(names):
-                msg = f"{where}: has {len(given)} {what}, the program has {len(names)}; {_REMEDY}"
+            if given is not None and set(given) != {str(k) for k in range(1, len(names) + 1)}:
+                msg = f"{where}: has {len(given)} {what}, the program has {len(names)}, from 1; {_REMEDY}"
                 raise BadFile(msg)
         duals = None if self.duals is None else {rows[int(k) - 1]: value for k, value in self.duals.items()}
         values = {columns[int(k) - 1]: value for k, value in self.values.items()}
@@ -223,6 +223,9 @@ def _glpk(lines: list[str], where: str) -> SolFile:
             at = -1 if kind == "mip" else -2  # value and dual of a linear program, with its status in the basis before
             solution.duals = None if kind == "mip" or solution.status != "optimal" else {}
         elif letter in ("i", "j") and solution.solved:
+            if len(words) < 2 - at or not words[1].isdigit():
+                msg = f"{where}, line {number}: {raw.strip()[:60]!r} is not a row or column of GLPK; write it again"
+                raise BadFile(msg)
             if letter == "j":
                 _store(solution.values, [words[1], words[at]], where, number)
             elif solution.duals is not None:
