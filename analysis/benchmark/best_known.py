@@ -247,9 +247,12 @@ def graded(known: BestKnown, runs: Iterable[RunRow]) -> BestKnown:
     if not mine:
         return known
     ended = [row.cpu_s for row in mine if row.termination == "optimal" and row.verified and row.cpu_s is not None]
+    limit = max(row.cpu_limit_s for row in mine)
     seconds = min(ended, default=None)
+    if seconds is None and known.highs_s is not None and known.highs_s > limit:
+        return known  # solved before, under a larger limit
     grade = "hard" if seconds is None else "easy" if seconds < EASY_S else "medium"
-    return replace(known, highs_s=seconds, limit_s=max(row.cpu_limit_s for row in mine), grade=grade)
+    return replace(known, highs_s=seconds, limit_s=limit, grade=grade)
 
 
 @click.group()
