@@ -24,13 +24,13 @@ test: setup      ## lint, type checks and all quick tests (about ten minutes on 
 
 bench: setup     ## run the slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/opticoll benchmark measure
+	$(BIN)/python -m opticoll.analysis.benchmark.documents measure
 
 soak: setup      ## random kills, false reports, full disks, bad input (BUDGET=10m SEED=1); writes docs/reliability.md
 	$(BIN)/python tests/soak.py --budget $(BUDGET) --seed $(SEED) --page docs/reliability.md
 
 readme: setup    ## regenerate the tables and plots of README and docs/ from stored results (seconds)
-	$(BIN)/opticoll benchmark measure --from-store
+	$(BIN)/python -m opticoll.analysis.benchmark.documents measure --from-store
 
 lint: setup      ## lint and type checks only
 	$(BIN)/ruff check .

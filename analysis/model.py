@@ -339,12 +339,11 @@ class Model:
         """
         from pathlib import Path
 
-        from opticoll.solvers.isolation import write_isolated
-        from opticoll.solvers.solve import refuse_model_file
+        from opticoll.solvers.solve import refuse_model_file, write_program
 
         target = Path(path)
         refuse_model_file(target)
-        write_isolated(self.matrix, "highs", target)
+        write_program(self.matrix.minimized(), target, "a changed model", negated=self.matrix.sense == "max")
 
     def plot(self) -> Figure:
         """Draw the nonzeros of the matrix in the blocks of its variables and constraints."""

@@ -6,9 +6,12 @@ import inspect
 from math import isnan
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.reconfiguration import guide_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMULATIONS = "docs/reference/formulations.md"
@@ -45,7 +48,8 @@ SHOWN = (
     4096,
 )
 #: Page of the benchmark's published results.
-RESULTS, PUBLISHED = "docs/guide/benchmark-results.md", "published"
+BENCHMARK, PUBLISHED = "docs/guide/benchmark.md", "published"
+PROBLEMS, LISTED = "docs/guide/benchmark-results.md", "problems"
 #: Figures of generated pages.
 FIGURES = ROOT / "docs" / "generated" / "figures"
 #: Sizes at which each formulation is proven; the registry has the other columns.
@@ -358,88 +362,126 @@ def gap_figure() -> str:
 
 
 def with_published(text: str) -> str:
-    """Text of the page on the benchmark's results with the current tables."""
-    from opticoll.analysis.benchmark import benchmark_set, published_results
+    """Text of the page on the benchmark with its current results."""
+    from opticoll.analysis.benchmark import benchmark_set, run_comparison
     from opticoll.analysis.benchmark.documents import replaced
-    from opticoll.formulations import formulations
 
-    rows = published_results.published()
-    made = published_results.compared(rows)
-    best, models = benchmark_set.best_known(), formulations()
+    compared = run_comparison.compare()
+    made, best = compared.comparison, benchmark_set.best_known()
     grades = ", ".join(f"{sum(b.grade == grade for b in best.values())} {grade}" for grade in benchmark_set.GRADES)
-    linear = sum(models[one.formulation].problem == "LP" for one in benchmark_set.problems())
-    run = set(rows["problem_name"])
-    absent = [sum(b.grade == grade and name not in run for name, b in best.items()) for grade in benchmark_set.GRADES]
-    listed = ", ".join(f"{count} {grade}" for count, grade in zip(absent, benchmark_set.GRADES, strict=True) if count)
-    left = f" Problems not run by any solver: {listed}; they have no time in the list below." if listed else ""
+    dates = compared.machines["first"].min(), compared.machines["last"].max()
+    load = compared.machines["load"].median()
     lines = [
-        f"{len(best)} problems: {linear} linear and {len(best) - linear} integer programs; {grades}. "
-        f"{sum(b.open for b in best.values())} are open: their best known value and bound differ by more than 1e-4. "
-        f"{len(rows)} published runs, {rows['finished'].min()[:10]} to {rows['finished'].max()[:10]}.{left}",
+        f"{len(best)} problems: {grades}; {sum(b.open for b in best.values())} are open. "
+        f"{len(made.runs)} published runs on {made.runs['problem'].nunique()} of them, {dates[0]} to {dates[1]}, under "
+        f"{compared.limit_s:g} s of processor time, on a shared machine (median load {load:.0f} on two cores).",
     ]
-    spread = {row["solver"]: row for row in published_results.spread(made).to_dict("records")}
     for name, words in (("linear", "Linear programs"), ("integer", "Integer programs")):
         if name not in made.summaries:
             continue
-        head = "| solver | problems run | solved | inexact | limit | memory | failed | wrong | mean, solved by it [s] "
-        lines += ["", f"## {words}", "", f"{head}| repeated | spread |", "|" + "---|" * 11]
+        heads = ("solver", "run", "solved", "inexact", "limit", "memory", "failed", "wrong", "mean [s]", "over")
+        lines += ["", f"## {words}", "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+        part = made.each[made.each["linear"].astype(bool) == (name == "linear")]
+        means = _shared_means(part)
         for row in made.summaries[name].to_dict("records"):
-            again = spread.get(row["solver"])
-            cells = [
-                row[key] for key in ("solver", "problems", "solved", "inexact", "limit", "memory", "failed", "wrong")
-            ]
-            cells += [f"{row['mean_solved_s']:.3g}" if row["solved"] else "–"]
-            cells += ["–", "–"] if again is None else [again["repeated"], f"{again['spread']:.2f}"]
+            keys = ("solver", "problems", "solved", "inexact", "limit", "memory", "failed", "wrong")
+            mean, over = means.get(row["solver"], (None, 0))
+            cells = [row[key] for key in keys] + ["–" if mean is None else f"{mean:.3g}", over or "–"]
             lines.append("| " + " | ".join(map(str, cells)) + " |")
-        shared = (FIGURES / f"benchmark-profile-{name}-shared.svg").exists()
-        profile = f"profile-{name}-shared" if shared else f"profile-{name}"
-        over = "the problems that every solver ran on" if shared else "all problems"
-        caption = f"Performance profiles over {over}: the share solved within a factor of the fastest solver's time."
         lines += [
             "",
-            caption,
+            "The penalised mean is over the problems that all solvers of the table with a mean ran on.",
             "",
             *(
                 f"![{words}: {kind}](../generated/figures/benchmark-{figure}.svg)"
-                for kind, figure in (("performance profiles", profile), ("times", f"times-{name}"))
+                for kind, figure in (
+                    ("performance profiles", f"profile-{name}"),
+                    ("performance profiles where all ran", f"profile-{name}-shared"),
+                    ("times", f"times-{name}"),
+                )
                 if (FIGURES / f"benchmark-{figure}.svg").exists()
             ),
         ]
-    if (FIGURES / "benchmark-accuracy.svg").exists():
-        lines += ["", "![Accuracy by time](../generated/figures/benchmark-accuracy.svg)"]
-    fastest = {row["problem"]: row for row in made.problems.to_dict("records")}
+        if name in compared.sensitivity:
+            lines += ["", *_sensitivity(compared.sensitivity[name])]
+    for figure, words in (("gap-over-time", "Gap over time, integer programs"), ("accuracy", "Accuracy by time")):
+        if (FIGURES / f"benchmark-{figure}.svg").exists():
+            lines += ["", f"![{words}](../generated/figures/benchmark-{figure}.svg)"]
+    return replaced(text, PUBLISHED, "\n".join(lines))
+
+
+def _shared_means(part: pd.DataFrame) -> dict[str, tuple[float, int]]:
+    """Penalised means over the problems that all solvers ran on which ran on at least half as many as any."""
+    from opticoll.analysis.benchmark import solver_metrics
+
+    ran = part[part["verdict"] != "unavailable"]
+    counts = ran.groupby("solver")["problem"].nunique()
+    shared = solver_metrics.run_by_all(ran[ran["solver"].isin(counts.index[counts >= counts.max() / 2])])
+    count = shared["problem"].nunique()
+    return {
+        str(solver): (solver_metrics.shifted_geometric_mean(solver_metrics.penalised(mine)), count)
+        for solver, mine in shared.groupby("solver")
+    }
+
+
+def _sensitivity(table: pd.DataFrame) -> list[str]:
+    count, variants = int(table["problems"].iloc[0]), int(table["variants"].iloc[0])
+    lines = [
+        f"**Sensitivity.** {variants} orders of rows and columns of {count} problems: the least and the largest "
+        "penalised mean, and rank.",
+        "",
+        "| solver | mean [s] | rank |",
+        "|---|---|---|",
+    ]
+    for row in table.to_dict("records"):
+        rank = f"{row['rank_min']}" if row["rank_min"] == row["rank_max"] else f"{row['rank_min']}–{row['rank_max']}"
+        lines.append(f"| {row['solver']} | {row['mean_min_s']:.3g}–{row['mean_max_s']:.3g} | {rank} |")
+    return lines
+
+
+def with_problems(text: str) -> str:
+    """Text of the page on the benchmark's problems with the current list."""
+    from opticoll.analysis.benchmark import benchmark_set, run_comparison
+    from opticoll.analysis.benchmark.documents import replaced
+
+    best = benchmark_set.best_known()
+    fastest = {row["problem"]: row for row in run_comparison.compare().comparison.problems.to_dict("records")}
+    order = sorted(best, key=lambda name: (benchmark_set.GRADES.index(best[name].grade), best[name].size["nonzeros"]))
+    lines = ["## Open problems", "", "| problem | value | bound | tried |", "|---|---|---|---|"]
+    for name in (name for name in order if best[name].open):
+        value, bound = ("–" if v is None else f"{v:.8g}" for v in (best[name].value, best[name].bound))
+        lines.append(f"| `{name}` | {value} | {bound} | {best[name].tried} |")
     lines += [
         "",
-        "## Problems",
+        "## All problems",
         "",
-        "Sorted by grade and size; *open* where value and bound differ by more than 1e-4.",
+        "Sorted by grade and size; the fastest published run, or *not run*, or *not solved* within the limit.",
         "",
-        "| problem | grade | nonzeros | integers | best known value | bound | proof | fastest published [s] |",
+        "| problem | grade | nonzeros | integers | best known value | bound | proof | fastest [s] |",
         "|" + "---|" * 8,
     ]
-    order = sorted(best, key=lambda name: (benchmark_set.GRADES.index(best[name].grade), best[name].size["nonzeros"]))
     for name in order:
         one, quick = best[name], fastest.get(name)
         if quick is None:
-            time = "–"
+            time = "not run"
         else:
             solved = quick["fastest_s"] is not None and not isnan(quick["fastest_s"])
-            time = f"{quick['fastest_s']:.3g} ({quick['fastest']})" if solved else "none within its limit"
+            time = f"{quick['fastest_s']:.3g} ({quick['fastest']})" if solved else "not solved"
         value, bound = ("–" if v is None else f"{v:.8g}" for v in (one.value, one.bound))
         proof = "**open**" if one.open else one.proof
         lines.append(
             f"| `{name}` | {one.grade} | {one.size['nonzeros']} | {one.size['integers']} | {value} | {bound} | {proof} "
             f"| {time} |"
         )
-    return replaced(text, PUBLISHED, "\n".join(lines))
+    return replaced(text, LISTED, "\n".join(lines))
 
 
 def benchmark_figures() -> dict[str, str]:
     """SVG figures of the published results by name."""
-    from opticoll.analysis.benchmark import published_results, solver_comparison
+    from opticoll.analysis.benchmark import run_comparison, solver_comparison
     from opticoll.analysis.plots.style import standalone
 
-    made = published_results.compared(published_results.published())
+    made = run_comparison.compare().comparison
     return {
         f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing)
         for one in solver_comparison.figures(made)
@@ -457,11 +499,14 @@ def pages() -> dict[str, str]:
         "docs/reference/json.md": json_page(),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
         guide_tables.PAGE: guide_tables.with_tables((ROOT / guide_tables.PAGE).read_text(encoding="utf-8")),
-        RESULTS: with_published((ROOT / RESULTS).read_text(encoding="utf-8")),
+        BENCHMARK: with_published((ROOT / BENCHMARK).read_text(encoding="utf-8")),
+        PROBLEMS: with_problems((ROOT / PROBLEMS).read_text(encoding="utf-8")),
     }
 
 
 if __name__ == "__main__":
+    for stale in FIGURES.glob("benchmark-*.svg"):
+        stale.unlink()
     for figure, drawing in {
         **benchmark_figures(),
         "design-gap": gap_figure(),

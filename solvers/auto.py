@@ -8,7 +8,7 @@ An integer program whose optimum our own bounds do not prove by the time HiGHS e
 passed is continued by others (:func:`continuations`): a small one by ``certified-branching``, then by the formulation's
 certified method, and, without a time limit, by ``certified-branching`` until it ends.
 
-``opticoll benchmark measure stated-models`` measures the figures behind these sizes.
+``python -m opticoll.analysis.benchmark.documents measure stated-models`` measures the figures behind these sizes.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ crashes, hangs or runs out of memory, the caller continues with the last report 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -28,7 +29,7 @@ from opticoll.solvers.task import Outcome, PrimalStatus, SimplexBasis, SolveRequ
 from opticoll.solvers.worker import note_nested_peak, start_job, worker_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 #: Seconds between two polls of a worker.
 _POLL_S = 0.05
 _GIB = 2**30
+#: Message of a solver that was ended at its limit of processor time.
+CPU_LIMIT = "stopped at its limit of processor time"
 _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate memory", "Unable to allocate")
 
 
@@ -193,6 +196,8 @@ def _diagnose(job: Worker, answer: dict[str, Any], *, limited: bool) -> tuple[Te
     if "memory" in answer or (limited and any(word in log for word in _OUT_OF_MEMORY)):
         limit = "the memory limit" if limited else "this machine's memory"
         return Termination.MEMORY_LIMIT, f"a memory allocation failed: it would exceed {limit}"
+    if code == -signal.SIGPROF:
+        return Termination.TIME_LIMIT, CPU_LIMIT
     if code < 0:
         with suppress(ValueError):
             name = signal.Signals(-code).name
@@ -284,7 +289,10 @@ def solve_isolated(
         on_progress=None if on_progress is None else relay,
         stop=stop,
     )
-    return accepted(adapter_name, form, _outcome(answer, adapter_name))
+    outcome = _outcome(answer, adapter_name)
+    if outcome.message == CPU_LIMIT:
+        outcome.cpu_s = request.cpu_limit_s
+    return accepted(adapter_name, form, outcome)
 
 
 def _basis_arrays(basis: SimplexBasis | None) -> dict[str, NDArray[Any]]:
@@ -376,13 +384,27 @@ def solve_here(
         for module in chosen.modules or (chosen.package,):
             chosen.load(module)
         start, used = time.perf_counter(), _processor_s()
-        outcome = returned(chosen, form, chosen.solve(form, request, progress or _silent))
+        with _processor_limit(None if chosen.limits_cpu else request.cpu_limit_s):
+            outcome = returned(chosen, form, chosen.solve(form, request, progress or _silent))
         if outcome.solve_s is None:
             outcome.solve_s = time.perf_counter() - start
         if outcome.cpu_s is None:
             outcome.cpu_s = _processor_s() - used
     outcome.version = outcome.version or chosen.version()
     return outcome
+
+
+@contextmanager
+def _processor_limit(limit_s: float | None) -> Iterator[None]:
+    """Let the kernel end this process by SIGPROF after so much processor time of all its threads."""
+    if limit_s is None:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 def _processor_s() -> float:
@@ -395,11 +417,17 @@ def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None
 
 
 def write_isolated(
-    form: StandardForm, adapter_name: str, path: Path, *, names: tuple[list[str], list[str]] | None = None
+    form: StandardForm,
+    adapter_name: str,
+    path: Path,
+    *,
+    names: tuple[list[str], list[str]] | None = None,
+    comments: tuple[str, ...] = (),
 ) -> None:
     """Write ``form`` to a model file through a solver's own writer, in a worker.
 
-    ``names`` are column and row names; by default those of the form's blocks.
+    ``names`` are column and row names; by default those of the form's blocks. ``comments`` are the first lines of an
+    MPS or LP file.
 
     Raises
     ------
@@ -417,6 +445,13 @@ def write_isolated(
     if not answer.finished:
         msg = f"{adapter_name} could not write {path}: {answer.message}"
         raise BadOption(msg)
+    if comments:
+        mark = chr(92) if path.suffix == ".lp" else "*"
+        plain = path.with_name(f".{path.name}")
+        with path.open("rb") as written, plain.open("wb") as file:
+            file.writelines(f"{mark} {line}\n".encode() for line in comments)
+            shutil.copyfileobj(written, file, 1 << 20)
+        plain.replace(path)
 
 
 def write_in_worker(

@@ -1,9 +1,9 @@
 """Lower estimates of the memory that a solve needs, and the refusal of solves that cannot fit.
 
 Sizes are counted in *entries* of the matrix: variables, constraints and nonzeros together. The bytes per entry are
-below the smallest values measured over all formulations and sizes (``opticoll benchmark measure memory-build
-memory-solve``, figures in ``notes/memory.md``); those of a solver or a method stand in its own file. A solve that is
-refused would not have fit. One that is accepted may still run out of memory; the worker is then stopped by its limit.
+below the smallest values measured over all formulations and sizes (``notes/memory.md`` has the figures, and the
+command that measures them); those of a solver or a method stand in its own file. A solve that is refused would not
+have fit. One that is accepted may still run out of memory; the worker is then stopped by its limit.
 """
 
 from __future__ import annotations

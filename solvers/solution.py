@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
     from opticoll.instances import Instance
-    from opticoll.instances.matrix_program import SolFile
+    from opticoll.instances.readers.solution_files import SolFile
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import CheckRecord, Run
 
@@ -149,7 +149,7 @@ def check(
     parameters = read_parameters(model.parameters, given, model.name)
     if path.suffix.lower() == ".xml":
         return check_schedule(model, instance, path, given)
-    if path.suffix.lower() == ".sol" and not _is_json(path):
+    if _is_sol(path):
         return check_sol(model, instance, path, parameters)
     if path.suffix.lower() == ".npz":
         return check_paths(model, instance, path, parameters)
@@ -350,7 +350,7 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
         solution, which the file does not hold.
     """
     from opticoll.formulations.matrix.program import most_violated
-    from opticoll.instances.matrix_program import positions
+    from opticoll.instances.readers.solution_files import positions
     from opticoll.solvers.adapters.interface import plain_names
 
     where = f"solution file {path}"
@@ -365,15 +365,20 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
         if program is not None and worst in {"row", "column", "integrality"}:
             reason += f", most at {most_violated(program, values, worst)}"
     elif result.objective is not None:
-        scale = max(abs(objective), abs(result.objective), 1.0)
-        if abs(objective - result.objective) > FEASIBLE * scale:
+        claimed = [result.objective] if form.sense == "min" else [result.objective, -result.objective]
+        if all(abs(objective - one) > FEASIBLE * max(abs(objective), abs(one), 1.0) for one in claimed):
             reason = f"the file claims objective {result.objective}, but its values have {objective!r}"
+        elif form.sense == "max" and objective * result.objective < 0:
+            result.objective = -result.objective
+            notes.append("the file's objective is negated: export writes a maximization as a minimization")
     bound = None
     if result.duals is not None and not form.is_mip:
         rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
         y = np.zeros(len(rows))
         y[positions(result.duals, rows, where, "row")] = list(result.duals.values())
-        bound = dual_bound(form, y)
+        # Duals of either sign prove what they prove: a maximization may have been solved as a minimization.
+        bounds = [dual_bound(form, y)] if form.sense == "min" else [dual_bound(form, y), dual_bound(form, -y)]
+        bound = min(bounds) if form.sense == "max" else bounds[0]
         notes.append("the bound was recomputed from the file's duals by weak duality")
     if bound is None or not math.isfinite(bound):
         bound = None
@@ -395,7 +400,8 @@ def _sol_values(
     BadFile
         As :func:`check_sol`.
     """
-    from opticoll.instances.matrix_program import positions, read_sol
+    from opticoll.instances.readers.solution_files import positions, read_sol
+    from opticoll.solvers.adapters.highs import file_order
     from opticoll.solvers.adapters.interface import plain_names
     from opticoll.solvers.standard_form import compile_built
 
@@ -411,6 +417,9 @@ def _sol_values(
     program = instance if isinstance(instance, MatrixProgram) else None
     form = compile_built(problem, problem.build("matrix" if program is not None else None))
     columns = plain_names(form.column_names(), "x") if program is None else list(program.column_names)
+    rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
+    in_file = columns if program is not None else [columns[j] for j in file_order(form).tolist()]
+    result = result.named(in_file, rows, where)
     x = np.zeros(len(columns))
     x[positions(result.values, columns, where)] = list(result.values.values())
     values = problem.unfold(form.values(x)) if program is None else {"x": x}
@@ -438,7 +447,7 @@ def read_start(
     """
     own = {p.name for p in model.parameters}
     parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
-    if path.suffix.lower() == ".sol" and not _is_json(path):
+    if _is_sol(path):
         return _sol_values(model, instance, path, parameters)[-1]
     document = read_document(path)
     refuse_other_problem(model, instance, document, path)
@@ -582,13 +591,15 @@ def _residuals(problem: Formulation, values: Mapping[str, NDArray[np.float64]]) 
     return {block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in result.items()}
 
 
-def _is_json(path: Path) -> bool:
-    """Whether a file starts like a JSON object, as written by `solve --solution NAME.sol`."""
+def _is_sol(path: Path) -> bool:
+    """Whether a file is a solver's, by its name; not if it starts like JSON, as `solve --solution NAME.sol` writes."""
+    if path.suffix.lower() != ".sol" and not path.name.lower().endswith(".sol.gz"):
+        return False
     try:
         with path.open("rb") as file:
-            return file.read(1) == b"{"
+            return file.read(1) != b"{"
     except OSError:
-        return False
+        return True
 
 
 def read_document(path: Path) -> dict[str, Json]:

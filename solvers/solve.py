@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import OnProgress
     from opticoll.solvers.messages import Report
+    from opticoll.solvers.standard_form import StandardForm
 
     Arrays = dict[str, NDArray[np.float64]]
 
@@ -257,6 +258,10 @@ def _solve_needed(
     return first
 
 
+#: Comment in the file of a maximization.
+NEGATED = "objective negated: the problem is a maximization; its value is minus the value of this file"
+
+
 def refuse_model_file(path: Path) -> None:
     """Refuse a file to which no model can be written.
 
@@ -282,6 +287,9 @@ def export(
 ) -> None:
     """Write the matrix of a formulation on an instance as MPS or LP, with the names in its docstring or its own file.
 
+    The file is a minimization, since some solvers ignore or refuse a sense in MPS files: the objective of a
+    maximization is negated, and a comment says so.
+
     Raises
     ------
     BadInput
@@ -289,17 +297,37 @@ def export(
     """
     path = Path(path)
     refuse_model_file(path)
-    value = instance if isinstance(instance, str) else as_instance(instance)
-    task = Task(formulation_name, value, method="highs", form=form, settings=settings or {})
+    given = instance if isinstance(instance, str) else as_instance(instance)
+    value, problem, matrix = stated_matrix(Task(formulation_name, given, "highs", form, settings or {}))
+    program = value if isinstance(value, MatrixProgram) else None
+    named = program is not None and form in (None, "matrix")
+    names = (list(program.column_names), list(program.row_names)) if named and program is not None else None
+    what = value.spec if program is not None else f"{problem.name} {value.spec}"
+    write_program(matrix.minimized(), path, what, negated=matrix.sense == "max", names=names)
+
+
+def write_program(
+    matrix: StandardForm, path: Path, what: str, *, negated: bool, names: tuple[list[str], list[str]] | None = None
+) -> None:
+    """Write a minimization to an MPS or LP file, with comments on what it is and whether its objective is negated."""
+    comments = (f"opticoll {what}", *([NEGATED] if negated else []))
+    write_isolated(matrix, "highs", path, names=names, comments=comments)
+
+
+def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
+    """The instance of a task, the problem with its data, and the matrix of its stated model.
+
+    Raises
+    ------
+    OpticollError
+        If the task is refused, or the solution that the formulation takes as data is not found.
+    """
     value = instance_of(task)
     plan = make_plan(task, instance=value)
     needed = _solve_needed(task, value, plan, None, None)
     plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
     built = plan.formulation.build(plan.form)
-    names = None
-    if isinstance(value, MatrixProgram) and plan.form == "matrix":
-        names = (list(value.column_names), list(value.row_names))
-    write_isolated(compile_built(plan.formulation, built), "highs", path, names=names)
+    return value, plan.formulation, compile_built(plan.formulation, built)
 
 
 def run_in_worker(arguments: dict[str, Any], arrays: Arrays, report: Report) -> tuple[dict[str, Any], Arrays]:

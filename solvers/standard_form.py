@@ -122,6 +122,12 @@ class StandardForm:
         """Objective value of ``x``, shape ``(columns,)``."""
         return float(self.cost @ x + self.offset)
 
+    def minimized(self) -> StandardForm:
+        """The same problem as a minimization: a maximization with its objective negated."""
+        if self.sense == "min":
+            return self
+        return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
+
     def values(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Named variable arrays from a column vector."""
         return {name: block.gather(x) for name, block in self.columns.items()}

@@ -114,6 +114,9 @@ class SolveRequest:
         A basis for the simplex method to start from, or None; solvers without one ignore it.
     want_basis
         Whether the basis of the solution is returned, where the solver has one.
+    cpu_limit_s
+        Processor time [s], summed over threads, after which the solver is stopped; None for no such limit. Unlike
+        ``time_limit_s``, it gives a solver the same whether or not others share the processor.
     """
 
     time_limit_s: float | None = None
@@ -124,6 +127,7 @@ class SolveRequest:
     warm_start: NDArray[np.float64] | None = None
     basis: SimplexBasis | None = None
     want_basis: bool = False
+    cpu_limit_s: float | None = None
 
 
 @dataclass

@@ -3,8 +3,10 @@
 Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. Where that
 proves no optimum, and for larger problems, a combinatorial certificate is kept if it proves one value. The index
 is ``analysis/studies/solver-bench-certificates.json``. Files of at most ``MOST_BYTES`` are in the folder of that name.
-For larger ones, the index has the SHA-256, and ``opticoll benchmark certificates`` prints the command that writes it
-again. A problem whose exact solve ended without a proof is listed with the reason, and tried again with ``--again``.
+For larger ones, the index has the SHA-256. A problem whose exact solve ended without a proof is listed with the reason,
+and tried again with ``--again``.
+
+``python -m opticoll.analysis.benchmark.certificates fill|verify|table`` is for maintainers.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 
-from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems
+from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
 from opticoll.solvers.exact.arguments.argument import arguments
@@ -29,7 +32,7 @@ from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from opticoll.analysis.benchmark.benchmark_set import Problem
     from opticoll.solvers.task import Run
@@ -39,10 +42,6 @@ FOLDER = STUDIES / f"{STUDY}-certificates"
 INDEX = FOLDER.with_suffix(".json")
 #: Largest file that is shipped [bytes].
 MOST_BYTES = 100_000
-
-
-#: Largest topologies in the table of families.
-MOST_RANKS = 64
 
 
 @dataclass(frozen=True)
@@ -244,23 +243,48 @@ def markdown_table() -> str:
     return "\n".join(lines)
 
 
-def exact_times(specs: Sequence[str], limit_s: float) -> Iterator[str]:
-    """The exact T of the all-to-all on instances, by default an example of every family, as rows in Markdown."""
-    from opticoll.instances import Topology, parse
-    from opticoll.instances.spec import FAMILIES
-    from opticoll.solvers import solve
-    from opticoll.solvers.task import Task
+# maintainers ----------------------------------------------------------------------------------------------------------
 
-    for spec in specs or [family.example for family in FAMILIES.values()]:
-        try:
-            instance = parse(spec)
-            if not isinstance(instance, Topology) or not 2 <= instance.num_ranks <= MOST_RANKS:
-                continue
-            run = solve.solve(Task("alltoall.master", instance.spec, time_limit_s=limit_s, threads=1, exact=True))
-        except OpticollError as error:
-            if specs or not isinstance(error, BadFile | BadInput):
-                _log.warning("%s: %s", spec, error)
-            continue
-        exact = run.objective_exact
-        stated = f"{1 / exact} | {float(1 / exact):.10g}" if exact else f"| {run.record.message}"
-        yield f"| `{instance.spec}` | {instance.num_ranks} | {stated} |"
+_CHOSEN = click.argument("names", nargs=-1, metavar="[NAME]...")
+
+
+@click.group()
+def maintain() -> None:
+    """Certificates of the benchmark's optima."""
+
+
+@maintain.command("fill")
+@_CHOSEN
+@click.option("--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit of a solve [s].")
+@click.option("--again", is_flag=True, help="Also retry problems whose last exact solve ended without a proof.")
+@click.option("--combinatorial", is_flag=True, help="Try only combinatorial certificates, without an exact solve.")
+def fill_command(names: tuple[str, ...], time_limit: float, again: bool, combinatorial: bool) -> None:
+    """Certify what has no certificate yet."""
+    for problem, result in fill(problems_named(names), time_limit, again=again, exact=not combinatorial):
+        stated = result.value or f"nothing is proven: {result.reason}"
+        click.echo(f"{problem.name}: {stated} ({result.bytes} bytes{'' if result.file else ', not shipped'})")
+
+
+@maintain.command("verify")
+@_CHOSEN
+def verify_command(names: tuple[str, ...]) -> None:
+    """Verify the certificates that are shipped."""
+    known, failed = certified(), 0
+    for problem in problems_named(names):
+        entry = known.get(problem.name)
+        if entry is not None and entry.file is not None:
+            reason = verify(problem, entry)
+            failed += reason is not None
+            click.echo(f"{problem.name}: {reason or f'proven, {entry.value}'}")
+    if failed:
+        raise SystemExit(3)
+
+
+@maintain.command("table")
+def table_command() -> None:
+    """Print fractions, sizes and times as a table in Markdown."""
+    click.echo(markdown_table())
+
+
+if __name__ == "__main__":
+    maintain()

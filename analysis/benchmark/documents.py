@@ -1,4 +1,6 @@
-"""Measure the results, plots and timings of README and ``docs/``, and write them: ``opticoll benchmark measure``.
+"""Measure the results, plots and timings of README and ``docs/``, and write them.
+
+``python -m opticoll.analysis.benchmark.documents measure [PART]...`` is for maintainers.
 
 A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. The
 counts of claims come from the ledger. A plot is drawn only if every cell of its studies has a run in the store, since
@@ -19,9 +21,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
+from opticoll.analysis.cli.options import STORE, notify, store_at, writable_store
 from opticoll.analysis.ledger.explanation import page, tally
 from opticoll.analysis.ledger.ledger import claims, kept
 from opticoll.analysis.report.findings import PAPER_NAMES
@@ -239,28 +243,6 @@ def _scaling(results: pd.DataFrame) -> tuple[str, str, Figure]:
     return figure.title, f"{figure.title}; the largest N proven within the time limit: {tops}.", figure.draw(rows)
 
 
-def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
-    from opticoll.analysis.benchmark import solver_comparison
-    from opticoll.analysis.plots import store_plots
-
-    comparison = solver_comparison.compare(results)
-    steps = None if comparison is None else comparison.profiles.get("linear")
-    if comparison is None or steps is None or steps.empty:
-        msg = "no solver ran on every linear program of the benchmark; run `opticoll study solver-bench`"
-        raise MissingData(msg)
-    ends = steps.groupby("solver")["share"].max()
-    first = steps[steps["ratio"] <= 1.0].groupby("solver")["share"].max()
-    count = comparison.each.loc[comparison.each["linear"].astype(bool), "problem"].nunique()
-    title = "Performance profiles of solvers on linear programs"
-    most = ", ".join(str(solver) for solver in ends.index[ends >= ends.max()])
-    caption = (
-        f"{title}: of {count} problems, {first.idxmax()} is the fastest on {first.max():.0%}; the most, "
-        f"{ends.max():.0%}, are solved by {most}, to recomputed residuals of {solver_comparison.ACCURACY:g} within the "
-        "limit."
-    )
-    return title, caption, store_plots.profiles(steps, comparison.solvers)
-
-
 PLOTS = (
     Plot("gap-alltoall", ("gap-alltoall",), _gap("gap-alltoall", "All-to-all, paths and layers by heuristics")),
     Plot("gap-lumorph", ("gap-lumorph",), _gap("gap-lumorph", "LuMorph, routes and rounds by heuristics")),
@@ -268,7 +250,6 @@ PLOTS = (
     Plot("gap-optree", ("gap-optree",), _gap("gap-optree", "OpTree, uniform trees of Theorem 2's depth")),
     Plot("gap-topoopt", ("topoopt-gap",), _gap("gap-topoopt", "TopoOpt, circuits and strategies by heuristics")),
     Plot("scaling", ("scaling",), _scaling),
-    Plot("solvers", ("solver-bench",), _profile),
 )
 #: Studies behind the plots.
 STUDIES = tuple(dict.fromkeys(study for plot in PLOTS for study in plot.studies))
@@ -356,7 +337,7 @@ def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
     blocks = {}
     for name, stored in stored_tables(store).items():
         if name in known:
-            command = f"`opticoll benchmark measure {name}`"
+            command = f"`python -m opticoll.analysis.benchmark.documents measure {name}`"
             source = f"{command}, {stored.seconds:.0f} s, {stored.measured}, {stored.machine}"
             blocks[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(stored.rows)}\n\n({source})"
     return blocks
@@ -397,8 +378,8 @@ def publish(store: Store, root: Path, parts: Sequence[str]) -> dict[str, str]:
     missing: dict[str, str] = {}
     absent = [name for name in known if name in parts and f"bench-{name}" not in blocks]
     if absent:
-        names = " ".join(absent)
-        missing["timings"] = f"no times of {', '.join(absent)} in the store; run `opticoll benchmark measure {names}`"
+        command = f"python -m opticoll.analysis.benchmark.documents measure {' '.join(absent)}"
+        missing["timings"] = f"no times of {', '.join(absent)} in the store; run `{command}`"
     if CLAIMS in parts:
         try:
             blocks["verdicts"] = verdicts_table(store)
@@ -452,3 +433,39 @@ def measure_part(name: str, store: Store, jobs: int | None) -> None:
 
         if running.run(name, store, jobs, None).interrupted:
             raise KeyboardInterrupt
+
+
+@click.group()
+def maintain() -> None:
+    """Tables and plots of the documents."""
+
+
+@maintain.command("measure")
+@click.argument("parts", nargs=-1, metavar="[PART]...")
+@click.option("--from-store", is_flag=True, help="Write stored results; measure nothing.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Concurrent cells of a study (default: 1, for exact times).")
+@STORE
+@click.option("--root", type=click.Path(path_type=Path), default=Path(), metavar="DIR", help="Folder of README.md.")
+def measure_command(
+    parts: tuple[str, ...], from_store: bool, jobs: int | None, store_dir: str | None, root: Path
+) -> None:
+    """Measure tables and plots of the documents, by default all, and write them into README and docs.
+
+    PART is a study behind a plot, `claims` or a table of times. Results are stored; stored cells and claims are not
+    repeated. Exit status: 0; 1 if a block lacks data, which is named with the command that computes it.
+    """
+    chosen = chosen_parts(parts)
+    store = store_at(store_dir) if from_store else writable_store(store_dir)
+    for part in () if from_store else chosen:
+        notify(f"documents: {part} ...")
+        measure_part(part, store, jobs)
+        publish(store, root, [part])
+    missing = publish(store, root, chosen)
+    for block, reason in missing.items():
+        notify(f"documents: {block} not updated: {reason}")
+    if missing:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    maintain()

@@ -1,7 +1,5 @@
-"""Runs of solvers, compared: verdicts, profiles, and the tables and figures of the report's section on solvers.
+"""Runs of solvers, compared: verdicts, profiles, and the tables and figures of a page on solvers.
 
-The section gives speed, accuracy and wrong answers of every solver in the runs on
-:mod:`opticoll.analysis.benchmark.benchmark_set` under the limits of the study ``solver-bench``;
 :mod:`opticoll.analysis.benchmark.solver_metrics` and the page define each number.
 """
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-STUDY = benchmark_set.STUDY
 #: Largest recomputed KKT residual of a linear program that counts as solved.
 ACCURACY = 1e-6
 _CLASSES = (("linear", "linear programs"), ("integer", "integer programs"))
@@ -78,7 +75,7 @@ _WRONG = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """The benchmark's runs, compared.
+    """Compared runs.
 
     Parameters
     ----------
@@ -111,16 +108,6 @@ class Comparison:
     solvers: tuple[str, ...]
     gaps_over_time: pd.DataFrame
     accuracy_asked: float = ACCURACY
-
-
-def compare(results: pd.DataFrame) -> Comparison | None:
-    """Compare the benchmark's runs among the results of a store; None if none of them ran."""
-    if results.empty:
-        return None
-    rows = benchmark_set.select(results)
-    if not (rows["termination"] != "unavailable").any():
-        return None
-    return compared(rows, benchmark_set.best_known())
 
 
 def compared(
@@ -233,8 +220,8 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
             ReportFigure.of(
                 "solvers-gap-over-time",
                 "Gap over time, integer programs",
-                "Mean gap of the incumbent to the best known value over the runs of every solver, by its time in "
-                "seconds; 1 before the first incumbent. Lower left is better.",
+                "Mean gap of the incumbent to the best known value over the problems that every solver ran on, by its "
+                "time in seconds; 1 before the first incumbent. Lower left is better.",
                 store_plots.gaps_over_time(comparison.gaps_over_time, comparison.solvers),
                 comparison.gaps_over_time,
             )
@@ -254,18 +241,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
 
 
 def tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
-    """Data of every figure and table by file name, one point of a curve per row.
-
-    ``opticoll report --out FOLDER`` writes them to ``FOLDER/tables``; in Python, with a store's results::
-
-        from opticoll.analysis.benchmark import solver_comparison
-        from opticoll.analysis.report import findings
-        from opticoll.analysis.store import Store
-
-        comparison = solver_comparison.compare(findings.best_runs(Store("results")))
-        for name, frame in solver_comparison.tables(comparison).items():
-            frame.to_csv(f"{name}.csv", index=False)
-    """
+    """Data of every figure and table by file name, one point of a curve per row."""
     frames = {
         "solvers-runs": comparison.runs,
         "solvers-accuracy": comparison.accuracy,
@@ -302,11 +278,6 @@ class Section(NamedTuple):
     problems: PageTable
 
 
-#: Clock of the benchmark, in words.
-_CLOCK = (
-    "Times are those of the solver inside its worker. Building and compiling take the same time for all solvers; the "
-    "table of problems lists them. Every run may use {} thread{}."
-)
 _COMPARED = (
     Column("contestant", "contestant"),
     *_SUMMARY[1:8],
@@ -320,9 +291,9 @@ _COMPARED = (
 def section(
     comparison: Comparison,
     drawn: Mapping[str, ReportFigure],
+    clock: str,
+    rerun: str,
     summaries: Mapping[str, pd.DataFrame] | None = None,
-    clock: str | None = None,
-    rerun: str = STUDY,
 ) -> Section:
     """Content of the section.
 
@@ -332,14 +303,13 @@ def section(
         The compared runs.
     drawn
         :func:`figures` by name.
-    summaries
-        Rows of contestants by class, for the comparison of a study; else those of the comparison.
     clock
         Sentence that explains what the times are.
     rerun
-        The study to run again.
+        The command that runs the solvers again.
+    summaries
+        Rows of contestants by class, for the comparison of a study; else those of the comparison.
     """
-    threads = max(problem.threads for problem in benchmark_set.problems())
     classes = []
     for name, words in _CLASSES:
         if name in comparison.summaries:
@@ -359,7 +329,7 @@ def section(
             accuracy_figure = drawn.get("solvers-accuracy") if name == "linear" else None
             classes.append(ProblemClass(words.capitalize(), summary, shown, by_accuracy, accuracy_figure))
     return Section(
-        clock or _CLOCK.format(threads, "" if threads == 1 else "s"),
+        clock,
         rerun,
         "the fastest that reached it" if summaries is None else "their median",
         solver_metrics.SHIFT_S,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.benchmark.benchmark_set import BestKnown
 
-#: Shift of the geometric mean [s]; differences well below it hardly count.
-SHIFT_S = 1.0
+#: Shift of the geometric mean [s]: the time of starting a solver, below which differences do not count.
+SHIFT_S = 0.01
 #: Number of time limits that a censored run counts as in penalised means (PAR-10).
 PENALTY = 10.0
 #: Accuracies at which linear programs are compared.
@@ -49,9 +49,9 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
     ----------
     runs
         Rows of the view ``latest`` with ``problem_name`` and ``linear``, see
-        :func:`opticoll.analysis.benchmark.benchmark_set.select`; also ``contestant``, which defaults to the method,
-        ``by_gap``, whether a linear program is judged by its certified gap, as it has no residuals, and ``answered_s``,
-        when an integer program's run ended by the clock of its incumbents, by default the solver's time.
+        :func:`opticoll.analysis.benchmark.run_comparison.frame`; also ``contestant``, which defaults to the method,
+        and ``answered_s``, when an integer program's run ended by the clock of its incumbents, by default the
+        solver's time.
     best
         Proven values by the problem's name; where one is missing, the best verified value and the best bound of
         the runs are used.
@@ -75,7 +75,8 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
         ``limit``: stopped by the time limit. ``memory``: stopped by the memory limit, or refused because the problem
         does not fit. ``unavailable``: never tried. A proof of infeasibility of our own counts as solved.
 
-        A linear program is judged by its residuals, whether or not the solver reached its tolerance. A run stopped
+        A linear program is judged by its residuals, whether or not the solver reached its tolerance; without duals, by
+        its violation and the gap of its value to the best bound that is known, which certifies it. A run stopped
         by the time limit never counts as solved, since the time at which it reached its values is unknown. The
         primal integral of an integer program without a verified value is the whole limit; without incumbents from
         the solver, its answer counts from the end of the run.
@@ -123,13 +124,15 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     objective = _number(row["objective"])
     residuals = [_number(row[f"kkt_{part}"]) for part in ("primal", "dual", "gap")]
     residual = float(np.max(residuals))  # NaN if one is unknown
-    error = _number(row["gap"]) if row.get("by_gap") else residual
+    primal_only = bool(np.isnan(residuals[1]))
     flip = 1.0 if row["sense"] == "min" else -1.0
     worse = flip * _relative(objective - best, best)
     better = flip * _relative(bound - objective, bound)
     by_constraint = json.loads(row["violations"]) if isinstance(row["violations"], str) else {}
     violations = [_number(v) for v in by_constraint.values()]
     violation = float(np.max(violations, initial=0.0)) if not np.isnan(violations).any() else np.inf
+    certified = abs(_relative(objective - bound, bound))
+    error = float(np.max([violation, certified])) if primal_only else residual
     word = str(row["termination"])
     allowed = WRONG * _number(row["requested_tol"])
     off = float(np.nanmax([violation, worse, better, 0.0]))
@@ -145,8 +148,8 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
         verdict = "wrong"
     elif word in _ENDED:
         good = linear and error <= accuracy
-        if not linear or row.get("by_gap"):  # a heuristic's value, proven optimal by a bound of any run
-            good = good or (verified and abs(_relative(objective - bound, bound)) <= min(accuracy, 1e-6))
+        if not linear or primal_only:  # a heuristic's value, proven optimal by a bound of any run
+            good = good or (verified and certified <= min(accuracy, 1e-6))
         verdict = "solved" if good and not missed else "inexact"
     elif word == "infeasible" and isinstance(row.get("infeasible_by"), str):
         verdict = "solved"
@@ -224,12 +227,15 @@ def gap_over_time(runs: pd.DataFrame, table: pd.DataFrame, points: int = 200) ->
     Returns
     -------
     DataFrame
-        ``solver``, ``seconds``, ``gap``: the mean over the solver's runs of :func:`primal_gap`, 1 before the first
-        incumbent.
+        ``solver``, ``seconds``, ``gap``: the mean of :func:`primal_gap` over the problems that all of the solvers
+        ran on (:func:`run_by_all`), 1 before the first incumbent.
     """
+    integer = table[~table["linear"].astype(bool) & (table["verdict"] != "unavailable")]
+    shared = set(run_by_all(integer)["problem"]) if len(integer) else set()
     trails: dict[str, list[tuple[list[tuple[float, float]], float]]] = {}
     for row, verdict in zip(runs.to_dict("records"), table.to_dict("records"), strict=True):
-        if not verdict["linear"] and verdict["verdict"] != "unavailable" and np.isfinite(verdict["best"]):
+        ran = verdict["verdict"] != "unavailable" and verdict["problem"] in shared
+        if not verdict["linear"] and ran and np.isfinite(verdict["best"]):
             trail = [pair for pair in _progress(row, verdict["verdict"]) if np.isfinite(pair[0])]
             trails.setdefault(verdict["solver"], []).append((trail, verdict["best"]))
     events = [moment for mine in trails.values() for trail, _ in mine for moment, _ in trail]
@@ -414,6 +420,60 @@ def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
         reached = np.searchsorted(mine, steps, side="right")
         rows += [(solver, float(r), float(k) / len(problems)) for r, k in zip(steps, reached, strict=True)]
     return pd.DataFrame(rows, columns=["solver", "ratio", "share"])
+
+
+# sensitivity ------------------------------------------------------------------------------------------------------
+
+
+def sensitivity(table: pd.DataFrame, variants: pd.Series[Any], shift: float = SHIFT_S) -> pd.DataFrame:
+    """How means and ranks change with what should not matter: seeds, and orders of rows and columns.
+
+    Parameters
+    ----------
+    table
+        Verdicts.
+    variants
+        The variant of every run, such as seed and order.
+
+    Returns
+    -------
+    DataFrame
+        A row per solver that ran every variant of the same problems: ``variants``, ``problems``, the least and the
+        largest penalised mean ``mean_min_s``, ``mean_max_s``, and rank ``rank_min``, ``rank_max`` of all variants.
+    """
+    runs = table.assign(variant=variants.to_numpy())
+    runs = runs[runs["verdict"] != "unavailable"]
+    count = runs.groupby(["solver", "problem"])["variant"].nunique()
+    varied = count[count == runs["variant"].nunique()].reset_index()
+    solvers = varied["solver"].nunique()
+    shared = varied.groupby("problem")["solver"].nunique()
+    runs = runs[runs["problem"].isin(shared.index[shared == solvers]) & runs["solver"].isin(set(varied["solver"]))]
+    columns = ["solver", "variants", "problems", "mean_min_s", "mean_max_s", "rank_min", "rank_max"]
+    if runs.empty or runs["variant"].nunique() < 2:
+        return pd.DataFrame(columns=columns)
+    means = pd.DataFrame(
+        {
+            variant: {
+                solver: shifted_geometric_mean(penalised(one_run_each(mine)), shift)
+                for solver, mine in part.groupby("solver")
+            }
+            for variant, part in runs.groupby("variant")
+        }
+    )
+    ranks = means.rank(method="min")
+    rows = [
+        (
+            solver,
+            means.shape[1],
+            runs["problem"].nunique(),
+            means.loc[solver].min(),
+            means.loc[solver].max(),
+            int(ranks.loc[solver].min()),
+            int(ranks.loc[solver].max()),
+        )
+        for solver in means.mean(axis=1).sort_values(kind="stable").index
+    ]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # gaps at a limit ----------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def compare(
         Time to compare; by default the solver's if every contestant has one, and the total if the study varies the
         form.
     accuracy
-        Largest KKT residual, or certified gap where there are no residuals, of a linear program that counts as solved;
+        Largest KKT residual, or violation and certified gap without duals, of a linear program that counts as solved;
         by default the loosest tolerance of the study, at least 1e-6.
 
     Raises
@@ -154,7 +154,6 @@ def compare(
     integers = rows.groupby("problem_name")["size_integers"].transform("max")
     stated = np.array([formulation(name).problem == "LP" for name in rows["formulation"]])
     rows["linear"] = np.where(integers.notna(), integers.fillna(1) == 0, stated).astype(bool)
-    rows["by_gap"] = rows["kkt_dual"].isna()
     chosen = clock or _clock(rows, labels)
     rows["answered_s"] = rows["time_solver_s"].fillna(rows["time_solve_s"])  # the clock of the incumbents
     rows["time_solver_s"] = _seconds(rows, chosen)
@@ -239,19 +238,18 @@ def write_page(made: StudyComparison, out: Path) -> Path:
     content = solver_comparison.section(
         made.comparison,
         {one.name: one for one in drawn},
-        made.summaries,
         CLOCKS[made.clock],
-        str(made.study.source),
+        f"opticoll study {made.study.source}",
+        made.summaries,
     )
     tables = solver_comparison.tables(made.comparison)
     return page.build_comparison(
         out,
         drawn,
         tables,
-        study=made.study.name,
+        heading=f"Comparison of study {made.study.name}",
         title=made.study.title,
         missing=made.missing,
-        cells=len(made.study.cells),
         solvers=content,
     )
 

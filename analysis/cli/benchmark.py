@@ -1,4 +1,4 @@
-"""The command ``benchmark``: problems, best known values, certificates and published results; measured documents."""
+"""The command ``benchmark``: problems as files, runs of solvers, their comparison, and better solutions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,144 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opticoll.analysis.cli.options import STORE, notify, store_at, writable_store
+from opticoll.analysis.cli.options import JSON, SOLVERS, notify
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Sequence
 
+    from opticoll.analysis.benchmark.benchmark_set import Problem
+
+#: Folder of runs if none is named.
+RUNS = Path("benchmark-runs")
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
 _GRADE = click.option(
     "--grade", "grades", multiple=True, type=click.Choice(["easy", "medium", "hard"]), help="Problems of this grade."
 )
-_ACCURACY = click.option(
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def benchmark(context: click.Context) -> None:
+    """Benchmark of LP and MIP solvers."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[Problem]:
+    from opticoll.analysis.benchmark.benchmark_set import problems_named
+
+    return problems_named(names, grades)
+
+
+@benchmark.command("list")
+@_NAMES
+@_GRADE
+@click.option("--open", "only_open", is_flag=True, help="Only problems whose value and bound do not meet.")
+@JSON
+def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bool, as_json: bool) -> int:
+    """Print problems with grade, size, best known value and bound."""
+    from opticoll.analysis.benchmark.benchmark_set import best_known
+    from opticoll.analysis.cli import output
+
+    known, rows = best_known(), []
+    for problem in _chosen(names, grades):
+        best = known.get(problem.name)
+        if best is None or (only_open and not best.open):
+            continue
+        rows.append(
+            {
+                "problem": problem.name,
+                "grade": best.grade,
+                "nonzeros": best.size.get("nonzeros"),
+                "integers": best.size.get("integers"),
+                "sense": best.sense,
+                "value": best.value,
+                "bound": best.bound,
+                "proof": "open" if best.open else best.proof,
+                **({"tried": best.tried} if only_open else {}),
+            }
+        )
+    if as_json:
+        output.emit_json(rows)
+    else:
+        output.show_table(rows, list(rows[0]) if rows else ["problem"], f"{len(rows)} problems")
+    return 0
+
+
+@benchmark.command()
+@click.argument("target", type=click.Path(path_type=Path), metavar="FOLDER|FILE.tar.gz")
+@_NAMES
+@_GRADE
+def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int:
+    """Write problems as .mps.gz, with index, best known values (.solu), solutions and checksums.
+
+    All files are minimizations; a comment says where the objective of a maximization is negated.
+    """
+    from opticoll.analysis.benchmark.exported_set import export_set
+
+    rows = export_set(target, _chosen(names, grades), notify)
+    click.echo(f"wrote {len(rows)} problems and their index to {target}", err=True)
+    return 0
+
+
+@benchmark.command()
+@_NAMES
+@_GRADE
+@click.option("--solver", "solvers", multiple=True, metavar="S", help="Solver; repeatable (default: all free ones).")
+@click.option("--cpu-limit", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, metavar="S")
+@click.option("--memory-limit", type=click.FloatRange(0, min_open=True), default=6.0, show_default=True, metavar="GIB")
+@click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True)
+@click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), help="Repeatable.")
+@click.option("--order", "orders", multiple=True, type=click.IntRange(0), default=(0,), help="Permutation; repeatable.")
+@click.option("--tol", "tols", multiple=True, type=float, metavar="X", help="Of solvers that take one; repeatable.")
+@click.option("--repetitions", type=click.IntRange(1, 100), default=1, show_default=True, help="Cold starts.")
+@click.option("--out", type=click.Path(path_type=Path), default=RUNS, show_default=True, metavar="FOLDER")
+@SOLVERS
+def run(
+    names: tuple[str, ...],
+    grades: tuple[str, ...],
+    solvers: tuple[str, ...],
+    cpu_limit: float,
+    memory_limit: float,
+    threads: int,
+    seeds: tuple[int, ...],
+    orders: tuple[int, ...],
+    tols: tuple[float, ...],
+    repetitions: int,
+    out: Path,
+) -> int:
+    """Run solvers on problems, small ones first; the same command resumes.
+
+    Runs are alone, one after the other, and stop after --cpu-limit processor seconds of the solver. Runs in --out are
+    not repeated, unless they were stopped at a smaller limit. --order K permutes rows and columns with seed K > 0.
+    """
+    from opticoll.analysis.benchmark import runs
+
+    conditions = runs.Conditions(cpu_limit, memory_limit, threads, tols or None, seeds, orders, repetitions)
+    left = runs.missing(_chosen(names, grades), solvers or runs.usable_solvers(), out, conditions)
+    total, place = sum(map(len, left.values())), 0
+    try:
+        for row, _ in runs.run_cells(left, out, conditions):
+            place += 1
+            spent = "" if row.cpu_s is None else f" {row.cpu_s:.3g} s"
+            why = f": {row.message}" if row.message else ""
+            notify(f"{place} of {total}: {row.problem}, {row.solver}: {row.termination}{spent}{why}")
+    except KeyboardInterrupt:
+        notify(f"run: interrupted; {place} of {total} runs are in {out}; the same command resumes")
+        return 130
+    click.echo(f"{place} runs are in {out}; compare them with `opticoll benchmark compare {out}`", err=True)
+    return 0
+
+
+@benchmark.command()
+@click.argument(
+    "folders", nargs=-1, type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="[FOLDER]..."
+)
+@_GRADE
+@click.option("--problem", "names", multiple=True, metavar="NAME", help="Only this problem; repeatable.")
+@click.option("--alone", is_flag=True, help="Without the published runs.")
+@click.option("--cpu-limit", type=click.FloatRange(0, min_open=True), metavar="S", help="Compare under this limit.")
+@click.option(
     "--accuracy",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=1e-6,
@@ -24,287 +152,78 @@ _ACCURACY = click.option(
     metavar="X",
     help="Largest residual of a solved linear program.",
 )
-_OUT = click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write page, figures and tables.")
-_LIMIT = click.option(
-    "--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit of each solve [s]."
-)
-
-
-@click.group(invoke_without_command=True)
-@click.pass_context
-def benchmark(context: click.Context) -> None:
-    """The solver benchmark, and the measurements of the documents."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-
-
-# problems and best known values ---------------------------------------------------------------------------------------
-
-
-@benchmark.command("list")
-@click.option("--open", "only_open", is_flag=True, help="Only problems whose value and bound do not meet.")
-def list_problems(only_open: bool) -> int:
-    """Print every problem with its grade, best known value, bound and proof."""
-    from opticoll.analysis.benchmark.benchmark_set import best_known, problems
-
-    known = best_known()
-    for one in problems():
-        best = known.get(one.name)
-        if (best is not None and best.open == only_open) or not only_open:
-            text = "not run yet" if best is None else f"{best.grade:8} {best.value!s:22} {best.bound!s:22} {best.proof}"
-            click.echo(f"{one.name:70} {text}{' open' if best is not None and best.open else ''}")
-    return 0
-
-
-@benchmark.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@_NAMES
-def export(folder: Path, names: tuple[str, ...]) -> int:
-    """Write every problem (or those named) as .mps.gz into FOLDER, with index.json and index.csv."""
-    from opticoll.analysis.benchmark.benchmark_set import export_set, problems_named
-
-    rows = export_set(folder, problems_named(names))
-    click.echo(f"wrote {len(rows)} problems and their index to {folder}", err=True)
-    return 0
-
-
-@benchmark.command()
-@_NAMES
-@click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="S", help="Limit of each run [s].")
-@click.option("--open", "only_open", is_flag=True, help="Only problems without a proven value of their instance.")
-@click.option("--method", "methods", multiple=True, metavar="M", help="Method after HiGHS (default: all); repeatable.")
-def prove(names: tuple[str, ...], time_limit: float, only_open: bool, methods: tuple[str, ...]) -> int:
-    """Recompute best known values and grades and write them to the data file."""
-    from opticoll.analysis.benchmark.benchmark_set import problems_named, prove_all
-
-    for name, best in prove_all(problems_named(names), time_limit, methods, only_open=only_open):
-        click.echo(f"{name}: {best}")
-    return 0
-
-
-@benchmark.command()
-@_NAMES
-@STORE
-def known(names: tuple[str, ...], store_dir: str | None) -> int:
-    """Take values and bounds from a store's runs if they are better than the best known ones."""
-    from opticoll.analysis.benchmark.benchmark_set import improve_all, problems_named
-
-    for name, best in improve_all(problems_named(names), store_at(store_dir)):
-        click.echo(f"{name}: {best}")
-    return 0
-
-
-# certificates ---------------------------------------------------------------------------------------------------------
-
-
-@benchmark.command()
-@_NAMES
-@_LIMIT
-@click.option("--again", is_flag=True, help="Also retry problems whose last exact solve ended without a proof.")
-@click.option("--combinatorial", is_flag=True, help="Try only combinatorial certificates, without an exact solve.")
-def certify(names: tuple[str, ...], time_limit: float, again: bool, combinatorial: bool) -> int:
-    """Solve exactly what has no certificate yet."""
-    from opticoll.analysis.benchmark.benchmark_set import problems_named
-    from opticoll.analysis.benchmark.certificates import fill
-
-    for problem, result in fill(problems_named(names), time_limit, again=again, exact=not combinatorial):
-        stated = result.value or f"nothing is proven: {result.reason}"
-        click.echo(f"{problem.name}: {stated} ({result.bytes} bytes{'' if result.file else ', not shipped'})")
-    return 0
-
-
-@benchmark.command()
-@_NAMES
-def check(names: tuple[str, ...]) -> int:
-    """Verify the certificates that are shipped; exit status 3 if one fails."""
-    from opticoll.analysis.benchmark.benchmark_set import problems_named
-    from opticoll.analysis.benchmark.certificates import certified, verify
-
-    known, failed = certified(), 0
-    for problem in problems_named(names):
-        entry = known.get(problem.name)
-        if entry is not None and entry.file is not None:
-            reason = verify(problem, entry)
-            failed += reason is not None
-            click.echo(f"{problem.name}: {reason or f'proven, {entry.value}'}")
-    return 3 if failed else 0
-
-
-@benchmark.command()
-def certificates() -> int:
-    """Print fractions, sizes and times of the certificates as a table in Markdown."""
-    from opticoll.analysis.benchmark.certificates import markdown_table
-
-    click.echo(markdown_table())
-    return 0
-
-
-@benchmark.command()
-@click.argument("specs", nargs=-1, metavar="[INSTANCE]...")
-@_LIMIT
-def families(specs: tuple[str, ...], time_limit: float) -> int:
-    """Print the exact T of the all-to-all on INSTANCE..., by default an example of every family, as Markdown."""
-    from opticoll.analysis.benchmark.certificates import exact_times
-
-    click.echo("| instance | ranks | T | decimal |")
-    click.echo("|---|---:|---:|---:|")
-    for line in exact_times(specs, time_limit):
-        click.echo(line)
-    return 0
-
-
-@benchmark.command()
-@click.argument("nodes", nargs=-1, type=click.IntRange(min=2), required=True, metavar="N...")
-@click.option(
-    "--ports", multiple=True, type=click.IntRange(min=1), default=(1, 2, 4, 8), metavar="D", help="Ports; repeatable."
-)
-@click.option("--seconds", type=float, default=10.0, show_default=True, metavar="S", help="Limit of each search [s].")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the searches.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("sequence_records.csv"), show_default=True, metavar="FILE"
-)
-def sequences(nodes: tuple[int, ...], ports: tuple[int, ...], seconds: float, seed: int, out: Path) -> int:
-    """Search for sequences of configurations of N... nodes that are faster than the known ones.
-
-    Begins with FILE, or with the table of opticoll, and writes FILE after every improvement; a search that was
-    interrupted goes on when it is started again.
-    """
-    from opticoll.analysis.reconfiguration import sequence_records
-
-    known = sequence_records.known_at(out)
-    cells = sequence_records.cells(nodes, ports)
-    for place, record in enumerate(sequence_records.improved(known, cells, seconds=seconds, seed=seed), 1):
-        sequence_records.add(known, record)
-        sequence_records.write_records(out, known)
-        size = f"n={record.n}, degree={record.degree}, {'one-way' if record.directed else 'two-way'}"
-        click.echo(f"{place}. {size}, K={record.configurations}: T = {record.time:g}, gap {100 * record.gap:.2f} %")
-    return 0
-
-
-# published results ----------------------------------------------------------------------------------------------------
-
-
-@benchmark.command()
-@_NAMES
-@_GRADE
-@_ACCURACY
-@_OUT
-def show(names: tuple[str, ...], grades: tuple[str, ...], accuracy: float, out: Path | None) -> int:
-    """Compare the published solvers."""
-    from opticoll.analysis.benchmark import published_results
-    from opticoll.analysis.benchmark.benchmark_set import problems_named
-
-    chosen = [one.name for one in problems_named(names, grades)]
-    _show(published_results.published(names=chosen), accuracy, out, "Published results")
-    return 0
-
-
-@benchmark.command()
-@_NAMES
-@_GRADE
-@click.option("--solver", "solvers", multiple=True, required=True, metavar="S", help="Solver to run; repeatable.")
-@click.option("--tol", "tols", multiple=True, type=float, metavar="X", help="Tolerance (default: the problem's).")
-@click.option("--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Concurrent runs.")
-@click.option(
-    "--repetitions", type=click.IntRange(1, 100), default=1, show_default=True, help="Cold starts of each run."
-)
-@click.option("--alone", is_flag=True, help="Omit the published runs.")
-@STORE
-@_ACCURACY
-@_OUT
-def run(
-    names: tuple[str, ...],
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write page, figures and tables.")
+def compare(
+    folders: tuple[Path, ...],
     grades: tuple[str, ...],
-    solvers: tuple[str, ...],
-    tols: tuple[float, ...],
-    jobs: int,
-    repetitions: int,
+    names: tuple[str, ...],
     alone: bool,
-    store_dir: str | None,
+    cpu_limit: float | None,
     accuracy: float,
     out: Path | None,
 ) -> int:
-    """Run solvers on problems, and compare them with the published ones.
-
-    Runs in the store are not repeated: after Ctrl-C, the same command resumes.
-    """
-    from opticoll.analysis.benchmark import published_results
-    from opticoll.analysis.benchmark.benchmark_set import problems_named
-
-    chosen, store = problems_named(names, grades), writable_store(store_dir)
-    made = published_results.run_problems(chosen, solvers, store, jobs=jobs, repetitions=repetitions, tols=tols)
-    if made.interrupted:
-        done = f"{len(made.runs)} of {made.cells} runs are in {store.root}"
-        notify(f"run: interrupted; {done}; the same command resumes")
-        return 130
-    rows = published_results.beside_published(made.runs, [] if alone else [one.name for one in chosen])
-    _show(rows, accuracy, out, "Runs on this machine" if alone else "Published results and runs on this machine")
-    return 0
-
-
-@benchmark.command()
-@STORE
-def publish(store_dir: str | None) -> int:
-    """Write a store's benchmark runs in which a solver ran into the published tables."""
-    from opticoll.analysis.benchmark import benchmark_set, published_results
-    from opticoll.analysis.report import findings
-
-    runs = benchmark_set.select(findings.best_runs(store_at(store_dir)))
-    for path in published_results.write_tables(runs[runs["solver_version"].notna()]):
-        click.echo(f"wrote {path}", err=True)
-    return 0
-
-
-def _show(rows: pd.DataFrame, accuracy: float, out: Path | None, title: str) -> None:
-    """Print a comparison of runs, and write its page."""
-    from opticoll.analysis.benchmark import published_results, solver_metrics
+    """Compare runs in FOLDERs with the published ones; without a folder, the published ones."""
+    from opticoll.analysis.benchmark import run_comparison, solver_metrics
     from opticoll.analysis.benchmark.study_comparison import SHOWN
     from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import frame_rows
 
-    made = published_results.compared(rows, accuracy)
-    for name, frame in made.summaries.items():
+    chosen = [one.name for one in _chosen(names, grades)] if names or grades else None
+    made = run_comparison.compare(folders, names=chosen, published=not alone, accuracy=accuracy, limit_s=cpu_limit)
+    for name, frame in made.comparison.summaries.items():
         table = frame_rows(frame)
         shown = ["solver", *(c for c in SHOWN if c in frame and any(row[c] not in (None, 0) for row in table))]
-        output.show_table(table, shown, f"{name} programs")
-    click.echo("Times are processor seconds, means shifted geometric means [s].")
-    wrong = solver_metrics.wrong_answers(made.runs)
+        output.show_table(table, shown, f"{name} programs, {made.limit_s:g} s of processor time")
+    for name, frame in made.sensitivity.items():
+        output.show_table(frame_rows(frame), list(frame.columns), f"{name} programs, other seeds and orders")
+    output.show_table(frame_rows(made.machines), list(made.machines.columns), "machines")
+    shift = 1000 * solver_metrics.SHIFT_S
+    click.echo(
+        f"Means are shifted geometric means of processor seconds, shift {shift:g} ms; no time counts ten limits."
+    )
+    wrong = solver_metrics.wrong_answers(made.comparison.runs)
     if len(wrong):
         output.show_table(frame_rows(wrong), list(wrong.columns), "wrong answers")
+    absent = made.comparison.each[made.comparison.each["verdict"] == "unavailable"]
+    for solver, count in absent.groupby("solver")["problem"].nunique().items():
+        notify(f"{solver}: could not be tried on {count} problems; see `message` in its table")
     if out is not None:
-        click.echo(f"wrote {published_results.write_page(made, out, title)}", err=True)
-
-
-# measured documents ---------------------------------------------------------------------------------------------------
+        click.echo(f"wrote {run_comparison.write_page(made, out, 'Runs of solvers')}", err=True)
+    return 0
 
 
 @benchmark.command()
-@click.argument("parts", nargs=-1, metavar="[PART]...")
-@click.option("--from-store", is_flag=True, help="Write stored results; measure nothing.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Concurrent cells of a study (default: 1, for exact times).")
-@STORE
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    metavar="DIR",
-    help="Folder of README.md (default: the current one).",
-)
-def measure(parts: tuple[str, ...], from_store: bool, jobs: int | None, store_dir: str | None, root: Path) -> int:
-    """Measure tables and plots of the documents, by default all, and write them into README and docs.
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.option("--problem", metavar="NAME", help="Problem of the file (default: its name without the ending).")
+@click.option("--check", "only_check", is_flag=True, help="Compare with the records; change nothing.")
+@JSON
+def submit(files: tuple[Path, ...], problem: str | None, only_check: bool, as_json: bool) -> int:
+    """Check solutions or certificates, and keep those better than the best known.
 
-    PART is a study behind a plot, `claims` or a table of times. Results are stored; stored cells and claims are not
-    repeated. Exit status: 0; 1 if a block lacks data, which is named with the command that computes it.
+    NAME.sol is a solution of the exported NAME.mps.gz; NAME.json one of `solve --solution`; NAME.vipr.gz and
+    NAME.proof.json.gz are certificates. Exit status: 0, or 3 if one is refused.
     """
-    from opticoll.analysis.benchmark import documents
+    from opticoll.analysis.benchmark import best_known as records
+    from opticoll.analysis.cli import output
 
-    chosen = documents.chosen_parts(parts)
-    store = store_at(store_dir) if from_store else writable_store(store_dir)
-    for part in () if from_store else chosen:
-        notify(f"benchmark measure: {part} ...")
-        documents.measure_part(part, store, jobs)
-        documents.publish(store, root, [part])
-    missing = documents.publish(store, root, chosen)
-    for block, reason in missing.items():
-        notify(f"benchmark measure: {block} not updated: {reason}")
-    return 1 if missing else 0
+    rows = []
+    for file in files:
+        of = records.problem_of(file, problem)
+        result = records.examined(of, file) if only_check else records.submit(of, file)
+        known = result.record
+        rows.append(
+            {
+                "problem": result.problem,
+                "verdict": result.verdict,
+                "value": result.value,
+                "bound": result.bound,
+                "best known": None if known is None else known.value,
+                "best bound": None if known is None else known.bound,
+                "reason": result.reason or None,
+            }
+        )
+    if as_json:
+        output.emit_json(rows)
+    else:
+        output.show_table(rows, [name for name in rows[0] if any(row[name] is not None for row in rows)], "submitted")
+    return 3 if any(row["verdict"] == "refused" for row in rows) else 0

@@ -32,7 +32,8 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     A .vipr or .vipr.gz certificate must state the exact matrix of FORMULATION on INSTANCE, a .proof.json or
     .proof.json.gz certificate its data; the proof is checked.
     A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a .sol file of HiGHS,
-    SCIP, Gurobi, CBC or MIPLIB.
+    SCIP, Gurobi, CBC, GLPK, lp_solve or MIPLIB. A solution of a problem of the benchmark is compared with the best
+    known value.
     """
     from opticoll.analysis.cli import output
 
@@ -40,6 +41,11 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
         from opticoll.solvers import solution
 
         result = solution.check(formulation, instance, file, settings_of(settings))
+        if result["verified"] and result["objective"] is not None:
+            from opticoll.analysis.benchmark.best_known import remark
+
+            noted = remark(result["formulation"], instance, settings_of(settings), result["objective"], file)
+            result["notes"] += [] if noted is None else [noted]
     if as_json:
         output.emit_json(result)
     else:

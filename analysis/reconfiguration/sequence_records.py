@@ -2,6 +2,7 @@
 
 Circuits are u -> u g for the generators g of a configuration in a group, so one source stands for all: hops and lengths
 of thousands of nodes take seconds. ``sequence_records.csv`` has a row for every sequence.
+``python -m opticoll.analysis.reconfiguration.sequence_records search N...`` is for maintainers.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import numpy as np
 
 from opticoll.formulations.topology import sequence_bounds
@@ -31,7 +34,6 @@ from opticoll.solvers.methods.topology.sequence_orbits import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.types import Seconds
@@ -294,3 +296,34 @@ def improved(
         record = best_sequence(n, degree, K, directed=directed, seconds=seconds, seed=seed)
         if record is not None and all(record.time < one.time * (1 - EQUAL) for one in before):
             yield record
+
+
+@click.group()
+def maintain() -> None:
+    """The table of sequences of configurations."""
+
+
+@maintain.command("search")
+@click.argument("nodes", nargs=-1, type=click.IntRange(min=2), required=True, metavar="N...")
+@click.option(
+    "--ports", multiple=True, type=click.IntRange(min=1), default=(1, 2, 4, 8), metavar="D", help="Ports; repeatable."
+)
+@click.option("--seconds", type=float, default=10.0, show_default=True, metavar="S", help="Limit of each search [s].")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the searches.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path(TABLE), show_default=True, metavar="FILE")
+def search_command(nodes: tuple[int, ...], ports: tuple[int, ...], seconds: float, seed: int, out: Path) -> None:
+    """Search for sequences of configurations of N... nodes that are faster than the known ones.
+
+    Begins with FILE, or with the table of opticoll, and writes FILE after every improvement; a search that was
+    interrupted goes on when it is started again.
+    """
+    known = known_at(out)
+    for place, record in enumerate(improved(known, cells(nodes, ports), seconds=seconds, seed=seed), 1):
+        add(known, record)
+        write_records(out, known)
+        size = f"n={record.n}, degree={record.degree}, {'one-way' if record.directed else 'two-way'}"
+        click.echo(f"{place}. {size}, K={record.configurations}: T = {record.time:g}, gap {100 * record.gap:.2f} %")
+
+
+if __name__ == "__main__":
+    maintain()

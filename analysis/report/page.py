@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import jinja2
 from markupsafe import Markup
 
-from opticoll.analysis.benchmark import solver_comparison
 from opticoll.analysis.ledger.explanation import HEADINGS, away
 from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
 from opticoll.analysis.report import drawings, page_tables, sections
@@ -73,16 +72,13 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
         if findings.results.empty and not findings.claims:
             _write(page, _page(store, findings).encode())
             return page
-        comparison = solver_comparison.compare(findings.results)
-        solvers = {} if comparison is None else {one.name: one for one in solver_comparison.figures(comparison)}
         claims = drawings.claims(findings)
         bounds, times = drawings.bounds_by_formulation(findings), drawings.times(findings)
         papers = drawings.from_papers(findings)
         claimed = [] if claims is None else [claims]
         frames = {"results": findings.results, "bounds": findings.bounds, "failures": findings.failures}
         frames |= {"claims": claims_frame(findings.claims)}
-        frames |= {} if comparison is None else solver_comparison.tables(comparison)
-        drawn = [*claimed, *bounds.values(), *times.values(), *papers.values(), *solvers.values()]
+        drawn = [*claimed, *bounds.values(), *times.values(), *papers.values()]
         _write_files(out, drawn, frames)
         shown = sections.shown_records(store, findings)
         content: dict[str, object] = {"claims_figure": claims, "times": times, "shown": set(shown)}
@@ -93,7 +89,6 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
                 "bounds": sections.bounds(findings, bounds),
                 "missing_bounds": sections.missing_bounds(findings),
                 "papers": sections.papers(papers, set(shown)),
-                "solvers": None if comparison is None else solver_comparison.section(comparison, solvers),
                 "failures": sections.failures(findings),
                 "environment": sections.environment(findings),
                 "records": sections.records({name: store.read(name) for name in shown}),
@@ -126,7 +121,6 @@ def templates() -> jinja2.Environment:
         "HEADINGS": HEADINGS,
         "away": away,
         "MOST_INSTANCES": sections.MOST_INSTANCES,
-        "STUDY": solver_comparison.STUDY,
         "PAPER_NAMES": PAPER_NAMES,
         "SUPERSEDED_COMMAND": SUPERSEDED_COMMAND,
     }
@@ -163,7 +157,7 @@ def _rendered(template: str, content: Mapping[str, object]) -> str:
 def build_comparison(
     out: Path, drawn: Sequence[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame], **content: object
 ) -> Path:
-    """Write the comparison of a study (:mod:`opticoll.analysis.benchmark.study_comparison`).
+    """Write a comparison of solvers (:mod:`opticoll.analysis.benchmark.solver_comparison`).
 
     Parameters
     ----------

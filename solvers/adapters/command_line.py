@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import shlex
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
-from opticoll.instances.matrix_program import SolFile, positions, read_sol
 from opticoll.instances.readers.reading import decode, read_bytes
+from opticoll.instances.readers.solution_files import SolFile, positions, read_sol
 from opticoll.instances.spec import nearest
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
+_log = logging.getLogger("opticoll")
 #: Environment variable that lists the configuration files, separated by ``os.pathsep``.
 VARIABLE = "OPTICOLL_SOLVERS"
 #: Environment variable that holds configurations as JSON, for workers that cannot see the files.
@@ -56,10 +58,16 @@ MOST_BYTES = 1 << 20
 NO_LIMIT_S = 10**7
 #: Grace period [s] of a command after its time limit, and after an interrupt.
 GRACE_S, LAST_S = 0.5, 1.0
+#: {time_limit_s} of a command under a limit of processor time, in multiples of that limit.
+CLOCK_PER_CPU = 4.0
+#: Seconds between two measurements of a command's processor time.
+MEASURE_S = 0.1
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
+#: The number of a version within a line that a command prints.
+_NUMBER = re.compile(r"(?<![\w.])v?\d+(\.\w+)+(-\w+)*")
 _KEYS = {"command", "title", "lp", "mip", "duals", "version_command", "option", "status"}
-_FIELDS = {"mps", "lp", "sol", "time_limit_s", "threads", "seed", "rel_tol", "here"}
+_FIELDS = {"mps", "lp", "sol", "time_limit_s", "cpu_limit_s", "threads", "seed", "rel_tol", "here"}
 _STATUSES = {
     str(one): one
     for one in (
@@ -134,6 +142,7 @@ class CommandLine(Adapter):
     package = ""
     distribution = ""
     algorithm = "command"
+    limits_cpu = True
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -168,6 +177,8 @@ class CommandLine(Adapter):
             return None
         words = tuple(word.format(here=self.configuration.here) for word in self.configuration.version_command)
         printed = _printed_version(words) if words else ""
+        number = _NUMBER.search(printed)
+        printed = printed if number is None else number[0]
         return f"{printed} (command {self.configuration.digest})".strip()
 
     def missing(self) -> str:
@@ -200,7 +211,7 @@ class CommandLine(Adapter):
             run.wait(lambda: self._report(form, run, log))
             outcome = self._outcome(form, request, run)
         outcome.incumbents = log.incumbents
-        outcome.solve_s, outcome.algorithm = run.seconds, self.algorithm
+        outcome.solve_s, outcome.cpu_s, outcome.algorithm = run.seconds, run.cpu_s, self.algorithm
         outcome.version, outcome.options = self.version(), {"command": " ".join(self.configuration.command)}
         outcome.options |= {name: str(value) for name, value in request.options.items()}
         return outcome
@@ -209,28 +220,32 @@ class CommandLine(Adapter):
         """Write the problem without free rows; columns x0, x1, ... and rows r0, r1, ... keep their numbers."""
         from opticoll.solvers.adapters.highs import Highs
 
-        kept = np.flatnonzero(np.isfinite(form.row_lower) | np.isfinite(form.row_upper))
-        flip = -1.0 if form.sense == "max" else 1.0
+        kept = _kept_rows(form)
         lower, upper = rounded_bounds(form)
         plain = replace(
-            form,
+            form.minimized(),
             A=form.A.tocsr()[kept].tocsc(),
             row_lower=form.row_lower[kept],
             row_upper=form.row_upper[kept],
             col_lower=lower,
             col_upper=upper,
-            cost=flip * form.cost,
-            sense="min",
             offset=0.0,
             columns={},
             rows={},
         )
         Highs().write(plain, path, ([f"x{j}" for j in range(form.A.shape[1])], [f"r{i}" for i in kept.tolist()]))
 
+    def _read(self, form: StandardForm, run: _Run) -> SolFile:
+        """The solution file, with the names of the program's file in place of numbers."""
+        from opticoll.solvers.adapters.highs import file_order
+
+        columns = [f"x{j}" for j in file_order(form).tolist()]
+        return read_sol(run.solution).named(columns, [f"r{i}" for i in _kept_rows(form).tolist()], self._file)
+
     def _report(self, form: StandardForm, run: _Run, log: ProgressLog) -> None:
         """Report the solution that the running command has written; an incomplete file is read later."""
         with suppress(BadFile):
-            x = self._columns(form, read_sol(run.solution))
+            x = self._columns(form, self._read(form, run))
             if max(matrix_violations(form, x).values()) <= FEASIBLE:
                 log.incumbent(x)
 
@@ -239,7 +254,7 @@ class CommandLine(Adapter):
         result, unread = None, ""
         if run.solution.exists():
             try:
-                result = read_sol(run.solution)
+                result = self._read(form, run)
                 x = self._columns(form, result)
                 y = self._rows(form, result)
             except BadFile as error:
@@ -247,6 +262,7 @@ class CommandLine(Adapter):
         claimed = self._claimed(result, run)
         outcome = Outcome(claimed or Termination.OPTIMAL, raw=_raw(result, run))
         late = request.time_limit_s is not None and run.seconds >= 0.98 * request.time_limit_s
+        late = late or (request.cpu_limit_s is not None and run.cpu_s >= 0.98 * request.cpu_limit_s)
         if run.killed:
             outcome.termination, outcome.message = Termination.TIME_LIMIT, "killed at the time limit"
         elif run.code and claimed is None:
@@ -290,6 +306,27 @@ class CommandLine(Adapter):
         return -y if form.sense == "max" else y
 
 
+def _kept_rows(form: StandardForm) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Numbers of the rows that bound something."""
+    return np.flatnonzero(np.isfinite(form.row_lower) | np.isfinite(form.row_upper))
+
+
+class InvalidTable(CommandLine):
+    """A solver whose table in a configuration file is invalid: it cannot be used, and says what is wrong."""
+
+    def __init__(self, name: str, fault: str) -> None:
+        super().__init__(Configuration(name, ("invalid",), name, mip=True))
+        self.fault = self.install = fault
+
+    def installed(self) -> bool:
+        """Return that it cannot be used."""
+        return False
+
+    def missing(self) -> str:
+        """Return what is wrong with the table."""
+        return self.fault
+
+
 class _Run:
     """One run of a command in a folder."""
 
@@ -298,15 +335,18 @@ class _Run:
         suffix = "lp" if any("{lp}" in word for word in configuration.command) else "mps"
         self.program, self.solution = folder / f"program.{suffix}", folder / "solution.sol"
         self.printed = folder / "output.txt"
-        self.seconds, self.code, self.killed = 0.0, 0, False
+        self.seconds, self.cpu_s, self.code, self.killed = 0.0, 0.0, 0, False
 
     def _words(self) -> list[str]:
-        limit = NO_LIMIT_S if self.request.time_limit_s is None else self.request.time_limit_s
+        limit, cpu_limit = self.request.time_limit_s, self.request.cpu_limit_s
+        # A command that reads a clock must not stop earlier because others share the processor.
+        clock = limit if limit is not None else NO_LIMIT_S if cpu_limit is None else CLOCK_PER_CPU * cpu_limit
         values = {
             "mps": self.program,
             "lp": self.program,
             "sol": self.solution,
-            "time_limit_s": f"{limit:.10g}",
+            "time_limit_s": f"{clock:.10g}",
+            "cpu_limit_s": f"{clock if cpu_limit is None else cpu_limit:.10g}",
             "threads": self.request.threads,
             "seed": self.request.seed,
             "rel_tol": f"{self.request.rel_tol:g}",
@@ -323,7 +363,7 @@ class _Run:
         ``report`` is called whenever the solution file has changed.
         """
         environment = {name: text for name, text in os.environ.items() if not name.startswith("OPTICOLL_SOLVER")}
-        start = time.perf_counter()
+        start, before = time.perf_counter(), sum(os.times()[2:4])
         with self.printed.open("wb") as output:
             try:
                 process = subprocess.Popen(  # no shell
@@ -347,21 +387,28 @@ class _Run:
             finally:
                 _signal(process.pid, signal.SIGKILL)  # also ends processes that the command has left running
                 process.wait()
+                # Children that the command has not waited for are missing in what the system adds up.
+                self.cpu_s = max(self.cpu_s, sum(os.times()[2:4]) - before)
                 tail.copy()
 
     def _follow(
         self, process: subprocess.Popen[bytes], report: Callable[[], None], tail: solver_log.Tail, start: float
     ) -> None:
         """Report and show what a running command writes, and interrupt it after its limit."""
-        limit, interrupted, state = self.request.time_limit_s, None, (0, 0)
+        limit, cpu_limit = self.request.time_limit_s, self.request.cpu_limit_s
+        interrupted, state, measured = None, (0, 0), 0.0
         while process.poll() is None:
             tail.copy()
             passed = time.perf_counter() - start
+            if passed > measured + MEASURE_S:
+                measured, self.cpu_s = passed, max(self.cpu_s, _cpu_s(process.pid))
             now = self._state()
             if now != state:
                 state = now
                 report()
-            if limit is not None and interrupted is None and passed > 1.02 * limit + GRACE_S:
+            late = limit is not None and passed > 1.02 * limit + GRACE_S
+            late = late or (cpu_limit is not None and self.cpu_s > 1.02 * cpu_limit + GRACE_S)
+            if late and interrupted is None:
                 interrupted = passed
                 self.killed = True
                 _signal(process.pid, signal.SIGINT)
@@ -389,6 +436,16 @@ class _Run:
         """The last lines that the command printed, to be appended to a message."""
         lines = [line.strip() for line in self.output(4000).splitlines() if line.strip()][-2:]
         return f"; last output: {' / '.join(lines)[:300]}" if lines else ""
+
+
+def _cpu_s(root: int) -> float:
+    """Processor time of a process and its descendants, the ended ones included [s]."""
+    import psutil
+
+    with suppress(psutil.Error):
+        process = psutil.Process(root)
+        return sum(sum(one.cpu_times()[:4]) for one in [process, *process.children(recursive=True)])
+    return 0.0
 
 
 def _signal(group: int, number: int) -> None:
@@ -435,23 +492,25 @@ def _printed_version(words: tuple[str, ...]) -> str:
 def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
     """The solvers of all configuration files by name; names in ``taken`` belong to other solvers and are refused.
 
+    A table that is invalid is a solver that cannot be used: :meth:`Adapter.missing` is what is wrong with it.
+
     Raises
     ------
     BadFile
-        If a file cannot be read or a table is invalid; the message names the file and the table.
+        If a file cannot be read; the message names it.
     """
     from opticoll.solvers.methods.method import names
 
     files = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     result: dict[str, Adapter] = {}
     for path in [*_user_files(), *files]:
-        result |= {one.name: CommandLine(one) for one in read_configuration(path)}
+        result |= {one.name: one for one in read_configuration(path)}
     for entry in json.loads(os.environ.get(TABLES) or "[]"):
         result[entry["name"]] = CommandLine(_from_json(entry))
-    for name in result:
+    for name in list(result):
         if name in taken or name in names() or name == "auto":
-            msg = f"solver {name!r} of a configuration file has the name of a built-in one; rename its table"
-            raise BadFile(msg)
+            _log.warning("solver %r of a configuration file has the name of a built-in one: ignored; rename it", name)
+            del result[name]
     return result
 
 
@@ -463,7 +522,9 @@ def file_of(name: str) -> Path | None:
 
 def exported(adapter: Adapter | None) -> str:
     """The configuration of a solver as a string for :func:`adopt`; empty if it has none."""
-    return json.dumps([asdict(adapter.configuration)]) if isinstance(adapter, CommandLine) else ""
+    if not isinstance(adapter, CommandLine) or isinstance(adapter, InvalidTable):
+        return ""
+    return json.dumps([asdict(adapter.configuration)])
 
 
 def adopt(text: str) -> None:
@@ -487,13 +548,13 @@ def _user_files() -> list[Path]:
     return []
 
 
-def read_configuration(path: Path) -> list[Configuration]:
-    """The solvers of a TOML file.
+def read_configuration(path: Path) -> list[CommandLine]:
+    """The solvers of a TOML file; a table that is invalid becomes an :class:`InvalidTable`.
 
     Raises
     ------
     BadFile
-        If it cannot be read, or a table is invalid.
+        If it cannot be read, is not TOML, or has no tables.
     """
     where = f"solver configuration {path}"
     text = decode(read_bytes(path, MOST_BYTES, "name a TOML file", where), where, "save it as UTF-8")
@@ -505,7 +566,14 @@ def read_configuration(path: Path) -> list[Configuration]:
     if not tables:
         msg = f"{where} has no tables; write [NAME] and its command"
         raise BadFile(msg)
-    return [_configuration(name, table, path, where) for name, table in tables.items()]
+    return [_solver(name, table, path, where) for name, table in tables.items()]
+
+
+def _solver(name: str, table: Any, path: Path, where: str) -> CommandLine:
+    try:
+        return CommandLine(_configuration(name, table, path, where))
+    except BadFile as error:
+        return InvalidTable(name, str(error))
 
 
 def _configuration(name: str, table: Any, path: Path, where: str) -> Configuration:

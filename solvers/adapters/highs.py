@@ -211,7 +211,7 @@ class Highs(Adapter):
         return "simplex" if info.simplex_iteration_count > 0 else "presolve"
 
     def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to ``.mps`` or ``.lp``."""
+        """Write ``form`` to ``.mps`` or ``.lp``, so that other readers accept it."""
         highspy = self.load()
         if path.suffix not in (".mps", ".lp"):
             msg = f"{path.name}: {self.name} writes .mps and .lp files; choose one of these suffixes"
@@ -219,7 +219,7 @@ class Highs(Adapter):
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         columns, rows = names if names is not None else (form.column_names(), form.row_names())
-        order = _empty_first(form)
+        order = file_order(form)
         pass_form(highspy, highs, _reordered(form, order))
         columns = plain_names(columns, "x")
         for j, source in enumerate(order.tolist()):
@@ -229,10 +229,37 @@ class Highs(Adapter):
         if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
             msg = f"{path}: HiGHS could not write it; check that the folder exists and is writable"
             raise BadOption(msg)
+        _finish(path)
 
 
-def _empty_first(form: StandardForm) -> NDArray[np.int64]:
-    """An order of the columns in which continuous ones without entries and cost come first.
+#: Names that every reader knows for the sections of LP files: CBC takes "bin" as the name of a column.
+_SECTIONS = {"bounds": "bounds\n", "bin": "binaries\n", "gen": "generals\n", "semi": "semi-continuous\n"}
+
+
+def _finish(path: Path) -> None:
+    """Write a file of HiGHS again for other readers.
+
+    An MPS file gets a name. Sections of an LP file without entries are left out: GLPK reads the keyword of a section
+    that follows an empty one as the name of a column.
+    """
+    plain = path.with_name(f".{path.name}")
+    lp = path.suffix == ".lp"
+    with path.open(encoding="ascii") as written, plain.open("w", encoding="ascii") as file:
+        section = ""
+        for line in written:
+            word = line.rstrip()
+            if lp and word in _SECTIONS:
+                section = _SECTIONS[word]
+            elif lp:
+                file.write(line if word == "end" else section + line)
+                section = ""
+            else:
+                file.write("NAME opticoll\n" if word == "NAME" else line)
+    plain.replace(path)
+
+
+def file_order(form: StandardForm) -> NDArray[np.int64]:
+    """Order of the columns in files: continuous ones without entries and cost come first.
 
     HiGHS writes such a column as an integer one to an MPS file if it follows an integer column.
     """

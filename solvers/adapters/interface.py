@@ -95,6 +95,7 @@ class Adapter(ABC):
         bytes_per_entry lowest measured peak of its process [bytes per variable, constraint and nonzero]
         install         installation instructions, one line
         modules         modules to import before timing starts; by default the package
+        limits_cpu      whether it enforces ``SolveRequest.cpu_limit_s`` itself; otherwise the kernel ends its process
     """
 
     name: str
@@ -106,6 +107,7 @@ class Adapter(ABC):
     bytes_per_entry: float = 20.0
     install: str = ""
     modules: tuple[str, ...] = ()
+    limits_cpu: bool = False
 
     def installed(self) -> bool:
         """Return whether the package can be found, without importing it."""
@@ -172,6 +174,7 @@ class Adapter(ABC):
         self.refuse_options(request.options)
         limits = (
             ("time_limit_s", request.time_limit_s is None or request.time_limit_s > 0, request.time_limit_s),
+            ("cpu_limit_s", request.cpu_limit_s is None or request.cpu_limit_s > 0, request.cpu_limit_s),
             ("threads", isinstance(request.threads, int) and request.threads >= 1, request.threads),
             ("rel_tol", 0 <= request.rel_tol < 1, request.rel_tol),
             ("seed", isinstance(request.seed, int) and 0 <= request.seed < 2**31, request.seed),
@@ -378,6 +381,7 @@ _OWN = {
 
 _LIMITS = {
     "time_limit_s": "a positive number of seconds, or None",
+    "cpu_limit_s": "a positive number of seconds, or None",
     "threads": "an integer >= 1",
     "rel_tol": "in [0, 1)",
     "seed": "an integer in [0, 2**31)",

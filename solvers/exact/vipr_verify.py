@@ -13,6 +13,7 @@ positive multiples; an equation is two half-spaces.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -124,7 +125,7 @@ def check_certificate(
     verdict, reason = None, ""
     for form in (None, *model.forms):
         try:
-            verdict = verify(path, exact_problem(problem, form, needed))
+            verdict = _verified(path, exact_problem(problem, form, needed))
         except OtherProblem as error:  # perhaps written from another layer
             reason = reason or error.reason
             continue
@@ -159,6 +160,21 @@ def check_certificate(
         "solutions": verdict.solutions,
     }
     return record
+
+
+def _verified(path: Path, form: ExactForm) -> CertificateVerdict:
+    """Verify a certificate of a form, or of the minimization as which a maximization is exported."""
+    try:
+        return verify(path, form)
+    except OtherProblem:
+        if form.sense == "min":
+            raise
+        with suppress(OtherProblem):
+            cost = tuple(-value for value in form.cost)
+            verdict = verify(path, replace(form, cost=cost, offset=-form.offset, sense="min"))
+            low, high = (None if end is None else -end for end in (verdict.high, verdict.low))
+            return replace(verdict, low=low, high=high)
+        raise
 
 
 class _Problem:

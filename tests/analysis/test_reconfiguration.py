@@ -8,11 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from click.testing import CliRunner
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.analysis.cli.main import main
 from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
+from opticoll.analysis.reconfiguration import sequence_records as sequence_records_of
 from opticoll.analysis.reconfiguration.envelope import direct_records, envelope
 from opticoll.analysis.reconfiguration.schemes import index_scheme, schemes, serving_time
 from opticoll.analysis.reconfiguration.sequence_records import (
@@ -175,14 +176,14 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     assert read_records((tmp_path / "table.csv").read_text()) == chosen
 
 
-def test_the_command_improves_a_table_and_goes_on_with_it(tmp_path, capsys):
+def test_the_search_improves_a_table_and_goes_on_with_it(tmp_path):
     table = tmp_path / "table.csv"
     write_records(table, {(6, 2, False): tuple(direct_records(6, 2, False)[:0])})
-    command = ["benchmark", "sequences", "6", "--ports", "2", "--seconds", "0.2", "--out", str(table)]
-    assert main(command) == 0
-    assert "n=6, degree=2, two-way, K=2: T = 3, gap 0.00 %" in capsys.readouterr().out
+    command = ["search", "6", "--ports", "2", "--seconds", "0.2", "--out", str(table)]
+    result = CliRunner().invoke(sequence_records_of.maintain, command)
+    assert "n=6, degree=2, two-way, K=2: T = 3, gap 0.00 %" in result.output
     before = table.read_text()
-    assert main(command) == 0
+    assert CliRunner().invoke(sequence_records_of.maintain, command).exit_code == 0
     assert len(table.read_text().splitlines()) == len(before.splitlines())
 
 

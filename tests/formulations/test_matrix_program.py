@@ -162,8 +162,9 @@ def test_exported_models_come_back(tmp_path, formulation, instance, settings, su
     stated = solve.solve(Task(formulation, instance, "highs", settings=settings))
     again = solve.solve(Task(NAME, f"mps:{file}"))
     assert again.verified
-    assert again.record.sense == stated.record.sense
-    assert again.objective == pytest.approx(stated.objective, rel=1e-6)
+    flip = -1.0 if stated.record.sense == "max" else 1.0
+    assert again.record.sense == "min"
+    assert flip * again.objective == pytest.approx(stated.objective, rel=1e-6)
     assert again.record.solver.name == "highs"
     for size in ("variables", "integers"):
         assert getattr(again.record.size, size) == getattr(stated.record.size, size)
@@ -188,7 +189,7 @@ def test_solutions_of_exported_models_are_checked(tmp_path, formulation, instanc
 
     result = checked()
     assert result["verified"], result["reason"]
-    assert result["objective"] == pytest.approx(solved.objective, rel=1e-6)
+    assert abs(result["objective"]) == pytest.approx(abs(solved.objective), rel=1e-6)
     assert result["formulation"] == formulation
     values[column] += 1.0
     result = checked()
@@ -404,13 +405,14 @@ def test_export_keeps_the_names_of_the_file(tmp_path, mixed):
     # A continuous column without entries stands first: after an integer one, HiGHS writes it as an integer.
     assert (again.column_names, again.row_names) == (("idle", "x", "y", "z"), ("c1", "c2", "c3"))
     place = [again.column_names.index(name) for name in program.column_names]
-    for name in ("col_lower", "col_upper", "cost", "integer"):
+    for name in ("col_lower", "col_upper", "integer"):
         assert getattr(again, name)[place].tolist() == getattr(program, name).tolist()
+    assert again.cost[place].tolist() == (-program.cost).tolist()
     assert (again.row_lower.tolist(), again.row_upper.tolist()) == (
         program.row_lower.tolist(),
         program.row_upper.tolist(),
     )
-    assert (again.sense, again.offset) == (program.sense, program.offset)
+    assert (program.sense, again.sense, again.offset) == ("max", "min", -program.offset)
 
 
 def test_a_solution_written_by_solve_is_checked(tmp_path, mixed, capsys):

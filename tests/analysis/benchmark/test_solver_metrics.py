@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import dataclasses
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver_metrics
 from opticoll.analysis.benchmark.benchmark_set import BestKnown
-from opticoll.analysis.cli.main import cli
 from opticoll.analysis.report.page import templates
 from opticoll.errors import BadFile, BadInput
-from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.verify import kkt
 
@@ -84,9 +77,10 @@ def verdict(**changes):
         ({"termination": "refused", "objective": None, "verified": False}, "memory"),
         ({"termination": "iteration-limit", "objective": 12.0}, "inexact"),
         ({"termination": "iteration-limit"}, "solved"),  # a heuristic at the proven optimum
-        ({"termination": "iteration-limit", "linear": True, "by_gap": True, "gap": 0.3}, "solved"),
-        ({"termination": "iteration-limit", "linear": True, "by_gap": True, "gap": 0.3, "verified": False}, "inexact"),
-        ({"termination": "iteration-limit", "linear": True}, "inexact"),  # its residuals are unknown
+        ({"termination": "iteration-limit", "linear": True}, "solved"),  # without duals, by the certified gap
+        ({"linear": True}, "solved"),
+        ({"linear": True, "objective": 10.0 + 5e-5}, "inexact"),
+        ({"linear": True, "violations": '{"rows": 1e-5}', "verified": False}, "inexact"),
         ({"termination": "crashed", "objective": None, "verified": None, "violations": None}, "failed"),
         ({"termination": "error", "objective": None, "verified": False, "violations": None}, "failed"),
         ({"termination": "unavailable", "objective": None, "verified": None}, "unavailable"),
@@ -177,7 +171,7 @@ def test_of_several_tolerances_the_fastest_that_reached_the_accuracy_counts():
 
 
 def test_shifted_geometric_mean_by_hand():
-    assert solver_metrics.shifted_geometric_mean([3.0, 0.0]) == pytest.approx(1.0)  # sqrt(4 * 1) - 1
+    assert solver_metrics.shifted_geometric_mean([3.0, 0.0], shift=1.0) == pytest.approx(1.0)  # sqrt(4 * 1) - 1
     assert solver_metrics.shifted_geometric_mean([2.0, 8.0], shift=0.0) == pytest.approx(4.0)
     assert np.isnan(solver_metrics.shifted_geometric_mean([]))
     with pytest.raises(ValueError, match="censored"):
@@ -186,10 +180,10 @@ def test_shifted_geometric_mean_by_hand():
 
 @given(st.lists(st.floats(1e-3, 1e4), min_size=1, max_size=12), st.floats(1e-2, 1e2), st.randoms())
 def test_means_ignore_order_and_scale_with_time(times, factor, random):
-    mean = solver_metrics.shifted_geometric_mean(times)
+    mean = solver_metrics.shifted_geometric_mean(times, shift=1.0)
     mixed = list(times)
     random.shuffle(mixed)
-    assert solver_metrics.shifted_geometric_mean(mixed) == pytest.approx(mean)
+    assert solver_metrics.shifted_geometric_mean(mixed, shift=1.0) == pytest.approx(mean)
     scaled = solver_metrics.shifted_geometric_mean([factor * t for t in times], shift=factor)
     assert scaled == pytest.approx(factor * mean, rel=1e-9, abs=1e-9 * factor)
     assert min(times) - 1e-9 <= mean <= max(times) + 1e-9
@@ -211,7 +205,7 @@ def three_problems():
 
 
 def test_summary_by_hand():
-    table = solver_metrics.summary(three_problems()).set_index("solver")
+    table = solver_metrics.summary(three_problems(), shift=1.0).set_index("solver")
     assert list(table.index) == ["slow", "part", "fast"] or list(table.index) == ["slow", "fast", "part"]
     assert table.loc["fast", ["problems", "solved", "limit", "wrong"]].tolist() == [3, 2, 1, 0]
     assert table.loc["fast", "mean_penalised_s"] == pytest.approx((2 * 4 * 601) ** (1 / 3) - 1)
@@ -345,8 +339,8 @@ def test_every_metric_against_plain_loops(seed):
     def mean(times):
         product = 1.0
         for t in times:
-            product *= t + 1.0
-        return product ** (1 / len(times)) - 1.0
+            product *= t + 0.01
+        return product ** (1 / len(times)) - 0.01
 
     common = [p for p in problems if all((p, s) in time for s in full)]
     for s in solvers:
@@ -526,146 +520,25 @@ def test_best_known_values_are_proven_and_of_these_instances():
         assert best[one.name].instance_hash == hashes[one.instance]
         if best[one.name].proof == "optimal":
             assert best[one.name].value == pytest.approx(best[one.name].bound, rel=1e-6)
+        if best[one.name].value is not None and best[one.name].bound is not None:
+            flip = 1.0 if best[one.name].sense == "min" else -1.0
+            assert flip * best[one.name].bound <= flip * best[one.name].value, one.name
     assert sum(one.proof == "optimal" for one in best.values()) >= 40
-
-
-def test_values_are_taken_from_the_runs_of_a_store(tmp_path, monkeypatch):
-    from opticoll.analysis.benchmark import published_results
-    from opticoll.analysis.store import Store
-
-    name, read = "master-ring-16", benchmark_set.best_known
-    place, before = tmp_path / "best.json", benchmark_set.best_known()
-    poorer = dataclasses.replace(before[name], value=0.03, bound=0.04, proof="certified-gap", value_exact=None)
-    place.write_text(json.dumps({name: dataclasses.asdict(poorer)}))
-    monkeypatch.setattr(benchmark_set, "BEST", place)
-    monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
-    store = tmp_path / "store"
-    published_results.run_problems(benchmark_set.problems_named([name]), ["highs"], Store(store))
-    result = CliRunner().invoke(cli, ["benchmark", "known", "--store", str(store)])
-    assert result.exit_code == 0, result.output
-    assert [line.partition(":")[0] for line in result.output.splitlines()] == [name]
-    result = read(place)[name]
-    assert (result.value, result.bound) == (pytest.approx(1 / 32), pytest.approx(1 / 32))
-    assert result.proof == "optimal"
-    assert benchmark_set.improved(result, poorer) is None
-    again = CliRunner().invoke(cli, ["benchmark", "known", name, "--store", str(store)])
-    assert (again.exit_code, again.output) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("--open",), {"master-torus-6x6", "virtual-channels-torus-4x4-layers-3"}),
-        (("master-ring-16", "link-mcf-hypercube-3"), {"master-ring-16", "link-mcf-hypercube-3"}),
-        (("--open", "master-ring-16", "master-torus-6x6"), {"master-torus-6x6"}),
-    ],
-)
-def test_only_what_is_named_or_open_is_proven_and_the_rest_is_kept(words, expected, tmp_path, monkeypatch):
-    known = benchmark_set.best_known()
-    before = {n: dataclasses.asdict(one) | {"proof": "optimal"} for n, one in known.items() if n != "master-torus-6x6"}
-    before["virtual-channels-torus-4x4-layers-3"]["proof"] = "certified-gap"
-    place, read = tmp_path / "best.json", benchmark_set.best_known
-    place.write_text(json.dumps(before))
-    tried = []
-
-    def prove(problem, limit_s, methods):
-        tried.append((problem.name, limit_s))
-        return dataclasses.replace(known["master-ring-16"], opticoll="new")
-
-    monkeypatch.setattr(benchmark_set, "BEST", place)
-    monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
-    monkeypatch.setattr(benchmark_set, "prove", prove)
-    result = CliRunner().invoke(cli, ["benchmark", "prove", "--time-limit", "7", *words])
-    assert result.exit_code == 0, result.output
-    assert {name for name, _ in tried} == expected
-    assert {limit for _, limit in tried} == {7.0}
-    after = json.loads(place.read_text())
-    assert {name for name, one in after.items() if one["opticoll"] == "new"} == expected
-    assert {n: one for n, one in after.items() if n not in expected} == {
-        n: one for n, one in before.items() if n not in expected
-    }
 
 
 def test_a_damaged_file_of_values_is_refused(tmp_path):
     assert benchmark_set.best_known(tmp_path / "none.json") == {}
     for text in ("no JSON", '{"a": {"value": 1}}', "[1]"):
         (tmp_path / "bad.json").write_text(text)
-        with pytest.raises(BadFile, match="recompute them with"):
+        with pytest.raises(BadFile, match="not a file of best known values"):
             benchmark_set.best_known(tmp_path / "bad.json")
 
 
-def test_runs_of_the_set_are_found_by_what_they_are():
-    one = next(p for p in benchmark_set.problems() if p.settings)
-    row = {
-        "formulation": one.formulation,
-        "instance": one.instance,
-        "method": "highs",
-        "requested_tol": one.tols[0],
-        "requested_settings": json.dumps(dict(one.settings)),
-        "requested_time_limit_s": one.limit_s,
-        "requested_threads": one.threads,
-    }
-    others = [{"method": "auto"}, {"requested_time_limit_s": 5.0}, {"requested_settings": None}, {"instance": "ring:3"}]
-    table = benchmark_set.select(pd.DataFrame([row, *({**row, **other} for other in others)]))
-    assert table["problem_name"].tolist() == [one.name]
-
-
-def solve_file(arguments, arrays, report):
-    """In a worker: what another solver makes of an exported file."""
-    import pyscipopt
-
-    model = pyscipopt.Model()
-    model.hideOutput()
-    model.readProblem(arguments["file"])
-    model.optimize()
-    return {"status": model.getStatus(), "value": model.getObjVal()}, {}
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("master-ring-16", "one-stage-wdm-ring-n-7-wavelengths-1"),
-        pytest.param(
-            (
-                "min-congestion-petersen",
-                "all-gather-dgx1",
-                "timestep-mcf-hypercube-3",
-                "ocs-circuits-servers-n-9-degree-8-traffic-random-seed-1-model-switches",
-                "rounds-lightpath-2x3-lasers-2-waveguides-2-bounds-false",
-                "design-servers-n-6-degree-2",
-                "virtual-channels-genkautz-n-7-d-3-layers-2",
-                "routing-servers-n-24-degree-4-traffic-dlrm",
-                "min-overlap-lightpath-2x4-circuits-permutation",
-                "ring-wavelengths-wdm-ring-n-8-wavelengths-16-model-sets-seed-1-traffic-random",
-                "path-mcf-torus-5x5-paths-shortest",
-                "link-mcf-hypercube-3",
-                "child-genkautz-n-32-d-4",
-            ),
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_an_exported_problem_states_its_best_known_value(names, tmp_path):
-    chosen = [one for one in benchmark_set.problems() if one.name in names]
-    assert len(chosen) == len(names)
-    benchmark_set.export_set(tmp_path / "set", chosen)
-    index = json.loads((tmp_path / "set" / "index.json").read_text())
-    with (tmp_path / "set" / "index.csv").open() as file:
-        assert [row["name"] for row in csv.DictReader(file)] == [row["name"] for row in index]
-    for row in index:
-        assert row["proof"] == "optimal"
-        result = call_isolated(
-            "test_solver_metrics:solve_file", {"file": str(tmp_path / "set" / row["file"])}, wall_limit_s=600.0
-        ).values
-        assert result["status"] == "optimal"
-        assert result["value"] == pytest.approx(row["best_value"], rel=1e-6)
-
-
-# the report ---------------------------------------------------------------------------------------------------------
+# comparisons --------------------------------------------------------------------------------------------------------
 
 
 def results():
-    """Runs of two solvers on two problems of the set, as the report has them."""
+    """Runs of two solvers on two problems of the set."""
     rows = []
     for one in [p for p in benchmark_set.problems() if p.name in {"master-ring-16", "min-congestion-petersen"}]:
         best = benchmark_set.best_known()[one.name]
@@ -676,10 +549,7 @@ def results():
                     solver,
                     seconds,
                     termination=ending,
-                    formulation=one.formulation,
-                    instance=one.instance,
-                    requested_settings=json.dumps(dict(one.settings)),
-                    requested_threads=one.threads,
+                    linear=one.formulation == "alltoall.master",
                     requested_time_limit_s=one.limit_s,
                     sense=best.sense,
                     objective=best.value,
@@ -696,12 +566,16 @@ def results():
     return pd.DataFrame(rows)
 
 
+def compare(rows):
+    return solver_comparison.compared(rows, benchmark_set.best_known())
+
+
 def html(section):
     return templates().get_template("solvers.html.j2").module.solvers(section)
 
 
 def test_the_section_shows_what_was_measured_and_exports_every_curve():
-    result = solver_comparison.compare(results())
+    result = compare(results())
     drawn = solver_comparison.figures(result)
     assert {one.name for one in drawn} == {
         "solvers-profile-linear",
@@ -716,7 +590,7 @@ def test_the_section_shows_what_was_measured_and_exports_every_curve():
     tables = solver_comparison.tables(result)
     assert {f"solvers-profile-{name}" for name in ("linear", "integer")} | {"solvers-gaps"} <= set(tables)
     assert tables["solvers-summary-integer"].set_index("solver")["solved"].to_dict() == {"highs": 1, "scip": 0}
-    text = html(solver_comparison.section(result, {one.name: one for one in drawn}))
+    text = html(solver_comparison.section(result, {one.name: one for one in drawn}, "Clock.", "opticoll benchmark run"))
     assert text.count("<figure>") == 6
     assert "PAR-10" in text
 
@@ -731,9 +605,8 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
             result = known[one.name].value
             row = {
                 **rows.iloc[-1].to_dict(),
-                "formulation": one.formulation,
-                "instance": one.instance,
-                "requested_settings": json.dumps(dict(one.settings)),
+                "problem_name": one.name,
+                "linear": False,
                 "method": solver,
                 "sense": "min",
                 "termination": "unavailable" if part else ending,
@@ -742,7 +615,7 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
                 "verified": not part,
             }
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
-    result = solver_comparison.compare(rows)
+    result = compare(rows)
     drawn = {one.name: one.caption for one in solver_comparison.figures(result)}
     assert "could not try every problem: cp-sat, gurobi" in drawn["solvers-profile-integer"]
     assert "1 problems that every solver could try" in drawn["solvers-profile-integer-shared"]
@@ -753,28 +626,41 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
 
 def test_an_incomplete_study_compares_solvers_only_on_problems_that_all_have_run():
     rows = results()
-    rows = rows[(rows["method"] == "highs") & (rows["instance"] == "ring:16")]
-    two = next(p for p in benchmark_set.problems() if p.name == "master-genkautz-n-32-d-4")
-    other = {**rows.iloc[0].to_dict(), "instance": two.instance, "method": "scip", "objective": 4 / 85, "bound": 4 / 85}
-    table = solver_comparison.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
+    rows = rows[(rows["method"] == "highs") & (rows["problem_name"] == "master-ring-16")]
+    two = "master-genkautz-n-32-d-4"
+    other = {**rows.iloc[0].to_dict(), "problem_name": two, "method": "scip", "objective": 4 / 85, "bound": 4 / 85}
+    table = compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
     assert "linear" not in table.profiles  # highs saw one problem, scip the other
     assert table.summaries["linear"]["mean_penalised_s"].isna().all()
     assert "solvers-profile-linear" not in {one.name for one in solver_comparison.figures(table)}
-    assert html(solver_comparison.section(table, {}))
+    assert html(solver_comparison.section(table, {}, "Clock.", "opticoll benchmark run"))
 
 
 def test_no_censored_run_is_drawn_as_a_time():
-    result = solver_comparison.compare(results())
+    result = compare(results())
     figure = next(one.figure for one in solver_comparison.figures(result) if one.name == "solvers-times-integer")
     axes = figure.axes[0]
     marks = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
     assert sorted(marks) == [0.5, pytest.approx(1.35 * results()["requested_time_limit_s"].iloc[0])]
 
 
-def test_a_store_without_benchmark_runs_says_how_to_make_them():
-    assert solver_comparison.compare(results().iloc[:0]) is None
-    assert solver_comparison.compare(results().assign(termination="unavailable")) is None
-    assert "opticoll study solver-bench" in html(None)
+def test_ranks_of_other_seeds_and_orders():
+    runs = [run(p, s, t) for p in ("p", "q") for s, t in (("a", 1.0), ("b", 2.0))]
+    runs += [run(p, s, t) for p in ("p", "q") for s, t in (("a", 4.0), ("b", 3.0))]
+    runs += [run("r", "a", 1.0), run("p", "c", 1.0)]  # r has one variant, and so has c
+    variants = pd.Series(["0/0"] * 4 + ["0/1"] * 4 + ["0/0"] * 2)
+    made = solver_metrics.sensitivity(table_of(*runs), variants).set_index("solver")
+    assert set(made.index) == {"a", "b"}
+    assert made.loc["a", ["variants", "problems", "rank_min", "rank_max"]].tolist() == [2, 2, 1, 2]
+    assert made.loc["a", ["mean_min_s", "mean_max_s"]].tolist() == pytest.approx([1.0, 4.0])
+    assert solver_metrics.sensitivity(table_of(run()), pd.Series(["0/0"])).empty
+
+
+def test_gaps_over_time_are_of_the_problems_that_all_ran_on():
+    runs = [run("p", s, 10.0, incumbents=[[1.0, 20.0]]) for s in ("a", "b")]
+    runs.append(run("q", "a", 10.0, incumbents=None))
+    made = solver_metrics.gap_over_time(pd.DataFrame(runs), table_of(*runs)).set_index("solver")
+    assert made.loc["a", "gap"].tolist() == made.loc["b", "gap"].tolist()
 
 
 def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):

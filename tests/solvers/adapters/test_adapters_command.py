@@ -24,7 +24,7 @@ from opticoll.analysis.describe import describe
 from opticoll.errors import BadFile, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter, adapters
-from opticoll.solvers.adapters.command_line import TABLES, VARIABLE, adopt, exported, read_configuration
+from opticoll.solvers.adapters.command_line import TABLES, VARIABLE, CommandLine, adopt, exported, read_configuration
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.plan import resume_key
 from opticoll.solvers.standard_form import StandardForm
@@ -280,7 +280,7 @@ def test_the_version_and_the_resume_key_follow_the_configuration(solvers):
     task = Task("matrix.program", f"mps:{example()}", "milp")
     version, key = adapter("milp").version(), resume_key(task)
     assert version is not None
-    assert version.startswith("version 1.2.3 (command ")
+    assert version.startswith("1.2.3 (command ")
     solvers.write_text(solvers.read_text(encoding="utf-8").replace("--time", "--style plain --time"), encoding="utf-8")
     assert adapter("milp").version() != version
     assert resume_key(task) != key
@@ -340,11 +340,18 @@ def test_a_worker_without_the_file_gets_the_configuration(monkeypatch):
     assert result.objective == pytest.approx(OPTIMUM)
 
 
+@pytest.mark.parametrize(("text", "reason"), [("", "no tables"), ("[a", "not TOML")])
+def test_a_wrong_file_is_refused_in_one_line(solvers, capsys, text, reason):
+    solvers.write_text(text, encoding="utf-8")
+    with pytest.raises(BadFile, match=reason):
+        adapters()
+    assert main(["list", "solvers"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "no tables"),
-        ("[a", "not TOML"),
         ("a = 1", "must be a table"),
         ("[a]\nlp = true", "command is missing"),
         ('[a]\ncommand = "a {mps}"', "must contain {sol}"),
@@ -357,18 +364,26 @@ def test_a_worker_without_the_file_gets_the_configuration(monkeypatch):
         ('[a]\ncommand = "a {mps} {sol}"\nlp = false', "both false"),
         ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimal = "("', "not a regular expression"),
         ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimum = "x"', "did you mean 'optimal'"),
-        ('[A]\ncommand = "a {mps} {sol}"', "a name has lower-case letters"),
-        ('[highs]\ncommand = "a {mps} {sol}"', "has the name of a built-in one"),
-        ('[ring]\ncommand = "a {mps} {sol}"', "has the name of a built-in one"),
     ],
 )
-def test_a_wrong_file_is_refused_in_one_line(solvers, capsys, text, reason):
-    solvers.write_text(text, encoding="utf-8")
-    with pytest.raises(BadFile) as refused:
-        adapters()
-    assert reason in str(refused.value)
-    assert main(["list", "solvers"]) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+def test_a_wrong_table_disables_its_solver_alone(solvers, capsys, text, reason):
+    rest = solvers.read_text(encoding="utf-8")
+    solvers.write_text(f"{text}\n{rest}", encoding="utf-8")
+    assert reason in adapter("a").missing()
+    assert adapter("milp").installed()
+    assert main(["solve", "matrix.program", f"mps:{example()}", "--method", "a", "--no-store"]) == 4
+    error = capsys.readouterr().err.strip()
+    assert reason in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["highs", "ring-sets"])
+def test_a_table_with_the_name_of_a_built_in_solver_is_ignored(solvers, caplog, name):
+    rest = solvers.read_text(encoding="utf-8")
+    solvers.write_text(f'[{name}]\ncommand = "a {{mps}} {{sol}}"\n{rest}', encoding="utf-8")
+    assert name not in adapters() or not isinstance(adapters()[name], CommandLine)
+    assert "has the name of a built-in one" in caplog.text
+    assert adapter("milp").installed()
 
 
 def test_a_missing_file_is_refused(monkeypatch, tmp_path):
@@ -383,5 +398,5 @@ def test_the_table_of_the_documentation_is_valid(tmp_path):
     block = inspect.getdoc(command_line.CommandLine).split("::\n", 1)[1].split("\n``", 1)[0]
     file = tmp_path / "doc.toml"
     file.write_text("\n".join(line.removeprefix("    ") for line in block.splitlines()), encoding="utf-8")
-    (one,) = read_configuration(file)
+    one = read_configuration(file)[0].configuration
     assert (one.name, one.mip, one.duals) == ("mysolver", True, False)

@@ -1,0 +1,320 @@
+"""Best known values of the benchmark: what a submitted file is worth, and how the records are improved.
+
+``opticoll benchmark submit`` takes solutions. ``python -m opticoll.analysis.benchmark.best_known`` is for maintainers:
+it runs methods of the formulations on problems, takes the solutions of a folder of runs, and grades the problems by
+the published runs of HiGHS.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import math
+import re
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from opticoll.analysis.benchmark.benchmark_set import (
+    BEST,
+    EASY_S,
+    PROVEN,
+    SOLUTIONS,
+    BestKnown,
+    best_known,
+    problems,
+    problems_named,
+    word,
+)
+from opticoll.errors import BadInput, OpticollError
+from opticoll.formulations import formulation
+from opticoll.instances import parse
+from opticoll.solvers import solution, verify
+from opticoll.solvers.shared_files import rewrite
+from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
+from opticoll.solvers.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from opticoll.analysis.benchmark.benchmark_set import Problem
+    from opticoll.analysis.benchmark.runs import RunRow
+    from opticoll.solvers.task import Run
+
+_log = logging.getLogger("opticoll")
+#: Largest solution that is shipped [bytes].
+MOST_BYTES = 100_000
+_PROGRAMS = re.compile(r"\.(mps|lp)(\.gz)?(,.*)?$")
+_SUFFIXES = re.compile(r"(\.sol|\.json|\.proof\.json|\.vipr)(\.gz)?$")
+
+
+# one record -----------------------------------------------------------------------------------------------------------
+
+
+def outward(bound: float | None, value: float | None, sense: str) -> float | None:
+    """A bound that is not past the value: where rounding alone moved it there, it becomes the value."""
+    if bound is None or value is None or not math.isclose(bound, value, rel_tol=PROVEN):
+        return bound
+    return min(bound, value) if sense == "min" else max(bound, value)
+
+
+def improved(last: BestKnown, value: float | None, method: str, bound: float | None, source: str) -> BestKnown | None:
+    """A record with the better value and the better bound; None if neither is better by more than rounding."""
+    flip = 1.0 if last.sense == "min" else -1.0
+
+    def ahead(new: float | None, old: float | None, way: float) -> bool:
+        return new is not None and (old is None or flip * way * (new - old) > PROVEN * abs(old))
+
+    better, tighter = ahead(value, last.value, -1.0), ahead(bound, last.bound, 1.0)
+    if not better and not tighter:
+        return None
+    kept = replace(last, value=value, method=method, value_exact=None) if better else last
+    kept = replace(kept, bound=bound, bound_source=source) if tighter else kept
+    return sealed(kept)
+
+
+def sealed(known: BestKnown) -> BestKnown:
+    """A record with the value of its fraction, its bound rounded outwards, and the proof that follows from both."""
+    if known.value_exact is not None:
+        known = replace(known, value=float(Fraction(known.value_exact)))
+    proof, _ = verify.prove(
+        verified=known.value is not None, objective=known.value, bound=known.bound, sense=known.sense, tol=PROVEN
+    )
+    bound = outward(known.bound, known.value, known.sense)
+    return replace(known, bound=bound, proof=str(proof))
+
+
+def write_known(known: Mapping[str, BestKnown], path: Path = BEST) -> None:
+    """Write the file of best known values."""
+    listed = {problem.name for problem in problems()}
+    entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
+    rewrite(path, json.dumps(entries, indent=1) + "\n")
+
+
+# submitted files ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a submitted file is worth.
+
+    ``value`` and ``bound`` are recomputed; ``verdict`` compares them with the best known ``record``: ``better``,
+    ``tighter bound``, ``equal``, ``worse``, or ``refused`` for the ``reason``.
+    """
+
+    problem: str
+    value: float | None
+    bound: float | None
+    record: BestKnown | None
+    verdict: str
+    reason: str = ""
+
+
+def problem_of(path: Path, name: str | None = None) -> Problem:
+    """The problem that a file is named after, or the one with the given name.
+
+    Raises
+    ------
+    BadInput
+        If there is none.
+    """
+    stem = _SUFFIXES.sub("", path.name) if name is None else name
+    try:
+        return problems_named([stem])[0]
+    except BadInput as error:
+        hint = "" if name else f"; name the file {path} after its problem, or use --problem"
+        msg = f"{error}{hint}"
+        raise BadInput(msg) from None
+
+
+def examined(problem: Problem, path: Path) -> Submission:
+    """Check a solution or a certificate, and compare it with the record.
+
+    Raises
+    ------
+    OpticollError
+        If the file cannot be read, or is of another problem.
+    """
+    known = best_known().get(problem.name)
+    checked = solution.check(problem.formulation, problem.instance, path, dict(problem.settings))
+    if not checked["verified"]:
+        return Submission(problem.name, checked["objective"], None, known, "refused", str(checked["reason"]))
+    value, bound = checked["objective"], checked["bound"]
+    return Submission(problem.name, value, bound, known, _compared(known, value, bound))
+
+
+def _compared(known: BestKnown | None, value: float | None, bound: float | None) -> str:
+    if known is None:
+        return "better"
+    better = improved(known, value, "", bound, "")
+    if better is None:
+        near = known.value is not None and value is not None and math.isclose(value, known.value, rel_tol=PROVEN)
+        return "equal" if near else "worse"
+    return "better" if better.value != known.value else "tighter bound"
+
+
+def remark(model: str, instance: str, settings: Mapping[str, object], value: float, path: Path) -> str | None:
+    """What a checked value means for the records; None if it is of no problem of the benchmark.
+
+    A problem is recognized by formulation, instance and settings, or as ``matrix.program`` by the name of its exported
+    file, whose value is that of a minimization.
+    """
+    words = {name: word(text) for name, text in settings.items()}
+    stem = _PROGRAMS.sub("", Path(instance.removeprefix("mps:")).name)
+    for problem in problems():
+        known = best_known().get(problem.name)
+        exported = model == "matrix.program" and stem == problem.name
+        same = problem.formulation == model and dict(problem.settings) == words
+        if known is None or not (exported or (same and parse(problem.instance).hash == parse(instance).hash)):
+            continue
+        stated = -value if exported and known.sense == "max" else value
+        verdict = _compared(known, stated, None)
+        text = f"{verdict} {'than' if verdict in ('better', 'worse') else 'to'} the best known value {known.value!r}"
+        hint = f"; hand it in with `opticoll benchmark submit {path} --problem {problem.name}`"
+        return f"{text} of {problem.name}{hint if verdict == 'better' else ''}"
+    return None
+
+
+def submit(problem: Problem, path: Path) -> Submission:
+    """Examine a file, and add it to the records of this installation if it is better.
+
+    Raises
+    ------
+    BadInput
+        If the record is proven optimal, so that a better value contradicts the proof.
+    OpticollError
+        As :func:`examined`.
+    """
+    result = examined(problem, path)
+    known = result.record
+    if result.verdict not in ("better", "tighter bound") or known is None:
+        return result
+    better = improved(known, result.value, f"submitted ({path.name})", result.bound, f"submitted ({path.name})")
+    assert better is not None
+    if known.proof in PROVEN_PROOFS and better.value != known.value:
+        msg = f"{path}: its value {result.value!r} passes the proven optimum {known.value!r}; please report this"
+        raise BadInput(msg)
+    write_known(best_known() | {problem.name: better})
+    if better.value != known.value:
+        _ship(problem, path)
+    return result
+
+
+def _ship(problem: Problem, path: Path) -> None:
+    """Keep a solution with the records if it is small, in place of the one of the last record."""
+    from opticoll.analysis.benchmark.runs import Stated, solution_text
+
+    stated = Stated.of(problem)
+    values = solution.read_start(type(stated.data), parse(problem.instance), path, dict(problem.settings))
+    x = verify.pack(stated.form, values)
+    target = SOLUTIONS / f"{problem.name}.sol.gz"
+    target.unlink(missing_ok=True)
+    content = b"" if x is None else gzip.compress(solution_text(stated, np.asarray(x)).encode("ascii"), mtime=0)
+    if content and len(content) <= MOST_BYTES:
+        SOLUTIONS.mkdir(exist_ok=True)
+        rewrite(target, content)
+
+
+# maintainers ----------------------------------------------------------------------------------------------------------
+
+
+def searched(problem: Problem, limit_s: float, methods: Sequence[str] = ()) -> Iterator[tuple[str, Run]]:
+    """Run methods of a problem's formulation, by default all, also where the problem leaves out analytic bounds."""
+    from opticoll.solvers import solve
+    from opticoll.solvers.methods import methods_for
+
+    plain = dict(problem.settings)
+    bounded = {name: value for name, value in plain.items() if (name, value) != ("bounds", "false")}
+    for method in methods or ("highs", "auto", *sorted(methods_for(formulation(problem.formulation)))):
+        for settings in [plain] if plain == bounded else [plain, bounded]:
+            task = Task(
+                problem.formulation, problem.instance, method, settings=settings, time_limit_s=limit_s, tol=PROVEN
+            )
+            try:
+                yield method, solve.solve(task)
+            except OpticollError as error:
+                _log.warning("%s, %s: %s", problem.name, method, error)
+
+
+def graded(known: BestKnown, runs: Iterable[RunRow]) -> BestKnown:
+    """A record with the grade that the runs of HiGHS on its problem give; unchanged without one."""
+    mine = [row for row in runs if row.solver == "highs" and row.order == row.seed == 0]
+    if not mine:
+        return known
+    ended = [row.cpu_s for row in mine if row.termination == "optimal" and row.verified and row.cpu_s is not None]
+    limit = max(row.cpu_limit_s for row in mine)
+    seconds = min(ended, default=None)
+    if seconds is None and known.highs_s is not None and known.highs_s > limit:
+        return known  # solved before, under a larger limit
+    grade = "hard" if seconds is None else "easy" if seconds < EASY_S else "medium"
+    return replace(known, highs_s=seconds, limit_s=limit, grade=grade)
+
+
+@click.group()
+def maintain() -> None:
+    """Improve the best known values of the benchmark."""
+
+
+@maintain.command()
+@click.argument("names", nargs=-1)
+@click.option("--time-limit", type=float, default=3600.0, show_default=True, help="Wall-clock limit of a run [s].")
+@click.option("--method", "methods", multiple=True, help="Methods to try (default: all).")
+@click.option("--solved", is_flag=True, help="Also problems that are not open.")
+def search(names: tuple[str, ...], time_limit: float, methods: tuple[str, ...], solved: bool) -> None:
+    """Run methods on the open problems, or on those named, and keep what is better."""
+    for problem in problems_named(names):
+        known = best_known()[problem.name]
+        if not known.open and not solved and not names:
+            continue
+        tried: list[str] = []
+        for method, run in searched(problem, time_limit, methods):
+            tried.append(f"{method} {time_limit:g} s")
+            record = run.record
+            value = run.objective if run.verified else None
+            better = improved(known, value, str(record.method), run.bound, str(record.bound_source))
+            known = known if better is None else better
+            known = replace(known, tried="; ".join(tried) if known.open else "")
+            write_known(best_known() | {problem.name: known})
+            click.echo(f"{problem.name}, {method}: {known}")
+            if known.proof in PROVEN_PROOFS:
+                break
+
+
+@maintain.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def take(folder: Path) -> None:
+    """Take better values from the solutions of a folder of runs, and ship small solutions of the best known value."""
+    for problem in problems():
+        path, target = folder / "solutions" / f"{problem.name}.sol.gz", SOLUTIONS / f"{problem.name}.sol.gz"
+        if not path.exists() or formulation(problem.formulation).needs is not None:
+            continue
+        try:
+            result = submit(problem, path)
+        except OpticollError as error:
+            click.echo(f"{problem.name}: {error}")
+            continue
+        if result.verdict == "equal" and not target.exists() and path.stat().st_size <= MOST_BYTES:
+            SOLUTIONS.mkdir(exist_ok=True)
+            rewrite(target, path.read_bytes())
+        if result.verdict != "worse":
+            click.echo(f"{problem.name}: {result.verdict} {result.value}")
+
+
+@maintain.command()
+def grade() -> None:
+    """Grade every problem by the published runs of HiGHS."""
+    from opticoll.analysis.benchmark.runs import PUBLISHED, read_runs
+
+    by_problem: dict[str, list[RunRow]] = {}
+    for row in read_runs(PUBLISHED):
+        by_problem.setdefault(row.problem, []).append(row)
+    write_known({name: graded(sealed(one), by_problem.get(name, ())) for name, one in best_known().items()})
+
+
+if __name__ == "__main__":
+    maintain()

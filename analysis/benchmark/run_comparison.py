@@ -1,0 +1,194 @@
+"""Comparison of folders of runs, the published ones among them: tables, figures and a page.
+
+All runs are compared under one limit of processor time: the smallest at which a run was stopped. Of repetitions the
+median counts, of several tolerances the fastest that reached the accuracy. Runs with other seeds or orders of rows and
+columns are compared only with each other (:func:`opticoll.analysis.benchmark.solver_metrics.sensitivity`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver_metrics
+from opticoll.analysis.benchmark.runs import FIELDS, PUBLISHED, read_runs
+from opticoll.errors import NoSolution
+from opticoll.formulations import formulation
+from opticoll.solvers.verify import relative_gap
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from opticoll.analysis.benchmark.runs import RunRow
+    from opticoll.analysis.benchmark.solver_comparison import Comparison
+
+CLOCK = (
+    "Times are processor seconds of the solver, without building, compiling and starting; so is the limit, {limit:g} "
+    "s. SCIP solves linear programs without presolve, since it returns no duals with it."
+)
+
+
+class Compared(NamedTuple):
+    """Compared runs: the comparison, the common limit [s], sensitivity by class, and the machines."""
+
+    comparison: Comparison
+    limit_s: float
+    sensitivity: dict[str, pd.DataFrame]
+    machines: pd.DataFrame
+
+
+def compare(
+    folders: Sequence[Path] = (),
+    *,
+    names: Collection[str] | None = None,
+    published: bool = True,
+    accuracy: float = 1e-6,
+    limit_s: float | None = None,
+) -> Compared:
+    """Compare the runs of folders, with those that are published.
+
+    Parameters
+    ----------
+    folders
+        Folders that ``opticoll benchmark run`` wrote.
+    names
+        Problems; by default all.
+    published
+        Whether to add the published runs.
+    accuracy
+        Largest residual of a solved linear program.
+    limit_s
+        Common limit of processor time [s]; by default the smallest at which a run was stopped.
+
+    Raises
+    ------
+    NoSolution
+        If there are no runs of these problems.
+    """
+    frames = [frame(read_runs(folder), here=folder != PUBLISHED) for folder in dict.fromkeys(folders)]
+    frames += [frame(read_runs(PUBLISHED))] if published and PUBLISHED not in folders else []
+    rows = pd.concat([one for one in frames if len(one)] or [frame([])], ignore_index=True)
+    rows = rows if names is None else rows[rows["problem_name"].isin(list(names))].reset_index(drop=True)
+    if not (rows["termination"] != "unavailable").any():
+        msg = "no runs of these problems; make them with `opticoll benchmark run NAME --solver S`"
+        raise NoSolution(msg)
+    limit = common_limit(rows) if limit_s is None else limit_s
+    rows = limited(rows, limit)
+    best = benchmark_set.best_known()
+    plain = rows[(rows["seed"] == 0) & (rows["order"] == 0)].reset_index(drop=True)
+    made = solver_comparison.compared(plain, best, accuracy, combined=_one_each)
+    return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows))
+
+
+def frame(runs: Sequence[RunRow], *, here: bool = False) -> pd.DataFrame:
+    """Runs as :func:`opticoll.analysis.benchmark.solver_metrics.verdicts` takes them; ``here`` marks the user's own."""
+    table = pd.DataFrame([[getattr(row, name) for name in FIELDS] for row in runs], columns=list(FIELDS))
+    numbers = ["value", "bound", "violation", "kkt_primal", "kkt_dual", "kkt_gap", "cpu_s", "wall_s", "calibration_s"]
+    table[numbers] = table[numbers].astype(float)
+    known = {problem.name: problem for problem in benchmark_set.problems()}
+    table = table[table["problem"].isin(list(known))].reset_index(drop=True)
+    models = [formulation(known[name].formulation) for name in table["problem"]]
+    sizes = {name: best.size for name, best in benchmark_set.best_known().items()}
+    made = table.rename(columns={"problem": "problem_name", "value": "objective", "tol": "requested_tol"})
+    made["method"] = made["solver"]
+    made["contestant"] = (made["solver"] + " " + made["version"]).str.strip() + (" (here)" if here else "")
+    made["sense"] = [model.sense for model in models]
+    made["linear"] = [model.problem == "LP" for model in models]
+    pairs = zip(made["objective"], made["bound"], made["sense"], strict=True)
+    made["gap"] = [None if np.isnan(v) or np.isnan(b) else relative_gap(v, b, sense) for v, b, sense in pairs]
+    made["violations"] = [None if np.isnan(v) else json.dumps({"worst": v}) for v in made["violation"]]
+    trails: list[Any] = [
+        [tuple(map(float, pair.split(":"))) for pair in text.split()] if text else None for text in made["incumbents"]
+    ]
+    made["incumbents"] = trails
+    made["time_solver_s"] = made["cpu_s"]
+    made["requested_time_limit_s"] = made["cpu_limit_s"]
+    made["infeasible_by"] = None
+    for part in ("variables", "constraints", "nonzeros", "integers"):
+        made[f"size_{part}"] = [sizes.get(name, {}).get(part) for name in made["problem_name"]]
+    made[["time_build_s", "time_compile_s"]] = np.nan
+    return made
+
+
+def common_limit(rows: pd.DataFrame) -> float:
+    """The smallest limit at which a run was stopped; without one, the largest that was asked for."""
+    stopped = rows.loc[rows["termination"] == "time-limit", "cpu_limit_s"]
+    return float(stopped.min() if len(stopped) else rows["cpu_limit_s"].max())
+
+
+def limited(rows: pd.DataFrame, limit_s: float) -> pd.DataFrame:
+    """The runs as they are under a smaller limit: slower ones count as stopped, with their incumbents until then."""
+    late = rows["cpu_s"] > 1.05 * limit_s
+    result = rows.assign(requested_time_limit_s=limit_s)
+    result.loc[late & (result["termination"] != "unavailable"), "termination"] = "time-limit"
+    return result
+
+
+def _one_each(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per problem and solver: the median of repetitions, then the best of the tolerances."""
+    parts = [solver_metrics.repeated_runs(part) for _, part in table.groupby("tol", sort=True)]
+    return solver_metrics.one_run_each(pd.concat(parts, ignore_index=True)) if parts else table
+
+
+def _sensitivity(rows: pd.DataFrame, best: Any, accuracy: float) -> dict[str, pd.DataFrame]:
+    verdicts = solver_metrics.verdicts(rows, best, accuracy)
+    variants = rows["seed"].astype(str) + "/" + rows["order"].astype(str)
+    result = {}
+    for name, linear in (("linear", True), ("integer", False)):
+        part = verdicts["linear"].astype(bool) == linear
+        made = solver_metrics.sensitivity(verdicts[part], variants[part])
+        if len(made):
+            result[name] = made
+    return result
+
+
+def _machines(rows: pd.DataFrame) -> pd.DataFrame:
+    """Machines of the runs: how many, when, how loaded, and the time of the program that calibrates them."""
+    groups = rows.groupby(["machine", rows["contestant"].str.endswith("(here)")], sort=True)
+    return pd.DataFrame(
+        [
+            {
+                "machine": name,
+                "runs": len(part),
+                "here": bool(here),
+                "calibration_s": part["calibration_s"].median(),
+                "load": part["load"].median(),
+                "first": part["finished"].min()[:10],
+                "last": part["finished"].max()[:10],
+            }
+            for (name, here), part in groups
+        ]
+    )
+
+
+def write_page(made: Compared, out: Path, title: str) -> Path:
+    """Write a comparison as a page with figures (SVG and PNG) and tables (CSV).
+
+    Returns
+    -------
+    Path
+        ``out/index.html``.
+
+    Raises
+    ------
+    BadInput
+        If the folder cannot be written.
+    """
+    from opticoll.analysis.report import page
+
+    drawn = solver_comparison.figures(made.comparison)
+    content = solver_comparison.section(
+        made.comparison,
+        {one.name: one for one in drawn},
+        CLOCK.format(limit=made.limit_s),
+        "opticoll benchmark run",
+    )
+    tables = solver_comparison.tables(made.comparison) | {"solvers-machines": made.machines}
+    tables |= {f"solvers-sensitivity-{name}": table for name, table in made.sensitivity.items()}
+    return page.build_comparison(
+        out, drawn, tables, heading="Solver benchmark", title=title, missing=0, solvers=content
+    )

@@ -1,0 +1,193 @@
+"""Best known values: submitted files, records that only improve, shipped solutions, and the export of the set."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import tarfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from click.testing import CliRunner
+
+from opticoll.analysis.benchmark import benchmark_set, exported_set, runs
+from opticoll.analysis.benchmark import best_known as records
+from opticoll.analysis.benchmark.benchmark_set import SOLUTIONS, best_known, problems_named
+from opticoll.analysis.cli.main import cli
+from opticoll.errors import BadInput
+from opticoll.solvers.standard_form import StandardForm
+
+NAME, LINEAR = "min-congestion-hypercube-3", "link-mcf-hypercube-3"
+FOLDER = SOLUTIONS
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """Records that a test may change: those of two problems, worse than the best known."""
+    read, place = benchmark_set.best_known, tmp_path / "best.json"
+    worse = replace(read()[NAME], value=5.0, bound=3.0, proof="certified-gap", value_exact=None)
+    monkeypatch.setattr(records, "best_known", lambda: read(place))
+    monkeypatch.setattr(records, "BEST", place)
+    monkeypatch.setattr(records.write_known, "__defaults__", (place,))
+    monkeypatch.setattr(records, "SOLUTIONS", tmp_path / "solutions")
+    records.write_known({NAME: worse, LINEAR: read()[LINEAR]}, place)
+    return lambda: read(place)
+
+
+def solution_of(name, tmp_path):
+    conditions = runs.Conditions(cpu_limit_s=20.0)
+    stated = runs.Stated.of(problems_named([name])[0])
+    row, x = runs._run(stated, (name, "highs", 1e-6, 0, 0, 0, 1), conditions, None)
+    path = tmp_path / f"{name}.sol"
+    path.write_text(runs.solution_text(stated, x))
+    return path, row
+
+
+def test_a_better_solution_becomes_the_record_and_is_kept(copied, tmp_path):
+    path, _ = solution_of(NAME, tmp_path)
+    problem = records.problem_of(path)
+    assert records.examined(problem, path).verdict == "better"
+    assert copied()[NAME].value == 5.0
+    result = records.submit(problem, path)
+    assert (result.verdict, result.value) == ("better", 4.0)
+    assert (copied()[NAME].value, copied()[NAME].bound) == (4.0, 3.0)
+    kept = gzip.decompress((tmp_path / "solutions" / f"{NAME}.sol.gz").read_bytes()).decode()
+    assert kept.startswith("=obj= 4\n")
+    assert records.submit(problem, path).verdict == "equal"
+
+
+def test_the_objective_of_a_file_has_the_sense_of_the_file(copied, tmp_path):
+    path, row = solution_of(LINEAR, tmp_path)
+    assert path.read_text().startswith("=obj= -")
+    result = records.submit(records.problem_of(path), path)
+    assert (result.verdict, result.value) == ("equal", pytest.approx(row.value))
+
+
+def test_a_wrong_solution_is_refused_and_changes_nothing(copied, tmp_path):
+    path, _ = solution_of(NAME, tmp_path)
+    path.write_text(path.read_text().replace("=obj= 4\n", "=obj= 3\n"))
+    result = records.submit(records.problem_of(path), path)
+    assert result.verdict == "refused"
+    assert "claims objective 3" in result.reason
+    path.write_text("=obj= 0\n")
+    assert records.submit(records.problem_of(path), path).verdict == "refused"
+    assert copied()[NAME].value == 5.0
+
+
+def test_a_file_is_of_the_problem_that_it_is_named_after(tmp_path):
+    for ending in (".sol", ".sol.gz", ".json", ".vipr.gz", ".proof.json.gz"):
+        assert records.problem_of(tmp_path / f"{NAME}{ending}").name == NAME
+    assert records.problem_of(tmp_path / "any.sol", NAME).name == NAME
+    with pytest.raises(BadInput, match="--problem"):
+        records.problem_of(tmp_path / "any.sol")
+
+
+def test_the_command_submits(copied, tmp_path):
+    path, _ = solution_of(NAME, tmp_path)
+    result = CliRunner().invoke(cli, ["benchmark", "submit", str(path), "--json", "--check"])
+    assert json.loads(result.stdout)[0]["verdict"] == "better"
+    path.write_text("=obj= 0\n")
+    assert CliRunner().invoke(cli, ["benchmark", "submit", str(path)], standalone_mode=False).return_value == 3
+
+
+def test_bounds_are_rounded_outwards_and_only_improve():
+    assert records.outward(1.0 + 1e-12, 1.0, "min") == 1.0
+    assert records.outward(1.0 - 1e-12, 1.0, "max") == 1.0
+    assert records.outward(1.0 - 1e-12, 1.0, "min") == 1.0 - 1e-12
+    assert records.outward(0.5, 1.0, "max") == 0.5  # a contradiction is not hidden
+    known = replace(best_known()[NAME], value=5.0, bound=3.0)
+    assert records.improved(known, 5.0, "m", 3.0, "b") is None
+    assert records.improved(known, 6.0, "m", 2.0, "b") is None
+    better = records.improved(known, 4.0, "m", 4.0 + 1e-12, "b")
+    assert (better.value, better.bound, better.proof) == (4.0, 4.0, "optimal")
+
+
+def test_grades_follow_from_the_runs_of_highs():
+    known = best_known()[NAME]
+    (row,) = [one for one in runs.read_runs(runs.PUBLISHED) if (one.problem, one.solver) == (NAME, "highs")][:1]
+    assert row.verified
+    assert records.graded(known, []) == known
+    for seconds, ending, grade in ((0.5, "optimal", "easy"), (2.0, "optimal", "medium"), (9.0, "time-limit", "hard")):
+        assert records.graded(known, [replace(row, cpu_s=seconds, termination=ending)]).grade == grade
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.sol.gz"), key=lambda path: path.stat().st_size)[:12])
+def test_shipped_solutions_have_the_best_known_value(path):
+    result = records.examined(records.problem_of(path), path)
+    assert (result.verdict, result.reason) == ("equal", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.sol.gz")), ids=lambda path: path.name)
+def test_every_shipped_solution_has_the_best_known_value(path):
+    assert path.stat().st_size <= records.MOST_BYTES
+    assert records.examined(records.problem_of(path), path).verdict == "equal"
+
+
+def test_open_problems_say_what_was_tried():
+    assert all(one.tried for one in best_known().values() if one.open)
+
+
+# export ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_export_has_an_index_values_solutions_and_checksums(tmp_path):
+    told = []
+    rows = exported_set.export_set(tmp_path / "set", problems_named([NAME, LINEAR]), told.append)
+    assert len(told) == 2
+    folder = tmp_path / "set"
+    assert json.loads((folder / "index.json").read_text()) == rows
+    with (folder / "index.csv").open() as file:
+        assert [row["name"] for row in csv.DictReader(file)] == [NAME, LINEAR]
+    first, second = rows
+    best = best_known()
+    assert (first["best_value"], first["file_value"]) == (4.0, 4.0)
+    assert second["file_value"] == -best[LINEAR].value
+    assert second["file_bound"] <= second["file_value"]
+    assert (folder / "benchmark.solu").read_text().splitlines() == [
+        f"=opt= {NAME} 4.0",
+        f"=opt= {LINEAR} {-best[LINEAR].value!r}",
+    ]
+    program = gzip.decompress((folder / f"{LINEAR}.mps.gz").read_bytes()).decode()
+    assert "objective negated" in program.splitlines()[1]
+    assert "OBJSENSE" not in program
+    for line in (folder / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+
+
+def test_an_archive_is_one_command_and_the_same_again(tmp_path):
+    target = tmp_path / "set.tar.gz"
+    result = CliRunner().invoke(cli, ["benchmark", "export", str(target), NAME, "--grade", "easy"])
+    assert result.exit_code == 0, result.output
+    with tarfile.open(target) as archive:
+        names = set(archive.getnames())
+    assert {f"opticoll-benchmark/{name}" for name in (f"{NAME}.mps.gz", "SHA256SUMS", "VERSION")} <= names
+    exported_set.export_set(tmp_path / "again.tar.gz", problems_named([NAME]))
+    contents = []
+    for path in (target, tmp_path / "again.tar.gz"):
+        with tarfile.open(path) as archive:
+            contents.append({m.name: m.size for m in archive.getmembers() if m.isfile()})
+    assert contents[0] == contents[1]
+    result = CliRunner().invoke(cli, ["benchmark", "export", str(tmp_path / "no" / "a.tar.gz"), NAME])
+    assert result.exit_code != 0
+
+
+def test_tags_of_rows_by_hand():
+    rows = [[1.0, 1, 1, 0, 0], [-1, -1, 0, 0, 0], [2, 3, 5, 0, 0], [1, 0, 0, 0, -7], [0, 0, 0, 1, -1]]
+    form = StandardForm(
+        sp.csc_array(np.array(rows)),
+        np.array([1.0, -np.inf, -np.inf, -np.inf, 0.0]),
+        np.array([1.0, -1.0, 6.0, 0.0, 0.0]),
+        np.zeros(5),
+        np.array([1.0, 1, 1, 9, np.inf]),
+        np.ones(5),
+        "min",
+        integer=np.array([True, True, True, True, False]),
+    )
+    found = {"binary", "integer", "continuous", "equations", "inequalities"}
+    assert set(exported_set.tags(form)) == found | {"set_partitioning", "set_covering", "knapsack", "variable_bound"}

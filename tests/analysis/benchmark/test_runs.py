@@ -1,0 +1,223 @@
+"""Runs of the benchmark: limits of processor time, tables and resuming, verdicts beside the published runs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from opticoll.analysis.benchmark import run_comparison, runs
+from opticoll.analysis.benchmark.benchmark_set import best_known, problems_named
+from opticoll.analysis.cli.main import cli
+from opticoll.errors import BadFile, NoSolution
+
+NAME, LINEAR = "min-congestion-hypercube-3", "link-mcf-hypercube-3"
+CONDITIONS = runs.Conditions(cpu_limit_s=20.0, tols=(1e-6,))
+
+
+@pytest.fixture(autouse=True)
+def calibrated(monkeypatch):
+    monkeypatch.setattr(runs, "calibration", lambda: 1.0)
+
+
+def row(**changes):
+    return replace(ROW, **changes)
+
+
+ROW = runs.RunRow(
+    problem=NAME,
+    solver="highs",
+    version="1.2",
+    algorithm="branch and bound",
+    tol=1e-6,
+    seed=0,
+    order=0,
+    repetition=0,
+    threads=1,
+    cpu_limit_s=10.0,
+    memory_limit_gib=6.0,
+    termination="optimal",
+    message="",
+    value=4.0,
+    bound=None,
+    verified=True,
+    violation=0.0,
+    kkt_primal=None,
+    kkt_dual=None,
+    kkt_gap=None,
+    cpu_s=0.5,
+    wall_s=2.0,
+    memory_mb=100.0,
+    incumbents="0.1:9 0.2:4",
+    finished="2026-01-01 00:00:00",
+    machine="a machine",
+    calibration_s=1.0,
+    load=0.5,
+)
+
+
+def made(folder, *names, solvers=("highs",), conditions=CONDITIONS):
+    left = runs.missing(problems_named(names), solvers, folder, conditions)
+    return [one for one, _ in runs.run_cells(left, folder, conditions)]
+
+
+def test_a_run_is_judged_stored_and_not_repeated(tmp_path):
+    (first,) = made(tmp_path, NAME)
+    assert (first.termination, first.value, first.verified) == ("optimal", 4.0, True)
+    assert 0 < first.cpu_s < CONDITIONS.cpu_limit_s
+    assert runs.read_runs(tmp_path) == [runs.read_runs(tmp_path)[0]]
+    assert runs.read_runs(tmp_path)[0].cell == first.cell
+    assert made(tmp_path, NAME) == []
+    (file,) = (tmp_path / "solutions").iterdir()
+    assert file.name == f"{NAME}.sol.gz"
+
+
+@pytest.mark.parametrize("order", [0, 7])
+def test_another_order_of_rows_and_columns_has_the_same_optimum(tmp_path, order):
+    conditions = replace(CONDITIONS, orders=(order,))
+    (one,) = made(tmp_path, LINEAR, conditions=conditions)
+    best = best_known()[LINEAR]
+    assert (one.value, one.bound) == (pytest.approx(best.value), pytest.approx(best.value))
+    assert max(one.kkt_primal, one.kkt_dual, one.kkt_gap) < 1e-9
+
+
+def test_a_solver_is_stopped_at_its_processor_time(tmp_path):
+    conditions = replace(CONDITIONS, cpu_limit_s=0.2)
+    (one,) = made(tmp_path, "design-servers-n-8-degree-2-directed-true", conditions=conditions)
+    assert (one.termination, one.cpu_s) == ("time-limit", 0.2)
+    assert made(tmp_path, one.problem, conditions=conditions) == []
+    left = runs.missing(problems_named([one.problem]), ["highs"], tmp_path, CONDITIONS)
+    assert sum(map(len, left.values())) == 1  # a larger limit may give another answer
+
+
+def test_commands_are_stopped_at_their_processor_time_too(tmp_path, monkeypatch):
+    table = tmp_path / "s.toml"
+    spin = "while True: pass"
+    table.write_text(f'[spin]\ncommand = \'"{sys.executable}" -c "{spin}" {{mps}} {{sol}}\'\n', encoding="utf-8")
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    (one,) = made(tmp_path / "r", LINEAR, solvers=("spin",), conditions=replace(CONDITIONS, cpu_limit_s=0.1))
+    assert one.termination == "time-limit"
+    assert 0.1 <= one.cpu_s < 5.0
+
+
+def test_a_solver_without_its_licence_or_program_is_a_row_that_says_so(tmp_path, monkeypatch):
+    table = tmp_path / "s.toml"
+    table.write_text('[absent]\ncommand = "no-such-program {mps} {sol}"\n[bad]\ncommand = 1\n', encoding="utf-8")
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    rows = made(tmp_path / "r", LINEAR, solvers=("absent", "bad", "highs"))
+    assert [one.termination for one in rows] == ["unavailable", "unavailable", "optimal"]
+    assert "not on PATH" in rows[0].message
+    assert "command must be a string" in rows[1].message
+    compared = run_comparison.compare([tmp_path / "r"], published=False).comparison
+    assert set(compared.summaries["linear"]["solver"]) == {"highs 1.15.1 (here)"} or len(compared.solvers) == 1
+
+
+def test_tables_are_read_as_they_were_written(tmp_path):
+    for one in (row(), row(repetition=1, value=None, verified=False), row(repetition=1, value=5.0)):
+        path = runs.append(tmp_path, one)
+    assert path.name == "highs-1.2.csv"
+    assert runs.read_runs(tmp_path) == [row(), row(repetition=1, value=5.0)]
+    runs.tidied(tmp_path)
+    assert len(path.read_text().splitlines()) == 3
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(BadFile, match="not a table of runs"):
+        runs.read_runs(tmp_path)
+
+
+def test_tolerances_only_where_a_solver_has_one():
+    (problem,) = problems_named([LINEAR])
+    assert len(list(runs.Conditions().cells(problem, "highs"))) == 1
+    assert len(list(runs.Conditions().cells(problem, "clarabel"))) == len(problem.tols) > 1
+    assert list(runs.Conditions().cells(problem, "cp-sat")) == []
+
+
+# comparisons ----------------------------------------------------------------------------------------------------------
+
+
+def test_runs_are_compared_under_the_smallest_limit_at_which_one_was_stopped(tmp_path):
+    for one in (
+        row(),
+        row(solver="scip", termination="time-limit", cpu_s=2.0, cpu_limit_s=2.0, verified=False, value=None),
+        row(solver="late", cpu_s=3.0),
+    ):
+        runs.append(tmp_path, one)
+    compared = run_comparison.compare([tmp_path], published=False)
+    assert compared.limit_s == 2.0
+    verdicts = compared.comparison.each.set_index("solver")["verdict"]
+    assert verdicts.to_dict() == {"highs 1.2 (here)": "solved", "scip 1.2 (here)": "limit", "late 1.2 (here)": "limit"}
+    assert run_comparison.compare([tmp_path], published=False, limit_s=4.0).limit_s == 4.0
+
+
+def test_repetitions_have_medians_and_other_orders_are_apart(tmp_path):
+    for k, seconds in enumerate((0.25, 0.5, 3.0)):
+        runs.append(tmp_path, row(repetition=k, cpu_s=seconds))
+    for order in (0, 1, 2):
+        for solver in ("a", "b"):
+            slower = order == 2 and solver == "a"
+            runs.append(
+                tmp_path, row(solver=solver, order=order, cpu_s=9.0 if slower else 0.1 if solver == "a" else 1.0)
+            )
+    compared = run_comparison.compare([tmp_path], published=False)
+    assert compared.comparison.each.set_index("solver")["seconds"]["highs 1.2 (here)"] == 0.5
+    sensitivity = compared.sensitivity["integer"].set_index("solver")
+    assert sensitivity.loc["a 1.2 (here)", ["variants", "rank_min", "rank_max"]].tolist() == [3, 1, 2]
+
+
+def test_a_linear_program_without_duals_counts_by_its_certified_gap(tmp_path):
+    best = best_known()[LINEAR]
+    near, far = best.value * (1 - 1e-8), best.value * (1 - 1e-5)
+    for solver, value in (("near", near), ("far", far)):
+        runs.append(tmp_path, row(problem=LINEAR, solver=solver, value=value, kkt_primal=0.0))
+    verdicts = run_comparison.compare([tmp_path], published=False).comparison.each.set_index("solver")["verdict"]
+    assert verdicts.to_dict() == {"near 1.2 (here)": "solved", "far 1.2 (here)": "inexact"}
+
+
+def test_without_runs_the_command_that_makes_them_is_named(tmp_path):
+    with pytest.raises(NoSolution, match="opticoll benchmark run"):
+        run_comparison.compare([tmp_path], published=False)
+
+
+def test_commands_run_and_compare(tmp_path):
+    folder, page = tmp_path / "mine", tmp_path / "page"
+    words = ["run", NAME, "--solver", "highs", "--cpu-limit", "20", "--out", str(folder)]
+    result = CliRunner().invoke(cli, ["benchmark", *words])
+    assert result.exit_code == 0, result.output
+    assert f"1 of 1: {NAME}, highs: optimal" in result.output
+    again = CliRunner().invoke(cli, ["benchmark", *words])
+    assert "0 runs are in" in again.output or "optimal" not in again.output
+    words = ["compare", str(folder), "--problem", NAME, "--alone", "--out", str(page)]
+    result = CliRunner().invoke(cli, ["benchmark", *words])
+    assert result.exit_code == 0, result.output
+    assert "(here)" in result.output
+    assert "shift 10 ms" in result.output
+    assert (page / "index.html").exists()
+    assert {path.suffix for path in (page / "figures").iterdir()} == {".svg", ".png"}
+
+
+def test_an_interrupted_run_says_how_to_resume(tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "_run", interrupt)
+    result = CliRunner().invoke(cli, ["benchmark", "run", NAME, "--solver", "highs", "--out", str(tmp_path)])
+    assert result.exit_code == 130 or "the same command resumes" in result.output
+    assert f"0 of 1 runs are in {tmp_path}" in result.output
+
+
+# what is published ----------------------------------------------------------------------------------------------------
+
+
+def test_published_runs_are_of_the_benchmark_and_none_was_starved():
+    published = runs.read_runs(runs.PUBLISHED)
+    best = best_known()
+    assert len({one.solver for one in published}) >= 8
+    for one in published:
+        assert one.problem in best
+        assert one.termination not in runs.CENSORED or one.cpu_s >= runs.USED * one.cpu_limit_s
+    wrong = run_comparison.compare().comparison.runs
+    refuted = wrong[wrong["verdict"] == "wrong"]
+    assert not refuted["solver"].str.contains("highs 1|scip|cp-sat|glop|cbc").any()
+    assert np.isfinite([one.calibration_s for one in published]).all()

@@ -1,0 +1,167 @@
+"""Exported files, read by the solvers' own readers: every solver finds the best known value of the benchmark."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from opticoll.analysis.benchmark.benchmark_set import Problem, best_known, problems
+from opticoll.formulations import formulation
+from opticoll.solvers import solve
+from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.solution import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KNOWN = best_known()
+#: Small problems of every formulation: proven, and solved by HiGHS in less than half a second.
+SMALL = sorted(
+    (
+        one
+        for one in problems()
+        if one.name in KNOWN and KNOWN[one.name].proof == "optimal" and (KNOWN[one.name].highs_s or 9.0) < 0.5
+    ),
+    key=lambda one: KNOWN[one.name].size["nonzeros"],
+)
+FORTY = SMALL[:40]
+#: Two maximizations and two minimizations, linear and integer; the rest are slow.
+FEW = ("all-gather-dgx1", "min-congestion-hypercube-3", "design-servers-n-6-degree-3", "link-mcf-hypercube-3")
+#: Solvers whose solutions are printed to six digits.
+SIX_DIGITS = ("lp_solve",)
+
+
+def by_highs(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Optimum of a file; runs in a worker, as the two below."""
+    import highspy
+
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(arguments["path"]).name == "kOk"
+    assert highs.getLp().sense_ == highspy.ObjSense.kMinimize
+    highs.setOptionValue("mip_rel_gap", 0.0)
+    highs.run()
+    return {"value": highs.getInfo().objective_function_value}, {}
+
+
+def by_scip(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As :func:`by_highs`."""
+    import pyscipopt
+
+    model = pyscipopt.Model()
+    model.hideOutput()
+    model.readProblem(arguments["path"])
+    assert model.getObjectiveSense() == "minimize"
+    model.optimize()
+    model.writeBestSol(arguments["sol"])
+    return {"value": model.getObjVal()}, {}
+
+
+def by_gurobi(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As :func:`by_highs`; None beyond the size of the licence of the package, as for the two below at a limit."""
+    import gurobipy
+
+    with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(arguments["path"], env) as model:
+        if max(model.NumVars, model.NumConstrs) > 2000:
+            return {"value": None}, {}
+        model.Params.MIPGap = 0
+        model.optimize()
+        model.write(arguments["sol"])
+        return {"value": model.ObjVal}, {}
+
+
+def by_glpk(path: Path, sol: Path) -> float | None:
+    kind = "--lp" if path.suffix == ".lp" else "--freemps"
+    printed = printed_by("glpsol", kind, str(path), "-w", str(sol), "--tmlim", "60")
+    assert "invalid" not in printed, printed
+    if "TIME LIMIT" in printed:
+        return None
+    return float(re.search(r"^c Objective: .* = (\S+) \(MINimum\)", sol.read_text(), re.MULTILINE)[1])
+
+
+def by_cbc(path: Path, sol: Path) -> float | None:
+    printed_by("cbc", str(path), "-sec", "60", "-ratioGap", "0", "-solve", "-solution", str(sol))
+    if sol.read_text().startswith("Stopped on time"):
+        return None
+    return float(re.match(r"Optimal - objective value\s+(\S+)", sol.read_text())[1])
+
+
+def by_lp_solve(path: Path, sol: Path) -> float:
+    sol.write_text(printed_by("lp_solve", "-fmps", str(path), "-S3", "-e", "1e-9"))
+    return float(re.search(r"Value of objective function: (\S+)", sol.read_text())[1])
+
+
+def printed_by(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=90).stdout
+
+
+READERS: dict[str, Any] = {
+    "highs": ("highspy", by_highs),
+    "scip": ("pyscipopt", by_scip),
+    "gurobi": ("gurobipy", by_gurobi),
+    "glpsol": (None, by_glpk),
+    "cbc": (None, by_cbc),
+    "lp_solve": (None, by_lp_solve),
+}
+
+
+def value_by(reader: str, path: Path, sol: Path) -> float | None:
+    """Optimum of a file by a solver's own reader; skips if the solver is not installed."""
+    module, function = READERS[reader]
+    if module is None:
+        if shutil.which(reader) is None:
+            pytest.skip(f"{reader} is not installed")
+        try:
+            return function(path, sol)
+        except subprocess.TimeoutExpired:
+            return None
+    if find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+    target = f"{__name__}:{function.__name__}"
+    answer = call_isolated(target, {"path": str(path), "sol": str(sol)}, wall_limit_s=120, modules=(module,))
+    assert answer.finished, answer.message
+    return answer.values["value"]
+
+
+def shown(chosen: list[Problem]) -> list[Any]:
+    return [pytest.param(one, id=one.name, marks=() if one.name in FEW else pytest.mark.slow) for one in chosen]
+
+
+@pytest.mark.parametrize("suffix", [".mps", ".lp"])
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("problem", shown(FORTY))
+def test_every_solver_reads_the_same_program(problem: Problem, reader: str, suffix: str, tmp_path: Path) -> None:
+    if reader == "lp_solve" and suffix == ".lp":
+        pytest.skip("lp_solve reads an LP format of its own")
+    settings, best = dict(problem.settings), KNOWN[problem.name]
+    path, sol = tmp_path / f"program{suffix}", tmp_path / f"{reader}.sol"
+    solve.export(problem.formulation, problem.instance, path, settings=settings)
+    value = value_by(reader, path, sol)
+    if value is None:
+        pytest.skip("beyond the size of the licence of the package, or the limit of a minute")
+    if reader == "glpsol":
+        assert f"\nc Columns:    {best.size['variables']}\n" in sol.read_text()
+    flip = -1.0 if best.sense == "max" else 1.0
+    assert flip * value == pytest.approx(best.value, rel=2e-6, abs=1e-9)
+    if reader == "highs" or (suffix == ".lp" and reader == "glpsol"):
+        return  # no file was written; GLPK numbers columns as they occur in the LP file
+    if formulation(problem.formulation).needs is not None:
+        return  # the file of a solver does not hold the data, which come from another solution
+    checked = check(problem.formulation, problem.instance, sol, settings)
+    if reader in SIX_DIGITS and not checked["verified"]:
+        return
+    assert checked["verified"], checked["reason"]
+    assert checked["objective"] == pytest.approx(best.value, rel=2e-6, abs=1e-9)
+
+
+def test_forty_problems_are_of_every_kind() -> None:
+    assert len(FORTY) == 40
+    assert set(FEW) <= {one.name for one in FORTY}
+    assert {KNOWN[one.name].sense for one in FORTY} == {"min", "max"}
+    assert len({one.formulation for one in FORTY}) >= 12
+    assert {KNOWN[one.name].size["integers"] > 0 for one in FORTY} == {True, False}
