@@ -34,4 +34,4 @@ def always_from_source() -> None:
 
     This replaces a method of Python's loader, since a plug-in may also load a file by its path, past all finders.
     """
-    SourceFileLoader.get_code = _code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = _code  # type: ignore[method-assign, assignment]
