@@ -43,6 +43,7 @@ from typing import Any, TypedDict
 from opticoll.contributions import BOUNDS, CHECK_BOUNDS, KINDS, SHARED, Kind
 from opticoll.errors import BadInput, OpticollError, import_remedy
 from opticoll.instances import outside_modules
+from opticoll.instances.current_source import always_from_source
 from opticoll.instances.readers.reading import read_bytes
 
 #: Environment variable and entry-point group that name plug-ins.
@@ -170,6 +171,7 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     _known[plugin.place] = plugin
     _loading.add(plugin.place)
     _files[_file_of(plugin)] = plugin.place
+    always_from_source()
     try:
         _unload_outdated(plugin)
         module = import_module(plugin.module)

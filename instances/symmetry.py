@@ -8,17 +8,12 @@ Proposals, in this order, until all terminals lie in one orbit
     family      permutations that the family declares (``automorphisms=`` of :func:`opticoll.instances.spec.family`)
     numbering   shifts :math:`x \to x + k` for divisors k of n, and the reflections :math:`x \to -x` and
                 :math:`x \to -1-x`
-    search      colour refinement, see below; skipped with ``searched=False``
+    search      colour refinement; skipped with ``searched=False``
 
 With ``+host``, every permutation of the network is applied to both hosts and NICs.
 
-Search. Two copies of the graph are coloured side by side. Starting from a vertex r of one and a vertex v of the other,
-colours are refined by the multisets of colours of out- and in-neighbours (Weisfeiler & Leman, 1968). While some colour
-class has several vertices, one more pair is individualised, and the alternatives in the second copy are tried in turn
-(McKay, Congressus Numerantium 30, 1981). When every class is a single vertex, the classes define a candidate. The
-number of refinements is limited: a search that stops early finds fewer symmetries, never wrong ones.
-
-The same search with two different graphs finds isomorphisms, see :func:`isomorphism`.
+The search refines colours, see :mod:`opticoll.instances.coloured_graphs`. With two different graphs it finds
+isomorphisms, see :func:`isomorphism`.
 """
 
 from __future__ import annotations
@@ -30,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.instances import plugins
+from opticoll.instances.coloured_graphs import ColouredGraph, ColourSearch
 from opticoll.instances.families.modifiers import line
 from opticoll.instances.spec import family_of, parse
 
@@ -43,8 +39,6 @@ if TYPE_CHECKING:
 MOST_GENERATORS = 64
 #: Budget of a search: refinements times vertices and arcs.
 MOST_WORK = 16_000_000
-#: Minimum number of vertices and arcs charged per refinement: below it, call overhead dominates.
-LEAST_WORK = 20_000
 #: Maximum number of pairs individualised in one candidate.
 MOST_DEPTH = 12
 #: The same limits for an isomorphism between two topologies.
@@ -130,8 +124,8 @@ def isomorphism(first: Topology, second: Topology) -> I64 | None:
         return None
     if not np.array_equal(np.sort(first.capacity), np.sort(second.capacity)):
         return None
-    state = _Search(first, second)
-    state.left, state.depth = MOST_REFINEMENTS, MOST_LEVELS
+    state = ColourSearch(*_coloured(first, second), work=0, depth=MOST_LEVELS)
+    state.left = MOST_REFINEMENTS
     colours = state.refined(state.first)
     source, target = colours[: first.n], colours[first.n :]
     if not np.array_equal(np.sort(source), np.sort(target)):
@@ -273,7 +267,7 @@ def search(topology: Topology, orbit: I64) -> Iterator[I64]:
     orbit
         Orbits found so far, shape ``(n,)``.
     """
-    state = _Search(topology)
+    state = ColourSearch(*_coloured(topology), work=MOST_WORK, depth=MOST_DEPTH)
     orbit = orbit.copy()
     colours = state.refined(state.first)
     ends = topology.terminals
@@ -306,77 +300,13 @@ def _next_of_class(label: I64) -> I64:
     return image
 
 
-class _Search:
-    """Colour refinement of two topologies of equal size, by default of two copies: vertices 0 .. n-1 and n .. 2n-1."""
-
-    def __init__(self, topology: Topology, other: Topology | None = None) -> None:
-        n = topology.n
-        second = topology if other is None else other
-        self.n = n
-        _, kind = np.unique(np.concatenate([topology.capacity, second.capacity]), return_inverse=True)
-        self.tail = np.concatenate([topology.tail, second.tail + n])
-        self.head = np.concatenate([topology.head, second.head + n])
-        random = np.random.default_rng(0)
-        self.kind = random.integers(1, 1 << 62, size=kind.max(initial=0) + 1)[kind] | 1
-        self.salt = random.integers(1, 1 << 62, size=2) | 1
-        self.first = np.zeros(2 * n, dtype=np.int64)
-        self.first[np.concatenate([topology.terminals, second.terminals + n])] = 1
-        self.left = MOST_WORK // (2 * max(n + topology.arcs, LEAST_WORK))
-        self.depth = MOST_DEPTH
-
-    @property
-    def spent(self) -> bool:
-        """Whether the permitted number of refinements is used up."""
-        return self.left <= 0
-
-    def refined(self, colour: I64) -> I64:
-        """The coarsest stable refinement, with the same numbers in both copies."""
-        _, colour = np.unique(colour, return_inverse=True)
-        count = int(colour.max()) + 1
-        random = np.random.default_rng(1)
-        while True:
-            self.left -= 1
-            value = random.integers(1, 1 << 62, size=count)[colour]
-            with np.errstate(over="ignore"):
-                seen = value * self.salt[0]
-                ahead, behind = self.kind * value[self.head], self.kind * value[self.tail]
-                ahead ^= ahead >> 29
-                behind ^= behind >> 31
-                np.add.at(seen, self.tail, ahead * self.salt[1])
-                np.add.at(seen, self.head, behind * self.salt[0])
-            _, finer = np.unique(seen, return_inverse=True)
-            # Vertices of different colours must keep different colours.
-            _, finer = np.unique(colour * (int(finer.max()) + 1) + finer, return_inverse=True)
-            number = int(finer.max()) + 1
-            if number == count or self.spent:
-                return np.asarray(finer, dtype=np.int64)
-            colour, count = finer, number
-
-    def extend(self, u: int, v: int) -> I64 | None:
-        """Return a candidate that maps u to v, or None."""
-        return self._extend(self.first, u, v, 0)
-
-    def _extend(self, colour: I64, u: int, v: int, depth: int) -> I64 | None:
-        n = self.n
-        individualised = colour.copy()
-        individualised[u] = individualised[n + v] = colour.max() + 1
-        fine = self.refined(individualised)
-        source, target = fine[:n], fine[n:]
-        if not np.array_equal(np.sort(source), np.sort(target)):
-            return None
-        size = np.bincount(source)
-        if size.max() == 1:
-            vertex = np.empty(n, dtype=np.int64)
-            vertex[target] = np.arange(n)
-            return vertex[source]
-        if depth == self.depth:
-            return None
-        cell = int(np.argmax(size > 1))
-        w = int(np.flatnonzero(source == cell)[0])
-        for x in np.flatnonzero(target == cell).tolist():
-            if self.spent:
-                return None
-            image = self._extend(fine, w, x, depth + 1)
-            if image is not None:
-                return image
-        return None
+def _coloured(*topologies: Topology) -> list[ColouredGraph]:
+    """The topologies as graphs whose kinds of arcs are capacities; terminals have a colour of their own."""
+    _, kind = np.unique(np.concatenate([one.capacity for one in topologies]), return_inverse=True)
+    result, start = [], 0
+    for one in topologies:
+        colour = np.zeros(one.n, dtype=np.int64)
+        colour[one.terminals] = 1
+        result.append(ColouredGraph(colour, one.tail, one.head, kind[start : start + one.arcs]))
+        start += one.arcs
+    return result

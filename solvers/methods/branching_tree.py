@@ -115,6 +115,7 @@ class BranchingTree:
         self._seen = np.zeros((2, form.cost.size))
         self._open: list[Node] = []
         self._current: Node | None = None
+        self._begun = False
 
     def leaves_of(self, form: StandardForm) -> LeafBounds:
         """What bounds the leaves."""
@@ -140,6 +141,8 @@ class BranchingTree:
     def run(self) -> None:
         """Search until no node is open; the tick may end it earlier, and ``bound`` is valid in any case.
 
+        A search that the tick has ended can be continued by another call.
+
         Raises
         ------
         TimeoutError
@@ -147,9 +150,11 @@ class BranchingTree:
         Unbounded
             If the relaxation is unbounded, proven in rational arithmetic.
         """
-        heapq.heappush(self._open, Node(-np.inf, 0, {}))
-        while self._open:
-            self._current = heapq.heappop(self._open)
+        if not self._begun:
+            heapq.heappush(self._open, Node(-np.inf, 0, {}))
+        self._begun = True
+        while self._open or self._current is not None:
+            self._current = self._current or heapq.heappop(self._open)
             while self._current is not None:
                 self.tick(self.incumbent, self.bound, self.nodes, len(self._open))
                 self._current = self._process(self._current)

@@ -31,6 +31,8 @@ SAVE_S = 1.0
 #: Shares of the search for a solution of a program with integer columns only: HiGHS, CP-SAT if it has found none, and
 #: HiGHS with the rest.
 FIRST, SECOND = 0.1, 0.5
+#: Nodes after which the search is repeated on the program with rows that break its symmetries.
+LONG = 300
 
 
 def run(context: Context) -> Answer:
@@ -43,6 +45,10 @@ def run(context: Context) -> Answer:
     2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
        (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the last basis.
+
+    4. If that takes more than :data:`LONG` nodes, the symmetries of the program are searched for. If there are any, the
+       tree is built again for the program with rows that keep one of the solutions which they exchange
+       (:mod:`opticoll.solvers.methods.program_symmetry`).
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
@@ -68,6 +74,10 @@ def run(context: Context) -> Answer:
     return proof.prove()
 
 
+class _LongSearch(Exception):
+    """The first tree has reached :data:`LONG` nodes."""
+
+
 class _Proof:
     """The problem as a minimization, the best solution so far, and the tree that bounds it."""
 
@@ -82,7 +92,8 @@ class _Proof:
         self.searched: dict[str, Any] = {}
         self.nodes = self.open = self.unproven = 0
         self.reasons = "by recomputed duals or rays"
-        self.bound = -np.inf
+        self.bound = self.known_bound = -np.inf
+        self.patience: float = LONG
         self.saved = time.monotonic()
 
     def search(self) -> None:
@@ -151,28 +162,42 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
+        from opticoll.solvers.methods.program_symmetry import ordered
         from opticoll.solvers.methods.tightened_tree import reduced_tree
 
         self._settle()
-        tree = reduced_tree(
-            self.form,
-            incumbent=self.value,
-            tol=self.context.task.tol,
-            tick=self._tick,
-            on_incumbent=self._found,
-            remaining=self.context.remaining,
-        )
+        tree, order = reduced_tree(self.form, incumbent=self.value, **self._shared()), ""
         ending, message = Termination.OPTIMAL, ""
         try:
-            tree.run()
+            try:
+                tree.run()
+            except _LongSearch:
+                self.known_bound, self.patience = tree.bound, np.inf
+                smaller = ordered(self.form)
+                if smaller is not None:
+                    tree = reduced_tree(smaller, incumbent=self.value, **self._shared())
+                    added = smaller.row_lower.size - self.form.row_lower.size
+                    order = f", among the solutions that {added} verified symmetries leave"
+                tree.run()
         except TimeoutError:
             ending, message = Termination.TIME_LIMIT, self._endless()
         except Unbounded:
             return self._unbounded()
-        self.bound, self.nodes, self.unproven, self.reasons = tree.bound, tree.nodes, tree.unproven, tree.reasons
+        self.bound, self.nodes = max(tree.bound, self.known_bound), tree.nodes
+        self.unproven, self.reasons = tree.unproven, tree.reasons + order
         if ending is Termination.OPTIMAL and self.x is None and self.known is None:
             return self._no_solution(tree)
         return replace(self.answer(ending), message=message)
+
+    def _shared(self) -> dict[str, Any]:
+        """What every tree is given."""
+        context = self.context
+        return {
+            "tol": context.task.tol,
+            "tick": self._tick,
+            "on_incumbent": self._found,
+            "remaining": context.remaining,
+        }
 
     def _endless(self) -> str:
         """Why branching may never end, if an integer column has an infinite bound."""
@@ -203,6 +228,7 @@ class _Proof:
         """
         if self.x is None:
             free = replace(self.form, cost=np.zeros(self.form.cost.size), offset=0.0)
+            self.patience, self.known_bound = np.inf, -np.inf
             tree = BranchingTree(free, tick=self._tick, remaining=self.context.remaining)
             try:
                 tree.run()
@@ -233,8 +259,10 @@ class _Proof:
         self.context.save(self.answer(Termination.TOLERANCE), self.flip * value)
 
     def _tick(self, incumbent: float, bound: float, nodes: int, opened: int) -> None:
-        self.nodes, self.open, self.bound = nodes, opened, bound
+        self.nodes, self.open, self.bound = nodes, opened, max(bound, self.known_bound)
         self.context.remaining()
+        if nodes >= self.patience:
+            raise _LongSearch
         if time.monotonic() - self.saved > SAVE_S and np.isfinite(incumbent):
             self.saved = time.monotonic()
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * incumbent)

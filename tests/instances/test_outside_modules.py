@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.machinery import PathFinder
+from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
@@ -15,9 +16,11 @@ from types import SimpleNamespace
 import pytest
 
 import opticoll as oc
+from opticoll import errors
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
-from opticoll.instances import outside_modules, plugins
+from opticoll.instances import current_source, outside_modules, plugins
+from opticoll.instances.current_source import always_from_source
 from opticoll.instances.outside_modules import modules_of
 from opticoll.solvers.plan import resume_key
 
@@ -54,9 +57,8 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch, forgotten_plugins: None) -> I
     """Modules of a test are gone after it, before its plug-ins."""
     modules = set(sys.modules)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    # Compiled modules are told apart by size and second alone, and files change faster here.
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     yield
     for name in set(sys.modules) - modules:
         if "pytest-of-" in str(getattr(sys.modules[name], "__path__", getattr(sys.modules[name], "__file__", ""))):
@@ -260,6 +262,38 @@ def test_a_helper_that_was_loaded_and_edited_before_its_plug_in_is_loaded_again(
     os.utime(file, (outside_modules._STARTED + 10, outside_modules._STARTED + 10))
     oc.load_plugin(write(tmp_path / "mine.py", model("import helper")))
     assert oc.solve(TASK).objective == pytest.approx(3)
+
+
+@pytest.mark.parametrize("package", [False, True])
+def test_bytecode_of_the_same_size_and_second_is_not_run(tmp_path: Path, path: Path, package: bool) -> None:
+    folder = path / "tools" if package else path
+    file = write(folder / "helper.py", "LIMIT = 2")
+    write(path / "tools" / "__init__.py", "")
+    os.utime(file, (1.7e9, 1.7e9))
+    compiled = Path(py_compile.compile(str(file)) or "")
+    write(file, "LIMIT = 3")
+    os.utime(file, (1.7e9, 1.7e9))
+    oc.load_plugin(write(tmp_path / "mine.py", model("from tools import helper" if package else "import helper")))
+    assert compiled.is_file()
+    assert oc.solve(TASK).objective == pytest.approx(3)
+
+
+def test_installed_packages_keep_their_bytecode(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import colorsys
+
+    import numpy.version
+
+    asked: list[str] = []
+    monkeypatch.setattr(current_source, "_by_python", lambda _, name: asked.append(name))
+    always_from_source()
+    file = write(path / "helper.py", "LIMIT = 2")
+    for name, place in (("numpy.version", numpy.version.__file__), ("colorsys", colorsys.__file__)):
+        assert SourceFileLoader(name, place).get_code(name) is None
+    assert SourceFileLoader("opticoll.errors", errors.__file__).get_code("opticoll.errors") is None
+    code = SourceFileLoader("helper", str(file)).get_code("helper")
+    assert code is not None
+    assert code.co_filename == str(file)
+    assert asked == ["numpy.version", "colorsys", "opticoll.errors"]
 
 
 def test_two_plug_ins_that_share_a_helper_are_both_loaded_again(tmp_path: Path, path: Path) -> None:
