@@ -60,8 +60,19 @@ def tidy(notebook: Any) -> Any:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not _passing(output)]
+            cell.outputs = _joined([output for output in cell.outputs if not _passing(output)])
     return notebook
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """Outputs in which what was printed between those that were removed is one again."""
+    result: list[Any] = []
+    for output in outputs:
+        if result and output.output_type == result[-1].output_type == "stream":
+            result[-1].text += output.text
+        else:
+            result.append(output)
+    return result
 
 
 def _passing(output: Any) -> bool:

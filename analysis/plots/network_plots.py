@@ -151,7 +151,8 @@ def _figure(
     size = float(np.clip(4.4 + drawn.n / 22.0, 5.0, PAGE - bar_width)) if placed.level is None else PAGE - bar_width
     ratio = float(np.clip(span[1] / span[0], 0.35, 1.1))
     with style():
-        figure = new_figure(size + bar_width, size * ratio + 0.6)
+        above, below = 0.25 + 0.15 * title.count("\n"), 0.6 * (placed.level is not None)  # the title, upright names
+        figure = new_figure(size + bar_width, size * ratio + above + below)
         axes = figure.add_subplot()
         norm = Normalize(0.0, max(top, float(shown.max(initial=0.0))) if shown is not None else 1.0)
         order = np.arange(drawn.arcs) if shown is None else np.argsort(shown, kind="stable")  # busy links on top
