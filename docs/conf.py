@@ -160,7 +160,8 @@ def notebooks() -> None:
         cells = []
         for cell in notebook.cells:
             folded = execute.ANSWER in cell.metadata.get("tags", [])
-            opening, closing = "<details>\n<summary>Answer</summary>", "</details>"
+            title = cell.source.partition(".")[0].removeprefix("# ")
+            opening, closing = f"<details>\n<summary>{title}</summary>", "</details>"
             cells += [new_markdown_cell(opening), cell, new_markdown_cell(closing)] if folded else [cell]
         notebook.cells = cells
         text, resources = MarkdownExporter().from_notebook_node(notebook, {"output_files_dir": f"{path.stem}_files"})

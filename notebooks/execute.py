@@ -36,7 +36,12 @@ def run(path: Path, working_folder: Path) -> Any:
 
     notebook = strip(nbformat.read(path, as_version=4))
     client = NotebookClient(
-        notebook, timeout=TIMEOUT_S, kernel_name="python3", resources={"metadata": {"path": str(working_folder)}}
+        notebook,
+        timeout=TIMEOUT_S,
+        iopub_timeout=60,  # on a busy machine outputs come late
+        raise_on_iopub_timeout=True,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(working_folder)}},
     )
     client.execute()
     return notebook

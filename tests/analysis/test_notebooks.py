@@ -158,6 +158,15 @@ def test_strip_removes_what_jupyter_adds():
     assert stripped.metadata["language_info"] == {"name": "python"}
 
 
+def says_something(cell) -> bool:
+    """Whether a cell ends in an expression whose value is shown."""
+    lines = [line for line in cell.source.splitlines() if not line.startswith("%")]
+    body = [] if cell.source.startswith("%%") else ast.parse("\n".join(lines)).body
+    if not body or not isinstance(body[-1], ast.Expr) or cell.source.endswith(";"):
+        return False
+    return not ast.unparse(body[-1]).startswith("oc.load_plugin")
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @every_notebook
@@ -170,6 +179,11 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
     outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output.text for output in outputs if output.get("name") == "stderr"]
     shown = [output for output in outputs if "data" in output]
+    silent = [
+        cell.source for cell in done.cells if cell.cell_type == "code" and says_something(cell) and not cell.outputs
+    ]
+    assert not silent, "outputs were lost"
+    assert not [output for output in shown if re.search(r">\s*nan\s*<", output.data.get("text/html", ""))]
     assert not [output for output in shown if 'class="dataframe"' in output.data.get("text/html", "")]
     widths = [output.metadata["image/png"]["width"] for output in shown if "image/png" in output.data]
     assert widths
