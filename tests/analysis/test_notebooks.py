@@ -19,8 +19,8 @@ IMPORTS = {
     "import pyomo.environ as pyo",
 }
 MOST_COLUMNS, MOST_LINES = 88, 5
-#: Width of a page of the site [dots].
-PAGE = 740
+#: Widest picture [dots]: 7.6 inches of 100 dots, which a page of the site shows almost in full size.
+PAGE = 770
 #: An absolute path of some machine: its home, its temporary folder, the checkout.
 MACHINE = re.compile(
     r"(?<![\w.])/(home|root|tmp|work|Users|var|opt|usr|mnt)/[\w.]|[A-Z]:\\\\|" + re.escape(str(Path.cwd()))
