@@ -6,7 +6,7 @@ BUDGET ?= 10m
 SEED   ?= 1
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test setup bench soak readme lint lab docs lock clean
+.PHONY: help demo test setup bench soak readme lint lab notebooks docs lock clean
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -40,7 +40,10 @@ lint: setup      ## lint and type checks only
 lab: setup       ## open JupyterLab on notebooks/
 	$(BIN)/opticoll lab
 
-docs: setup      ## build the documentation in docs/_build; warnings are errors
+notebooks: setup ## execute the notebooks anew for the site (about five minutes on two idle cores)
+	$(BIN)/python notebooks/execute.py
+
+docs: setup      ## build the documentation in docs/_build, executing notebooks that changed; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 
 setup: $(STAMP)  ## create .venv with the locked dependencies

@@ -16,7 +16,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 GENERATED = DOCS / "generated"
 LAYERS = ("opticoll.instances", "opticoll.formulations", "opticoll.solvers", "opticoll.analysis")
-sys.path[:0] = [str(ROOT / "src"), str(DOCS)]
+sys.path[:0] = [str(ROOT / "src"), str(DOCS), str(ROOT / "notebooks")]
 
 project = "opticoll"
 author = "The opticoll developers"
@@ -35,7 +35,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
-myst_enable_extensions = ["amsmath", "dollarmath"]
+myst_enable_extensions = ["amsmath", "dollarmath", "html_image"]
 # "100 $ and 200 $" is not mathematics.
 myst_dmath_allow_space = False
 myst_heading_anchors = 3
@@ -150,17 +150,35 @@ def formulations() -> None:
 
 
 def notebooks() -> None:
-    """Convert the notebooks with their committed outputs; nothing is executed."""
+    """Write the notebooks as pages, with the outputs of an execution; only those that changed are executed."""
+    import execute
     from nbconvert import MarkdownExporter
+    from nbformat.v4 import new_markdown_cell
 
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        text, resources = MarkdownExporter().from_filename(str(path), {"output_files_dir": f"{path.stem}_files"})
+        notebook = execute.executed(path, GENERATED / "notebooks")
+        cells = []
+        for cell in notebook.cells:
+            folded = execute.ANSWER in cell.metadata.get("tags", [])
+            title = cell.source.partition(".")[0].removeprefix("# ")
+            opening, closing = f"<details>\n<summary>{title}</summary>", "</details>"
+            cells += [new_markdown_cell(opening), cell, new_markdown_cell(closing)] if folded else [cell]
+        notebook.cells = cells
+        text, resources = MarkdownExporter().from_notebook_node(notebook, {"output_files_dir": f"{path.stem}_files"})
         for name, data in resources["outputs"].items():
             target = GENERATED / "notebooks" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
-        text = re.sub(r"<style scoped>.*?</style>", "", text, flags=re.DOTALL)
+            text = text.replace(f"![png]({name})", _image(name, data))
+        text = re.sub(r"\((\d\d-[\w-]+)\.ipynb\)", r"(\1.md)", text)
+        text = text.replace("](../docs/", "](../../")
         write(GENERATED / "notebooks" / f"{path.stem}.md", text)
+
+
+def _image(name: str, png: bytes) -> str:
+    """An image of a notebook in its size: figures have two dots per dot of a page."""
+    wide = int.from_bytes(png[16:20], "big")
+    return f'<img src="{name}" alt="Figure drawn by the cell above" width="{wide // 2}px">'
 
 
 def pages() -> None:

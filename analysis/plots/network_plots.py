@@ -40,6 +40,12 @@ MOST_PANELS = 12
 _SMALLEST_INSIDE, _BESIDE = 6.0, (8.5, 7.5, 6.5)
 #: Grids with more vertices are labelled at their sides alone.
 _MOST_GRID_LABELS = 64
+#: Width of a page [inches]; a wider figure would be shrunk there, with its letters.
+PAGE = 7.6
+#: Width of a colour bar with its label [inches].
+_BAR = 0.8
+#: With more links that have a price, no diamonds are drawn: they would cover the drawing.
+_MOST_MARKED = 40
 #: Length of the two ends that stand for a link around a torus.
 _STUB = 0.36
 
@@ -92,7 +98,7 @@ def loads(
     layout, title
         As in :func:`topology`.
     price
-        dT/dc of every link, ``(m,)``; links with a price are marked by a diamond.
+        dT/dc of every link, ``(m,)``; up to 40 links with a price are marked by diamonds.
     """
     drawn, load = links.topology, np.asarray(links.load, dtype=float)
     room = np.asarray(links.capacity, dtype=float) * links.time
@@ -108,7 +114,8 @@ def loads(
     if priced.size and price is not None:
         dearest = int(np.argmin(price))
         ends = f"{label(drawn.labels[drawn.tail[dearest]], 16)} -> {label(drawn.labels[drawn.head[dearest]], 16)}"
-        use = f"\N{BLACK DIAMOND} {priced.size} link{'s' * (priced.size != 1)} with a price, the dearest {ends}"
+        mark = "\N{BLACK DIAMOND} " if priced.size <= _MOST_MARKED else ""
+        use = f"{mark}{counted(priced.size, 'link')} with a price, the dearest {ends}"
         title = f"{title}\n{use}" if title else use
     elif busiest is not None:
         ends = f"{label(drawn.labels[drawn.tail[busiest]], 16)} -> {label(drawn.labels[drawn.head[busiest]], 16)}"
@@ -140,10 +147,12 @@ def _figure(
     scale = LinearSegmentedColormap.from_list("load", _colour_ramp())
     place = placed.place
     span = np.ptp(place, axis=0) + 1.5
-    size = float(np.clip(4.4 + drawn.n / 22.0, 5.0, 7.2))
+    bar_width = _BAR * (shown is not None)
+    size = float(np.clip(4.4 + drawn.n / 22.0, 5.0, PAGE - bar_width)) if placed.level is None else PAGE - bar_width
     ratio = float(np.clip(span[1] / span[0], 0.35, 1.1))
     with style():
-        figure = new_figure(size + 0.8 * (shown is not None), size * ratio + 0.6)
+        above, below = 0.25 + 0.15 * title.count("\n"), 0.6 * (placed.level is not None)  # the title, upright names
+        figure = new_figure(size + bar_width, size * ratio + above + below)
         axes = figure.add_subplot()
         norm = Normalize(0.0, max(top, float(shown.max(initial=0.0))) if shown is not None else 1.0)
         order = np.arange(drawn.arcs) if shown is None else np.argsort(shown, kind="stable")  # busy links on top
@@ -153,7 +162,7 @@ def _figure(
         _draw_groups(axes, placed)
         _draw_arcs(axes, drawn, placed, colours, order, diameter, plain=shown is None)
         _draw_vertices(axes, drawn, placed, diameter, points)
-        if priced is not None and priced.size:
+        if priced is not None and 0 < priced.size <= _MOST_MARKED:
             _mark(axes, drawn, placed, priced, diameter)
         if shown is not None:
             bar = figure.colorbar(ScalarMappable(norm, scale), ax=axes, shrink=0.75, pad=0.02)
@@ -228,7 +237,7 @@ def _halo() -> dict[str, Any]:
     """Property of a text that keeps it legible on lines."""
     from matplotlib.patheffects import withStroke
 
-    return {"path_effects": [withStroke(linewidth=2.0, foreground="white", alpha=0.85)]}
+    return {"path_effects": [withStroke(linewidth=3.0, foreground="white", alpha=0.9)]}
 
 
 def _draw_vertices(axes: Axes, drawn: Topology, placed: Arrangement, diameter: float, points: float) -> None:
@@ -263,6 +272,7 @@ def _draw_vertices(axes: Axes, drawn: Topology, placed: Arrangement, diameter: f
             textcoords="offset points",
             ha="center",
             va="center",
+            rotation=90 if one.upright else 0,
             fontsize=one.size,
             color=INK,
             zorder=5,
@@ -293,7 +303,7 @@ def _row_names(axes: Axes, drawn: Topology, placed: Arrangement, diameter: float
             fontsize=8.5,
             color=MUTED,
         )
-    return [label(part[2], 8) if part else "" for part in parts]
+    return [part[2] if part else "" for part in parts]
 
 
 # arcs -----------------------------------------------------------------------------------------------------------
@@ -476,10 +486,11 @@ def rounds(
     down = -(-panels // across)
     low, high = place.min(axis=0) - 0.55, place.max(axis=0) + 0.55
     span = high - low
-    wide = 7.0 / max(across, 2)
+    bar_width = _BAR * (count > 1)
+    wide = (PAGE - bar_width) / max(across, 2)
     tall = wide * float(np.clip(span[1] / span[0], 0.3, 1.1)) + 0.3
     with style():
-        figure = new_figure(across * wide + 0.8 * (count > 1), down * tall + 0.5)
+        figure = new_figure(across * wide + bar_width, down * tall + 0.5)
         points = wide * 72.0 * 0.9 / float(span.max())
         diameter = _diameter(place, points)
         for number in range(panels):
@@ -566,22 +577,28 @@ def _draw_tips(axes: Axes, tips: list[F64], colours: list[Any]) -> None:
     axes.add_collection(PolyCollection(tips, facecolors=colours, edgecolors="none", zorder=2.5))
 
 
-#: Circuits of a source that a cell of the table lists, rows of the table, and columns.
+#: Circuits of a source that a cell of the table lists; rows and columns of the table, and of the map.
 _MOST_LISTED, MOST_ROWS, MOST_COLUMNS = 3, 48, 40
+_MOST_MAPPED = 512
 
 
 def rounds_table(instance: Topology, schedule: RoundSchedule, *, title: str = "") -> DataFigure:
     """Draw the circuits of many rounds as a table: a row per round, a column per source, and where its circuits end.
 
-    A cell with more than three ends has their number. Ends are coloured by wavelength.
+    A cell with more than three ends has their number. Ends are coloured by wavelength. Where the names do not fit, or
+    for more than 48 rounds, colours say how many circuits start at a source.
 
     Parameters
     ----------
     instance, schedule, title
-        As in :func:`rounds`; the first 48 rounds and 40 sources are shown, and the title says so.
+        As in :func:`rounds`; the first 512 rounds and sources are shown, and the title says so.
     """
-    sources = instance.terminals[:MOST_COLUMNS].tolist()
-    count, shown = int(schedule.circuit_wavelength.max(initial=0)) + 1, min(schedule.rounds, MOST_ROWS)
+    sources = instance.terminals.tolist()
+    count = int(schedule.circuit_wavelength.max(initial=0)) + 1
+    longest = max(len(name) for name in instance.labels)
+    column, room = 0.075 * longest + 0.1, PAGE - 0.9 - _BAR * (count > 1)
+    if len(sources) * column > room or len(sources) > MOST_COLUMNS or schedule.rounds > MOST_ROWS:
+        return _rounds_map(instance, schedule, title)
     colour = _wavelengths(count)
     cells: dict[tuple[int, int], list[tuple[str, int]]] = {}
     for k in range(schedule.circuit_round.size):
@@ -590,14 +607,11 @@ def rounds_table(instance: Topology, schedule: RoundSchedule, *, title: str = ""
         cell = cells.setdefault((int(schedule.circuit_round[k]), source), [])
         cell.append((target, int(schedule.circuit_wavelength[k])))
     listed = min(max(map(len, cells.values()), default=1), _MOST_LISTED)
-    longest = max(len(name) for name in instance.labels)
-    column, row = max(0.075 * longest + 0.1, 7.0 / max(len(sources), 1) if len(sources) < 16 else 0.0), 0.13 * listed
+    width, row = min(room, len(sources) * max(column, 0.45)), 0.13 * listed
     with style():
-        figure = new_figure(len(sources) * column + 0.9 + 0.8 * (count > 1), (shown + 1) * (row + 0.06) + 0.9)
-        axes = figure.add_subplot(xlabel="source", ylabel="round")
+        figure = new_figure(width + PAGE - room, (schedule.rounds + 1) * (row + 0.06) + 0.9)
+        axes = figure.add_subplot()
         for (number, source), ends in cells.items():
-            if number >= shown or source not in sources:
-                continue
             x = sources.index(source)
             if len(ends) > _MOST_LISTED:
                 axes.text(x, number, f"{len(ends)}×", ha="center", va="center", fontsize=7, color=INK)
@@ -605,23 +619,66 @@ def rounds_table(instance: Topology, schedule: RoundSchedule, *, title: str = ""
             for at, (name, wavelength) in enumerate(sorted(ends, key=lambda one: one[1])):
                 y = number + (at - (len(ends) - 1) / 2) / (listed + 0.4)
                 axes.text(x, y, name, ha="center", va="center", fontsize=7, color=colour(wavelength))
-        for number in range(0, shown, 2):
+        for number in range(0, schedule.rounds, 2):
             axes.axhspan(number - 0.5, number + 0.5, color=BAND, linewidth=0, zorder=0)
-        axes.set(xlim=(-0.6, len(sources) - 0.4), ylim=(shown - 0.5, -0.5))
-        axes.set_xticks(range(len(sources)), [instance.labels[v] for v in sources], fontsize=7)
-        axes.set_yticks(range(shown), [str(number + 1) for number in range(shown)], fontsize=7)
-        axes.tick_params(length=0)
-        axes.xaxis.set_ticks_position("top")
-        axes.xaxis.set_label_position("top")
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        cut = [f"first {shown} of {schedule.rounds} rounds"] if shown < schedule.rounds else []
-        cut += [f"first {len(sources)} of {instance.num_ranks} sources"] if len(sources) < instance.num_ranks else []
-        words = "; ".join(["entries: where circuits end", *cut])
+        _rows_and_columns(axes, schedule.rounds, [instance.labels[v] for v in sources], 1, 1)
+        words = "entries: where circuits end"
         _set_title(figure, f"{title}\n{words}" if title else words, figure.get_figwidth())
         if count > 1:
             _wavelength_bar(figure, count)
     return figure
+
+
+def _rounds_map(instance: Topology, schedule: RoundSchedule, title: str) -> DataFigure:
+    """Draw how many circuits start at every source in every round, as colours."""
+    from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap
+
+    sources = instance.terminals[:_MOST_MAPPED].tolist()
+    shown = min(schedule.rounds, _MOST_MAPPED)
+    first = [int(instance.tail[schedule.path(k)[0]]) for k in range(schedule.circuit_round.size)]
+    started = np.zeros((schedule.rounds, instance.n), dtype=np.int64)
+    np.add.at(started, (schedule.circuit_round, np.array(first, dtype=np.int64)), 1)
+    started = started[:shown, sources]
+    most = int(started.max(initial=1))
+    scale = LinearSegmentedColormap.from_list("circuits", _colour_ramp()[::-1], N=most)
+    row = float(np.clip(5.0 / shown, 0.06, 0.2))
+    with style():
+        figure = new_figure(PAGE, shown * row + 1.3)
+        axes = figure.add_subplot()
+        image = axes.imshow(
+            np.ma.masked_equal(started, 0),
+            aspect="auto",
+            interpolation="nearest",
+            cmap=scale,
+            norm=BoundaryNorm(np.arange(most + 1) + 0.5, most),
+        )
+        wide = 0.075 * max(len(name) for name in instance.labels) + 0.1
+        every = -(-len(sources) * wide // (PAGE - 1.7))
+        _rows_and_columns(axes, shown, [instance.labels[v] for v in sources], int(every), int(-(-0.16 // row)))
+        bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+        bar.set_label("circuits that start [number]")
+        bar.set_ticks(np.unique(np.linspace(1, most, min(most, 8)).astype(int)).tolist())
+        bar.minorticks_off()
+        bar.outline.set_visible(False)
+        cut = [f"first {shown} of {schedule.rounds} rounds"] if shown < schedule.rounds else []
+        cut += [f"first {len(sources)} of {instance.num_ranks} sources"] if len(sources) < instance.num_ranks else []
+        words = "; ".join(["white: no circuit starts there", *cut])
+        _set_title(figure, f"{title}\n{words}" if title else words, figure.get_figwidth())
+    return figure
+
+
+def _rows_and_columns(axes: Axes, rows: int, columns: list[str], every_column: int, every_row: int) -> None:
+    """Number rounds from the top, and name sources above them; some of them where all do not fit."""
+    axes.set(xlim=(-0.6, len(columns) - 0.4), ylim=(rows - 0.5, -0.5), xlabel="source", ylabel="round")
+    named = range(0, len(columns), every_column)
+    axes.set_xticks(list(named), [columns[v] for v in named], fontsize=7)
+    numbered = range(0, rows, every_row)
+    axes.set_yticks(list(numbered), [str(number + 1) for number in numbered], fontsize=7)
+    axes.tick_params(length=0)
+    axes.xaxis.set_ticks_position("top")
+    axes.xaxis.set_label_position("top")
+    for spine in axes.spines.values():
+        spine.set_visible(False)
 
 
 def plot_topology(

@@ -76,6 +76,7 @@ def draw_envelope(envelope: Envelope, schemes: Sequence[Scheme] = ()) -> Figure:
                 offset = (-4, 6) if side == "right" else (4, 6)
                 note(axes, name, (delay, 0.0), offset, fraction="y", ha=side, va="bottom")
         log_axes(axes)
+        axes.set_ylim(bottom=0.75 * min(bounds))
         axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
         for at in _noted(delays.tolist(), [one.configurations for one in choices]):
             axes.plot(delays[at], values[at], color=PALETTE[0], marker="o", ms=4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _TURNS = (0.0, 0.125, -0.125, 0.25, -0.25, 0.375, -0.375, 0.5)
 #: Letters of a name that is shortened, from the most to the least.
 _LENGTHS = (18, 10, 6)
+#: Letters of a shortened name, and smallest size [points], in a row.
+_SHORT, _SMALLEST = 8, 5.5
 #: Width and height of a letter over the font size.
 _WIDE, _HIGH = 0.58, 1.15
 
@@ -46,12 +48,16 @@ class Box:
 
 @dataclass(frozen=True)
 class Label:
-    """A label of a vertex: its text, font size [points], and offset of its middle from the vertex [points]."""
+    """A label of a vertex: its text, font size [points], and offset of its middle from the vertex [points].
+
+    ``upright`` texts are turned by a quarter, to be read from below.
+    """
 
     vertex: int
     text: str
     size: float
     offset: tuple[float, float]
+    upright: bool = False
 
 
 def text_size(text: str, size: float) -> tuple[float, float]:
@@ -110,6 +116,8 @@ def row_labels(
 ) -> Iterator[Label]:
     """Labels of vertices in rows: below the lowest row, above the others, in one size a row; none where none fits.
 
+    Names that are too long side by side are upright in the lowest row, and shortened in the others.
+
     Parameters
     ----------
     place, names, reach, sizes
@@ -121,8 +129,22 @@ def row_labels(
         members = [v for v in range(len(names)) if level[v] == row and names[v]]
         across = sorted(float(place[v, 0]) for v in members)
         room = min((right - left for left, right in pairwise(across)), default=math.inf)
-        longest = max((names[v] for v in members), key=len, default="")
-        size = next((size for size in (*sizes, 5.5) if text_size(longest, size)[0] + 1 <= room), None)
-        if size is not None:
-            height = (reach + text_size(longest, size)[1] / 2) * (-1 if row == 0 else 1)
-            yield from (Label(v, names[v], size, (0.0, height)) for v in members)
+        texts = {v: label(names[v], _LENGTHS[0]) for v in members}
+        size, upright = _largest(texts, room, (*sizes, _SMALLEST)), False
+        if size is None and row == 0:
+            size, upright = next((one for one in sizes if text_size("", one)[1] + 1 <= room), None), True
+        elif size is None:
+            texts = {v: label(names[v], _SHORT) for v in members}
+            size = _largest(texts, room, (*sizes, _SMALLEST))
+        if size is None:
+            continue
+        for v, text in texts.items():
+            wide, high = text_size(text, size)
+            away = reach + (wide if upright else high) / 2
+            yield Label(v, text, size, (0.0, away if row else -away), upright)
+
+
+def _largest(texts: Mapping[int, str], room: float, sizes: Sequence[float]) -> float | None:
+    """The largest size in which every text is narrower than the room; None if there is none."""
+    longest = max(texts.values(), key=len, default="")
+    return next((size for size in sizes if text_size(longest, size)[0] + 1 <= room), None)

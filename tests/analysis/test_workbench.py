@@ -466,16 +466,7 @@ def test_plots_leave_no_global_state(solved):
     assert dict(mpl.rcParams) == before
 
 
-# notebooks ----------------------------------------------------------------------------------------------------
-
-
-def test_the_quick_start_uses_one_import_alone():
-    from pathlib import Path
-
-    notebook = Path(__file__).resolve().parents[2] / "notebooks" / "01-quick-start.ipynb"
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    code = "".join("".join(cell["source"]) + "\n" for cell in cells if cell["cell_type"] == "code")
-    assert re.findall(r"^\s*(?:import|from) .*", code, re.MULTILINE) == ["import opticoll as oc"]
+# models and drawings -------------------------------------------------------------------------------------------
 
 
 def test_models_are_stated_in_both_layers():

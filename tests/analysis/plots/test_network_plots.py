@@ -55,6 +55,7 @@ def test_labels_are_inside_the_figure_and_not_on_each_other(spec):
     figure = oc.plot_topology(topology)
     assert_inside(figure)
     assert figure.get_size_inches().max() <= 8.5
+    assert figure.get_figwidth() <= network_plots.PAGE
     names = set(topology.labels)
     boxes = [box.shrunk(0.8, 0.6) for text, box in texts(figure) if text in names]
     for k, box in enumerate(boxes):
@@ -201,7 +202,7 @@ def test_every_round_has_a_panel_that_names_its_circuits(gather):
     assert [axes.get_title(loc="left") for axes in panels] == [
         f"round {k + 1}: {count} circuits" for k, count in enumerate(counts)
     ]
-    assert figure.get_figwidth() <= 8
+    assert figure.get_figwidth() <= network_plots.PAGE
     assert len({(axes.get_xlim(), axes.get_ylim()) for axes in panels}) == 1
     assert_inside(figure)
     assert figure.axes[-1].get_ylabel() == "wavelength [number]"
@@ -218,3 +219,35 @@ def test_many_rounds_are_a_table_of_all_circuits():
     assert [one.get_text() for one in axes.get_yticklabels()] == [str(k + 1) for k in range(schedule.rounds)]
     assert "where circuits end" in figure.get_suptitle()
     assert_inside(figure)
+
+
+def test_rounds_that_do_not_fit_a_table_are_a_map_of_counts(monkeypatch):
+    result = oc.solve("lumorph.rounds", "lightpath:1x14,lasers=1,waveguides=1", method="ring")
+    schedule = result.schedule().rounds
+    monkeypatch.setattr(network_plots, "MOST_ROWS", schedule.rounds - 1)
+    figure = result.plot()
+    (image,) = figure.axes[0].images
+    assert image.get_array().sum() == schedule.circuit_round.size
+    assert image.get_array().shape == (schedule.rounds, 14)
+    assert figure.axes[-1].get_ylabel() == "circuits that start [number]"
+    assert figure.get_figwidth() <= network_plots.PAGE
+    assert_inside(figure)
+
+
+def test_names_that_are_too_long_side_by_side_stand_upright():
+    ranks = [f"a-server-with-name-{k}" for k in range(24)]
+    net = oc.topology([(rank, "switch", 1) for rank in ranks], directed=False, ranks=ranks)
+    figure = oc.plot_topology(net)
+    upright = [one.get_text() for one in figure.axes[0].texts if one.get_rotation() == 90]
+    assert upright == [f"server-with-name-{k}" if k < 10 else f"server-w…h-name-{k}" for k in range(24)]
+    assert_inside(figure)
+
+
+def test_many_priced_links_are_counted_and_not_marked(monkeypatch):
+    result = oc.solve("alltoall.master", "hypercube:3")
+    assert "\N{BLACK DIAMOND}" in result.plot().get_suptitle()
+    monkeypatch.setattr(network_plots, "_MOST_MARKED", 1)
+    figure = result.plot()
+    assert not [one for one in figure.axes[0].collections if one.get_gid() == "priced"]
+    assert "with a price" in figure.get_suptitle()
+    assert "\N{BLACK DIAMOND}" not in figure.get_suptitle()
