@@ -554,14 +554,14 @@ def run(context: Context) -> Answer:
        computed by a compiled simplex method. For many servers the annealing first compares a norm of the loads over
        equally split shortest paths, which is faster, and then optimal loads, with remembered metrics that rule out most
        exchanges (all in :mod:`opticoll.solvers.methods.topology`). With free rings, the tax and other sizes it compares
-       bounds by lengths. These descents continue during the enumeration for half
-       of the time, or nine tenths of it while no target is excluded or if there are too many wirings.
+       bounds by lengths. These descents continue during the enumeration for half of the time, or nine tenths of it
+       while no target is excluded or if there are too many wirings.
     2. Enumeration of all wirings, server by server. At a target tau, a partial wiring is pruned by layers of servers
-       (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), and by the minimum load if free ports are shared
-       (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.with_free_ports`), a complete wiring by the lengths that excluded
-       the previous one, else by its minimum load, and a survivor by the LP's duals. If none is left, no wiring is below
-       tau: tau is a bound. tau rises in steps to the value of the incumbent, so an interrupted search keeps the last
-       bound.
+       (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`) and by the minimum load with all free ports
+       joined (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.with_free_ports`), a complete wiring by the
+       lengths that excluded the previous one, else by its minimum load, and a survivor by the LP's duals. If none is
+       left, no wiring is below tau: tau is a bound. tau rises in steps to the value of the incumbent, so an interrupted
+       search keeps the last bound.
 
     If the traffic is invariant under renamings of servers (all-to-all), only those wirings are enumerated whose first
     servers have the smallest options among their images. This keeps an optimum for any set of renamings.
