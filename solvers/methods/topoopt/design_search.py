@@ -15,6 +15,7 @@ from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.link_exchanges import annealed
+from opticoll.solvers.methods.topology.metric_annealing import Metrics, anneal_loads
 from opticoll.solvers.methods.topology.routed_search import routed_search
 from opticoll.solvers.methods.topoopt.ocs_reconfig import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
@@ -222,6 +223,9 @@ MOST_DESCENTS, IDLE = 2000, 200
 #: random circuits are annealed in this way, below it every second one unless optimal loads are compared. A result
 #: within this factor of the incumbent is refined, starting from this temperature.
 LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
+#: Most circuits and servers together for which such a result is refined by annealing optimal loads; its first and last
+#: temperature, steps per pair of circuits, and pieces between checks of the clock.
+MOST_LOADED, WARM_LOADS, COOL_LOADS, LOAD_MOVES, LOAD_PIECES = 80, 4e-3, 2e-4, 40, 32
 
 
 class WiringSearch:
@@ -270,6 +274,7 @@ class WiringSearch:
         #: Whether descents compare optimal loads.
         self.small = not (self.tax or groups) and data.n <= MOST_ROUTED and data.degree <= MOST_PORTS
         self.alike = 1  # renamings that keep the traffic
+        self.metrics = Metrics.none(data.n)
         self.splits = 0  # annealing runs over split paths
         self.pace = np.inf  # and their steps per second
 
@@ -314,10 +319,14 @@ class WiringSearch:
         warm = split and moves is None and not whole and self.descents > 1
         if warm:
             tail, head = self._over_splits(tail, head)
-        if small:
+        loaded = warm and tail.size + data.n <= MOST_LOADED
+        if small and not loaded:
             self._search(tail, head, moves)
             return
         if warm and self._take_circuits(tail, head) > REFINED * self.value:
+            return
+        if loaded:
+            self._anneal_loads(tail, head)
             return
         budget = self._moves(tail.size) if moves is None else moves
         heats = np.geomspace(WARM if warm else HEAT, COOL, PIECES + 1)
@@ -379,6 +388,36 @@ class WiringSearch:
         self.pace = moves / max(time.monotonic() - begun, 1e-9)
         self.splits += 1
         return result
+
+    def _anneal_loads(self, tail: I64, head: I64) -> None:
+        """Anneal optimal loads, from a low temperature."""
+        tail, head = tail.copy(), head.copy()
+        best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
+        known = self.metrics
+        heats = np.geomspace(WARM_LOADS, COOL_LOADS, LOAD_PIECES + 1)
+        for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
+            self.tick()
+            load = loads[1]
+            anneal_loads(
+                tail,
+                head,
+                best_tail,
+                best_head,
+                loads,
+                self.data.parallel,
+                self.demand,
+                known.length,
+                known.paid,
+                known.price,
+                known.order,
+                known.used,
+                -(-LOAD_MOVES * tail.size**2 // LOAD_PIECES),
+                hot,
+                cool,
+                int(self.random.integers(2**31)),
+            )
+            if loads[1] < min(load, self._cut()):
+                self._take_circuits(best_tail, best_head)
 
     def _take_circuits(self, tail: I64, head: I64) -> float:
         """Route circuits between the ordered servers, keep the design if it is better, and return its value."""
@@ -511,16 +550,18 @@ def run(context: Context) -> Answer:
     """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
     1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-       With two ports and at most :data:`MOST_ROUTED` servers, an iterated local search compares optimal loads instead,
+       With two ports and fewer than :data:`ALL_SPLIT` servers, an iterated local search compares optimal loads instead,
        computed by a compiled simplex method. For many servers the annealing first compares a norm of the loads over
-       equally split shortest paths, which is faster (all in :mod:`opticoll.solvers.methods.topology`). With free rings,
-       the tax and other sizes it compares bounds by lengths. These descents continue during the enumeration for half
-       of the time, or nine tenths of it while no target is excluded or if there are too many wirings.
+       equally split shortest paths, which is faster, and then optimal loads, with remembered metrics that rule out most
+       exchanges (all in :mod:`opticoll.solvers.methods.topology`). With free rings, the tax and other sizes it compares
+       bounds by lengths. These descents continue during the enumeration for half of the time, or nine tenths of it
+       while no target is excluded or if there are too many wirings.
     2. Enumeration of all wirings, server by server. At a target tau, a partial wiring is pruned by layers of servers
-       (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by the lengths that excluded
-       the previous one, else by its minimum load, and a survivor by the LP's duals. If none is left, no wiring is below
-       tau: tau is a bound. tau rises in steps to the value of the incumbent, so an interrupted search keeps the last
-       bound.
+       (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`) and by the minimum load with all free ports
+       joined (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.with_free_ports`), a complete wiring by the
+       lengths that excluded the previous one, else by its minimum load, and a survivor by the LP's duals. If none is
+       left, no wiring is below tau: tau is a bound. tau rises in steps to the value of the incumbent, so an interrupted
+       search keeps the last bound.
 
     If the traffic is invariant under renamings of servers (all-to-all), only those wirings are enumerated whose first
     servers have the smallest options among their images. This keeps an optimum for any set of renamings.

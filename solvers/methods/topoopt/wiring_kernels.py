@@ -281,6 +281,32 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
 
 
 @njit(cache=True)
+def with_free_ports(known: I64, decided: int, degree: int, result: I64) -> None:
+    """A network whose minimum maximum load no completion of a partial wiring can undercut.
+
+    All free ports lead to one additional server: as many circuits there as a server has undecided ones, and as many
+    back as it has free ports into it. In a completion every new circuit is one there and one back.
+
+    Parameters
+    ----------
+    known, decided, degree
+        Circuits out of the first ``decided`` servers, ``(n, n)``; ports of a server.
+    result
+        Filled with the numbers of circuits, ``(n + 1, n + 1)``.
+    """
+    n = known.shape[0]
+    result[:] = 0
+    for t in range(n):
+        result[n, t] = degree
+    for u in range(decided):
+        for t in range(n):
+            result[u, t] = known[u, t]
+            result[n, t] -= known[u, t]
+    for u in range(decided, n):
+        result[u, n] = degree
+
+
+@njit(cache=True)
 def enumerate_wirings(
     options: I64,
     masks: I64,
@@ -337,6 +363,9 @@ def enumerate_wirings(
     back, spare, spare_back = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     may, may_back, least = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
     count, lengths, kept = np.zeros((n, n), np.int64), np.ones((n, n)), np.ones((n, n))
+    freed, excluding, trial = np.zeros((n + 1, n + 1), np.int64), np.ones((n, n + 1, n + 1)), np.ones((n + 1, n + 1))
+    extended = np.zeros((n + 1, n + 1))
+    extended[:n, :n] = demand
     goal = target if tax else target * n * degree
     for i in range(first):
         for t in range(n):
@@ -414,6 +443,18 @@ def enumerate_wirings(
             if not beyond(back, may_back, spare_back, turned, ranked_back, degree, goal - constant, least):
                 continue
             if least.sum() + constant >= goal:
+                continue
+        if i < n - 1 and not tax and transfer.size == 0:
+            for u in range(i + 1):
+                count[u] = options[index[u]]
+            with_free_ports(count, i + 1, degree, freed)
+            trial[:] = excluding[i]
+            bound = least_load(freed, extended, trial, target)[0]
+            if bound >= target:
+                tally[3] += 1
+                if bound < np.inf:  # the next partial wiring is often similar
+                    with_distances(freed, trial)
+                    excluding[i] = trial
                 continue
         if i < n - 1:
             i += 1
