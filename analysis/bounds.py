@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.errors import BadInput
+from opticoll.formulations import rounding
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.spec import expand
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class BoundRow(TypedDict):
     """One bound; ``F`` and ``T`` are None where the objective is another quantity.
 
-    ``instance`` is set for bounds of several instances.
+    ``value_exact`` and ``T_exact`` are fractions such as ``"13/3"``, None where the bound is known in floating point
+    only. ``instance`` is set for bounds of several instances.
     """
 
     name: str
@@ -30,8 +32,10 @@ class BoundRow(TypedDict):
     quantity: str
     sense: str
     value: float
+    value_exact: str | None
     F: float | None
     T: float | None
+    T_exact: str | None
     exact: bool
     reason: str
     paper: str | None
@@ -54,12 +58,14 @@ def bounds(
     Returns
     -------
     The tightest first: ``instance`` (for several instances), ``formulation``, ``name``, ``quantity``, ``sense``,
-    ``value``, ``F``, ``T``, ``exact``, ``reason``, ``paper``. ``to_latex()`` writes it for a paper.
+    ``value``, ``value_exact``, ``F``, ``T``, ``T_exact``, ``exact``, ``reason``, ``paper``. ``to_latex()`` writes it
+    for a paper.
     """
     import pandas as pd
 
     found = bound_rows(instance, formulation, settings, demand=demand)
-    columns = ["formulation", "name", "quantity", "sense", "value", "F", "T", "exact", "reason", "paper"]
+    columns = ["formulation", "name", "quantity", "sense", "value", "value_exact", "F", "T", "T_exact"]
+    columns += ["exact", "reason", "paper"]
     several = any("instance" in row for row in found)
     return pd.DataFrame(found, columns=[*(["instance"] if several else []), *columns])
 
@@ -167,14 +173,20 @@ def rows_of(run: Run) -> list[BoundRow]:
 def _row(model: Formulation, bound: Bound) -> BoundRow:
     served = model.concurrent is not None
     timed = served and model.shards
+    fraction = bound.rational
+    time = 1 / bound.value if timed and bound.value else None
+    if timed and fraction:
+        time = rounding.fraction_down(1 / fraction)
     return {
         "name": bound.name,
         "formulation": model.name,
         "quantity": "F" if served else "objective",
         "sense": "upper" if model.sense == "max" else "lower",
         "value": bound.value,
+        "value_exact": None if fraction is None else str(fraction),
         "F": bound.value if served else None,
-        "T": 1 / bound.value if timed and bound.value else None,
+        "T": time,
+        "T_exact": str(1 / fraction) if timed and fraction else None,
         "exact": bound.exact,
         "reason": bound.reason,
         "paper": bound.paper or None,

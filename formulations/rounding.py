@@ -115,6 +115,30 @@ def whole(terms: NDArray[np.float64]) -> bool:
         return bool(np.abs(terms).sum() < 2**53 and (terms == np.rint(terms)).all())
 
 
+#: Maximum number of distinct numbers in an exact sum of bounds.
+MOST_DISTINCT = 20_000
+
+
+def exact_sum(terms: ArrayLike) -> Fraction | None:
+    """Sum of the decimals that the numbers stand for; None for more than 20,000 distinct or infinite ones."""
+    terms = np.asarray(terms, dtype=float).ravel()
+    if whole(terms):
+        return Fraction(int(terms.sum()))
+    values, counts = np.unique(terms, return_counts=True)
+    if values.size > MOST_DISTINCT or not np.isfinite(values).all():
+        return None
+    parts = [decimal(value) * count for value, count in zip(values.tolist(), counts.tolist(), strict=True)]
+    below = math.lcm(*(part.denominator for part in parts))
+    return Fraction(sum(part.numerator * (below // part.denominator) for part in parts), below)
+
+
+def quotient(numerator: Fraction | None, denominator: Fraction | None) -> Fraction | None:
+    """The quotient of two sums of :func:`exact_sum`; None if one is unknown or the denominator is not positive."""
+    if numerator is None or denominator is None or denominator <= 0:
+        return None
+    return numerator / denominator
+
+
 def sum_up(terms: ArrayLike) -> float:
     """Upper bound on the exact sum of ``terms`` of any sign; the sum itself for :func:`whole` terms."""
     terms = np.asarray(terms, dtype=float).ravel()

@@ -122,19 +122,21 @@ def bounds(data: TopologyMatchings) -> list[Bound]:
     count = max(partners, 1)
     if delay == 0 and data.enough:
         reason = "the largest row or column over all switches, which is attained without delay"
-        return [Bound("ports", rounding.fraction_down(rho / s), reason, "topology", exact=True)]
+        return [Bound("ports", rounding.fraction_down(rho / s), reason, "topology", exact=True, fraction=rho / s)]
     return [
         Bound(
             "ports",
             rounding.fraction_down(ports - earlier),
             f"a node sends or receives {float(rho):g} shards over {s} switches",
             "topology",
+            fraction=ports - earlier,
         ),
         Bound(
             "partners",
             rounding.fraction_down(by_partner - earlier),
             f"a node has {count} partners: at least {count} configurations, {-(-count // s)} on some switch",
             "topology",
+            fraction=by_partner - earlier,
         ),
     ]
 

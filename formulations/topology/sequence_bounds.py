@@ -264,10 +264,7 @@ def bounds(data: TopologySequence) -> list[Bound]:
     any_number = {"ports": port_time(data)} | ({"racks": rack_time(data)} if data.rack else {})
     if data.configurations == 1 or (data.charge == "any" and (data.startup == 0 or data.overlap)):
         times = {"hops": hop_time(data, data.configurations), **any_number}
-        return [
-            Bound(name, _down(_with_delay(data, time, data.configurations)), why, "topology")
-            for name, (time, why) in times.items()
-        ]
+        return [_bound(name, _with_delay(data, time, data.configurations), why) for name, (time, why) in times.items()]
     best: Time = math.inf
     reason = ""
     flow, because = max(any_number.values(), key=lambda one: one[0])
@@ -278,8 +275,8 @@ def bounds(data: TopologySequence) -> list[Bound]:
             why = why if hops > flow else because
             best, reason = value, f"{why}; least for {configurations} of up to {data.configurations} configurations"
     return [
-        Bound("choice", _down(best), reason, "topology"),
-        *(Bound(name, _down(time + least(data.startup)), why, "topology") for name, (time, why) in any_number.items()),
+        _bound("choice", best, reason),
+        *(_bound(name, time + least(data.startup), why) for name, (time, why) in any_number.items()),
     ]
 
 
@@ -293,8 +290,12 @@ def _with_delay(data: TopologySequence, flow: Time, configurations: int) -> Time
     return (max(flow, waiting) if data.overlap else flow + waiting) + least(data.startup) * started
 
 
-def _down(value: Time) -> float:
-    return math.inf if value == math.inf else rounding.fraction_down(Fraction(value))
+def _bound(name: str, value: Time, reason: str) -> Bound:
+    """A bound from a fraction, rounded down; infinite where there is no solution."""
+    if value == math.inf:
+        return Bound(name, math.inf, reason, "topology")
+    fraction = Fraction(value)
+    return Bound(name, rounding.fraction_down(fraction), reason, "topology", fraction=fraction)
 
 
 # known sequences ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.study.study_table import study
     from opticoll.analysis.sweep import sweep
     from opticoll.errors import BadInput, NoSolution, SolverUnavailable
+    from opticoll.formulations.bounded_quantity import bound_on
     from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
     from opticoll.instances import Topology, parse, topology
     from opticoll.instances import write_topology as save_topology
@@ -58,6 +59,7 @@ _HOMES = {
     "Termination": ("opticoll.solvers.task", "Termination"),
     "Topology": ("opticoll.instances", "Topology"),
     "best_sequence": ("opticoll.analysis.reconfiguration.sequence_records", "best_sequence"),
+    "bound_on": ("opticoll.formulations.bounded_quantity", "bound_on"),
     "bounds": ("opticoll.analysis.bounds", "bounds"),
     "check": ("opticoll.analysis.result_files", "check"),
     "design": ("opticoll.analysis.design", "design"),
@@ -102,6 +104,7 @@ __all__ = [
     "Termination",
     "Topology",
     "best_sequence",
+    "bound_on",
     "bounds",
     "check",
     "design",
