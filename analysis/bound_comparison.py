@@ -50,8 +50,8 @@ class Case(Fields, frozen=True, kw_only=True):
 
     ``case`` is a spec; ``copies`` counts the instances of the class. ``lower`` and ``upper`` enclose the optimum.
     ``optimum``, ``ratio`` (bound / optimum), ``excess`` (ratio - 1, without cancellation) and ``attained`` (whether the
-    two are equal) are None unless the optimum is proven. ``optimum_exact`` and ``bound_exact`` are fractions if an exact
-    optimum was requested and proven: they are then what is compared.
+    two are equal) are None unless the optimum is proven. ``optimum_exact`` and ``bound_exact`` are fractions if an
+    exact optimum was requested and proven: they are then what is compared.
     """
 
     case: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.errors import BadInput
@@ -58,8 +59,8 @@ def bounds(
     Returns
     -------
     The tightest first: ``instance`` (for several instances), ``formulation``, ``name``, ``quantity``, ``sense``,
-    ``value``, ``value_exact``, ``F``, ``T``, ``T_exact``, ``exact``, ``reason``, ``paper``. ``to_latex()`` writes it
-    for a paper.
+    ``value``, ``value_exact``, ``F``, ``T``, ``T_exact``, ``exact``, ``reason``, ``paper``; the exact values are
+    fractions. ``to_latex()`` writes it for a paper.
     """
     import pandas as pd
 
@@ -67,7 +68,12 @@ def bounds(
     columns = ["formulation", "name", "quantity", "sense", "value", "value_exact", "F", "T", "T_exact"]
     columns += ["exact", "reason", "paper"]
     several = any("instance" in row for row in found)
-    return pd.DataFrame(found, columns=[*(["instance"] if several else []), *columns])
+    table = pd.DataFrame(found, columns=[*(["instance"] if several else []), *columns])
+    for name in ("value_exact", "T_exact"):
+        texts = [row["value_exact"] if name == "value_exact" else row["T_exact"] for row in found]
+        fractions = [None if text is None else Fraction(text) for text in texts]
+        table[name] = pd.Series(fractions, table.index, dtype=object)
+    return table
 
 
 def bound_rows(

@@ -25,18 +25,23 @@ def bound_on(quantity: str, sense: Sense | None = None) -> Callable[[Function], 
     sense
         ``"lower"`` or ``"upper"``; by default that of a relaxation.
     """
+    if not (isinstance(quantity, str) and quantity):
+        msg = f"bound_on({quantity!r}): name what is bounded: 'objective', 'T' or a metric"
+        raise BadInput(msg)
+    if sense not in (None, "lower", "upper"):
+        msg = f"bound_on: sense={sense!r} must be 'lower' or 'upper'"
+        raise BadInput(msg)
 
     def declare(function: Function) -> Function:
         function.on = quantity  # type: ignore[attr-defined]
         function.sense = sense  # type: ignore[attr-defined]
-        declaration(function)
         return function
 
     return declare
 
 
 def declaration(function: object) -> tuple[str | None, Sense | None]:
-    """Quantity and sense that a bound function declares, each None if it does not.
+    """Quantity and sense that a bound function declares by :func:`bound_on`, or by its attributes; None if it does not.
 
     Raises
     ------
@@ -44,11 +49,6 @@ def declaration(function: object) -> tuple[str | None, Sense | None]:
         If the attribute ``on`` is not a name, or ``sense`` is neither ``"lower"`` nor ``"upper"``.
     """
     on, sense = getattr(function, "on", None), getattr(function, "sense", None)
-    name = getattr(function, "__name__", "the bound")
-    if on is not None and not (isinstance(on, str) and on):
-        msg = f"{name}: on={on!r} must be 'objective', 'T' or the name of a metric"
-        raise BadInput(msg)
-    if sense not in (None, "lower", "upper"):
-        msg = f"{name}: sense={sense!r} must be 'lower' or 'upper'"
-        raise BadInput(msg)
+    if on is not None:
+        bound_on(on, sense)
     return on, sense

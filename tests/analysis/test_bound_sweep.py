@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import networkx as nx
@@ -17,7 +18,8 @@ from matplotlib.figure import Figure
 from reference import labelled_digraphs
 
 import opticoll as oc
-from opticoll.analysis import sweep as bound_sweep
+from opticoll.analysis.bound_comparison import Quantity, compared
+from opticoll.analysis.bound_values import BoundValue
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.store import Store
@@ -27,6 +29,7 @@ from opticoll.analysis.study.study_file import Study
 from opticoll.analysis.sweep import Case, Status, sweep
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations import Formulation
+from opticoll.formulations.bounded_quantity import Sense
 from opticoll.instances import Topology, parse
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Proof, Record
@@ -188,7 +191,7 @@ def test_wrong_input_is_refused_in_one_line(bounds, tmp_path, private_store, cap
     ],
 )
 def test_no_bound_on_T_where_1_over_F_is_no_time(bounds, tmp_path, name, over, settings):
-    with pytest.raises(BadInput, match=f"--on T: 1/F of {name} with these settings is not the time of a collective"):
+    with pytest.raises(BadInput, match=f"on='T': 1/F of {name} with these settings is not the time of a collective"):
         oc.sweep(name, f"{bounds}:distance", over, on="T", settings=settings, store=tmp_path / "own")
     assert not (tmp_path / "own" / "records").exists()
 
@@ -214,12 +217,11 @@ def test_a_solver_without_licence_ends_the_sweep(monkeypatch, capsys):
 RECORD = Record(
     verified=True, sense="min", objective=10.0, bound=8.0, proof=Proof.CERTIFIED_GAP, metrics={"rounds": 10}
 )
-ONE = bound_sweep._Class(parse("ring:4"), 1)
 
 
-def judged(value: float, sense: bound_sweep.Sense, record: Record | None = RECORD, *, metric: bool = False) -> Case:
-    name = "rounds" if metric else "objective"
-    return bound_sweep._case(ONE, value, record, bound_sweep._Quantity(name, sense, metric=metric), 1e-6, "")
+def judged(value: float, sense: Sense, record: Record | None = RECORD, *, metric: bool = False) -> Case:
+    quantity = Quantity("rounds" if metric else "objective", sense, metric=metric)
+    return compared(parse("ring:4"), 1, BoundValue(value, Fraction(value), True), record, quantity)
 
 
 def test_only_certain_violations_count_where_the_optimum_is_unknown():
