@@ -125,6 +125,19 @@ class Instance(ABC):
     parameters: tuple[tuple[str, Any], ...]
 
     @property
+    def family(self) -> str | None:
+        """Name of the family, such as ``"genkautz"``, also after modifiers; None for an instance of your own."""
+        from opticoll.instances.spec import family_of
+
+        found = family_of(self)
+        return None if found is None else found[0].name
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The parameters by name, such as ``{"n": 16, "d": 4, "loops": "drop"}``; those of ``+fail`` as ``fail.links``."""
+        return dict(self.parameters)
+
+    @property
     @abstractmethod
     def hash(self) -> str:
         """SHA-256 of the contents in hexadecimal; spec and labels are not included."""
