@@ -172,9 +172,7 @@ def _families() -> list[str]:
             signature = inspect.signature(family.build)
             arguments = ", ".join(_argument(one) for one in signature.parameters.values())
             lines.append(f"| `{name}` | {signature.return_annotation} | {arguments} |")
-    modified = (
-        "A modifier adds its own: `+fail=1,seed=2` adds `fail.links` and `fail.seed`, a second one `fail#2.links`."
-    )
+    modified = "A modifier adds its own: `+fail=1,seed=2` adds `fail.links` and `fail.seed`, a second `fail#2.links`."
     return [*lines, "", modified, ""]
 
 

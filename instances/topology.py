@@ -134,7 +134,7 @@ class Instance(ABC):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The parameters by name, such as ``{"n": 16, "d": 4, "loops": "drop"}``; those of ``+fail`` as ``fail.links``."""
+        """The parameters by name, such as ``{"n": 16, "d": 4, "loops": "drop"}``; of ``+fail``, ``fail.links``."""
         return dict(self.parameters)
 
     @property
