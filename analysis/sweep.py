@@ -253,7 +253,7 @@ def sweep(
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
     function, label = bound_function(bound)
     quantity = _quantity(model, function, on, sense)
-    specs, instances = _instances(over)
+    specs, instances = instances_of(over)
     alike = not keep_copies and not quantity.metric and _label_invariant(model, given)
     classes = _classes(model, function or label, instances, given, merged=alike)
     if quantity.inverse:
@@ -353,7 +353,7 @@ def _check_metric(quantity: Quantity, records: Sequence[Record]) -> None:
         raise BadInput(msg)
 
 
-def _instances(over: object) -> tuple[list[str], list[Instance]]:
+def instances_of(over: object) -> tuple[list[str], list[Instance]]:
     """The specs as given, and the instances that they describe."""
     from opticoll.instances.families.regular_graphs import digraph_spec
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from opticoll.analysis.bounds import bounds
     from opticoll.analysis.catalog import solver_table
+    from opticoll.analysis.conjectures import Conjecture, conjecture
     from opticoll.analysis.design import design
     from opticoll.analysis.hybrids import hybrids
     from opticoll.analysis.iteration import iteration
@@ -45,6 +46,7 @@ _HOMES = {
     "BadInput": ("opticoll.errors", "BadInput"),
     "Bound": ("opticoll.formulations.model", "Bound"),
     "Capabilities": ("opticoll.solvers.adapters.interface", "Capabilities"),
+    "Conjecture": ("opticoll.analysis.conjectures", "Conjecture"),
     "Formulation": ("opticoll.formulations.model", "Formulation"),
     "Method": ("opticoll.solvers.methods.method", "Method"),
     "Model": ("opticoll.analysis.model", "Model"),
@@ -62,6 +64,7 @@ _HOMES = {
     "bound_on": ("opticoll.formulations.bounded_quantity", "bound_on"),
     "bounds": ("opticoll.analysis.bounds", "bounds"),
     "check": ("opticoll.analysis.result_files", "check"),
+    "conjecture": ("opticoll.analysis.conjectures", "conjecture"),
     "design": ("opticoll.analysis.design", "design"),
     "envelope": ("opticoll.analysis.reconfiguration.envelope", "envelope"),
     "export": ("opticoll.solvers.solve", "export"),
@@ -90,6 +93,7 @@ __all__ = [
     "BadInput",
     "Bound",
     "Capabilities",
+    "Conjecture",
     "Formulation",
     "Method",
     "Model",
@@ -107,6 +111,7 @@ __all__ = [
     "bound_on",
     "bounds",
     "check",
+    "conjecture",
     "design",
     "envelope",
     "export",
