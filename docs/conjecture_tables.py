@@ -35,8 +35,10 @@ FAMILIES = (
     Family("alltoall.master", "kautz:d=2,D={1..6}"),
     Family("alltoall.master", "genkautz:n={4..40},d=2"),
     Family("alltoall.master", "genkautz:n={8..64},d=4"),
-    Family("optree.one-stage", "wdm-ring:n={3..24},wavelengths=1"),
+    Family("optree.tree", "wdm-ring:n={4..60},wavelengths=1", {"depth": "1"}),
+    Family("optree.tree", "wdm-line:n={4..40},wavelengths=1", {"depth": "1"}),
     Family("optree.tree", "wdm-ring:n={3..40},wavelengths=4"),
+    Family("optree.tree", "wdm-line:n={3..40},wavelengths=8"),
 )
 
 
@@ -53,7 +55,8 @@ def table() -> str:
 
 
 def _rows(family: Family, found: Conjecture) -> list[str]:
-    head = f"`{family.formulation}`, `{family.over}`"
+    chosen = "".join(f", `{name}={value}`" for name, value in family.settings.items())
+    head = f"`{family.formulation}`, `{family.over}`{chosen}"
     solved = sum(one.value is not None for one in found.values)
     rows = []
     if all(one.formula is None for one in found.formulas):
