@@ -88,7 +88,8 @@ def bound_rows(
     Bounds of plug-ins are included.
 
     Of the all-to-all formulations, None selects ``alltoall.master`` alone, whose bounds the others share. A plain
-    topology, or a demand, has only these bounds.
+    topology has only these bounds; with settings or a demand, a pool of servers has those of all formulations that take
+    them.
 
     Parameters
     ----------
@@ -113,8 +114,6 @@ def bound_rows(
     given: dict[str, object] = dict(settings or {})
     if demand is not None:
         given["demand"] = demand
-    if formulation is None and given:
-        formulation = FLOW
     if not (isinstance(instance, str) and "{" in instance):
         return _of_instance(as_instance(instance), formulation, given)
     result: list[BoundRow] = []
@@ -127,29 +126,31 @@ def bound_rows(
 def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, Any]) -> list[BoundRow]:
     from opticoll.formulations import formulation
 
-    if name is not None or type(instance) is Topology:
+    if name is not None or type(instance) is Topology or (settings and isinstance(instance, Topology)):
         model = formulation(name or FLOW)
         if model.needs is not None:
             msg = f"{model.name} takes its data from a solution of {model.needs}; ask for the bounds of {model.needs}"
             raise BadInput(msg)
         return _rows(model, instance, settings)
-    return _of_every_formulation(instance.spec, instance)
+    return _of_every_formulation(instance.spec, instance, settings)
 
 
-def _of_every_formulation(spec: str, instance: Instance) -> list[BoundRow]:
+def _of_every_formulation(spec: str, instance: Instance, settings: Mapping[str, Any]) -> list[BoundRow]:
     from opticoll.formulations import formulations
 
     result: list[BoundRow] = []
     taken = False
     for model in formulations().values():
-        if model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
+        known = {one.name for one in model.parameters} >= settings.keys()
+        if known and model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
             try:
-                result += _rows(model, instance)
+                result += _rows(model, instance, settings)
             except BadInput:
                 continue
             taken = True
     if not taken:
-        msg = f"instance {spec!r}: no formulation takes it; `opticoll list formulations` shows what they take"
+        given = f" with {', '.join(settings)}" if settings else ""
+        msg = f"instance {spec!r}: no formulation takes it{given}; `opticoll list formulations` shows what they take"
         raise BadInput(msg)
     return result
 

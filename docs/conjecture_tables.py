@@ -5,7 +5,9 @@ Every optimum is solved exactly, which takes some minutes; runs in the store are
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ class Family(NamedTuple):
 
     formulation: str
     over: str
-    settings: dict[str, str] = {}
+    settings: Mapping[str, str] = MappingProxyType({})
 
 
 FAMILIES = (

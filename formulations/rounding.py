@@ -44,6 +44,12 @@ def least(value: float) -> Fraction:
     return min(decimal(value), Fraction(value))
 
 
+def as_decimals(values: ArrayLike) -> bool:
+    """Whether :func:`least` reads all numbers as the decimals that they stand for, whole numbers for example."""
+    distinct = np.unique(np.asarray(values, dtype=float)).tolist()
+    return all(math.isfinite(value) and least(value) == decimal(value) for value in distinct)
+
+
 def largest(value: float) -> Fraction:
     """The larger of a float and the shortest decimal that it stands for."""
     return max(decimal(value), Fraction(value))

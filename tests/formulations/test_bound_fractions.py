@@ -79,7 +79,7 @@ def test_whole_data_give_the_nearest_floats():
         ("alltoall.min-congestion", "ring:4", {"kappa": 2}),
         ("alltoall.timestep-mcf", "ring:4", {"steps": 2}),
         ("topology.design", "servers:n=5,degree=2,traffic=alltoall", {}),
-        ("topology.matchings", "servers:n=4,degree=2", {"demand": "random:1", "delay": 0.1}),
+        ("topology.matchings", "servers:n=4,degree=2", {"delay": 0.5}),
         ("topology.sequence", "servers:n=4,degree=1,traffic=alltoall", {"configurations": 2, "delay": 0.1}),
     ],
 )
@@ -148,3 +148,43 @@ def test_own_bounds_may_be_fractions(tmp_path, capsys):
     file.write_text(file.read_text().replace("'T'", "'rounds'"), encoding="utf-8")
     assert main(["bounds", "ring:4", "--plugin", str(file)]) == 2
     assert "BOUNDS takes bounds on 'objective' or 'T'" in capsys.readouterr().err
+
+
+def test_random_demands_have_bounds_without_fractions():
+    """Bounds hold for the float and for the decimal of every number, so no fraction of decimals states them."""
+    rows = bound_rows("servers:n=6,degree=2", "topology.matchings", demand="random:1")
+    assert {row["name"] for row in rows} == {"ports", "partners"}
+    assert all(row["value_exact"] is None for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("instance", "name", "settings", "found"),
+    [
+        ("servers:n=8,degree=2", None, {}, {"topology.design", "topology.sequence", "topology.matchings"}),
+        ("servers:n=8,degree=2", None, {"demand": "permutation:1"}, {"topology.sequence", "topology.matchings"}),
+        ("ring:8", "topology.steps", {}, {"topology.steps"}),
+        ("ring:8", None, {"demand": "permutation:1"}, {"alltoall.master"}),
+    ],
+)
+def test_bounds_of_circuits_that_change_are_listed(instance, name, settings, found):
+    rows = bound_rows(instance, name, settings)
+    assert {row["formulation"] for row in rows} >= found
+    assert name is not None or not settings or {row["formulation"] for row in rows} == found
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "over", "settings"),
+    [
+        ("topology.sequence", "hops", "servers:n={3..4},degree=1", {"configurations": 2}),
+        ("topology.design", "moore", "servers:n={4..5},degree=2", {}),
+        ("topology.matchings", "ports", "servers:n={3..4},degree=2", {"demand": "permutation:1", "delay": 0.5}),
+        ("topology.steps", "stay-or-change", "ring:4", {}),
+    ],
+)
+def test_bounds_of_circuits_that_change_are_swept(name, bound, over, settings, tmp_path):
+    result = oc.sweep(name, bound, over, settings=settings, exact=True, store=tmp_path)
+    assert (result.violations, result.errors) == (0, 0)
+    assert result.decided > 0
+    with_cases = [case for case in result.cases if case.bound_exact is not None]
+    assert with_cases
+    assert all(case.optimum_exact is not None for case in with_cases)
