@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.bound_values import BoundValue, Found
+from opticoll.analysis.bound_values import ComparedBound, Found
 from opticoll.solvers.task import PROVEN, Fields
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _in_floats(known: dict[str, Any], value: float, sense: Sense, tol: float, me
     return Case(**known, status=Status.UNDECIDED, message=" ".join(message.split()) or reason)
 
 
-def _in_fractions(known: dict[str, Any], value: BoundValue, optimum: Fraction, sense: Sense) -> Case:
+def _in_fractions(known: dict[str, Any], value: ComparedBound, optimum: Fraction, sense: Sense) -> Case:
     bound = value.fraction
     violated = bound > optimum if sense == "lower" else bound < optimum
     ratio = float(bound / optimum) if optimum else (1.0 if bound == 0 else None)

@@ -19,6 +19,7 @@ from opticoll.instances.spec import nearest
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
+    from opticoll.instances.types import Settings
 
 
 #: A bound: a function of the instance, or of the instance and the formulation's data. None where it does not apply.
@@ -26,7 +27,7 @@ BoundFunction = Callable[..., "float | Fraction | None"]
 
 
 @dataclass(frozen=True)
-class BoundValue:
+class ComparedBound:
     """A bound on one instance: its float, and its exact value.
 
     ``fraction`` is the number that was returned, also if that is a float; ``rounded`` says that it is one.
@@ -36,16 +37,16 @@ class BoundValue:
     fraction: Fraction
     rounded: bool
 
-    def inverse(self) -> BoundValue | None:
+    def inverse(self) -> ComparedBound | None:
         """The bound that follows on 1 / optimum; None for a bound of 0."""
         if not self.fraction:
             return None
         fraction = 1 / self.fraction
-        return BoundValue(float(fraction) if not self.rounded else 1 / self.value, fraction, self.rounded)
+        return ComparedBound(float(fraction) if not self.rounded else 1 / self.value, fraction, self.rounded)
 
 
 #: The bound on an instance: None where it does not apply, or the error that its function raised.
-Found = BoundValue | Exception | None
+Found = ComparedBound | Exception | None
 
 
 def bound_function(bound: str | BoundFunction) -> tuple[BoundFunction | None, str]:
@@ -82,13 +83,13 @@ def takes_data(function: BoundFunction) -> bool:
     return sum(p.kind in kinds for p in inspect.signature(function).parameters.values()) > 1
 
 
-def parameters_of(model: type[Formulation], settings: Mapping[str, object]) -> dict[str, Any]:
+def parameters_of(model: type[Formulation], settings: Mapping[str, object]) -> Settings:
     """The formulation's own parameters among the settings, and the defaults of the others."""
     own = {p.name for p in model.parameters}
     return read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
 
 
-def data_of(model: type[Formulation], instance: Instance, parameters: Mapping[str, Any], taken: bool) -> Any:
+def data_of(model: type[Formulation], instance: Instance, parameters: Settings, taken: bool) -> Any:
     """The formulation's data on an instance, if a bound takes them; else None.
 
     Raises
@@ -136,7 +137,7 @@ def evaluated(
         data = data_of(model, instance, parameters, taken)
         if isinstance(bound, str):
             value = _named(model, bound, instance, data, names)
-            values.append(value.inverse() if inverse and isinstance(value, BoundValue) else value)
+            values.append(value.inverse() if inverse and isinstance(value, ComparedBound) else value)
         else:
             values.append(called(bound, instance, data))
     if isinstance(bound, str) and bound not in names:
@@ -169,7 +170,7 @@ def _named(model: type[Formulation], bound: str, instance: Instance, data: Formu
     if not math.isfinite(found.value):
         return None
     rational = found.rational
-    return BoundValue(float(found.value), Fraction(found.value) if rational is None else rational, rational is None)
+    return ComparedBound(float(found.value), Fraction(found.value) if rational is None else rational, rational is None)
 
 
 def called(function: BoundFunction, instance: Instance, data: Any) -> Found:
@@ -190,7 +191,7 @@ def called(function: BoundFunction, instance: Instance, data: Any) -> Found:
     if not math.isfinite(number):
         return ValueError(f"returned {number}; return a finite number, or None where the bound does not apply")
     fraction = Fraction(int(value.numerator), int(value.denominator)) if exact else Fraction(number)
-    return BoundValue(number, fraction, not exact)
+    return ComparedBound(number, fraction, not exact)
 
 
 def _one_line(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from opticoll.analysis.bound_comparison import TOLERANCE, Case, Quantity, Status, compared, warnings_about
 from opticoll.analysis.bound_values import (
     BoundFunction,
-    BoundValue,
+    ComparedBound,
     bound_function,
     called,
     data_of,
@@ -269,7 +269,7 @@ def sweep(
     listed = [one.instance for one in classes]
     values = evaluated(model, function or label, listed, given, inverse=quantity.inverse)
     home = store if isinstance(store, Store) else Store(store)
-    bounded = tuple(cell for cell, value in zip(study.cells, values, strict=True) if isinstance(value, BoundValue))
+    bounded = tuple(cell for cell, value in zip(study.cells, values, strict=True) if isinstance(value, ComparedBound))
     summary = run_with_progress(replace(study, cells=bounded), home, jobs, dask)
     if summary.results and all(result.status == "unavailable" for result in summary.results.values()):
         raise SolverUnavailable(next(iter(summary.results.values())).message)
@@ -277,7 +277,7 @@ def sweep(
     cases: list[Case] = []
     for one, cell, value in zip(classes, study.cells, values, strict=True):
         result = summary.results.get(cell.key)
-        if result is None and isinstance(value, BoundValue):
+        if result is None and isinstance(value, ComparedBound):
             continue  # interrupted
         attempts = [] if result is None or cell.key in answers else home.attempts(cell.key)
         record = answers.get(cell.key) or (attempts[-1] if attempts else None)
@@ -408,7 +408,7 @@ def _classes(
                 data = data_of(model, instances[place], parameters, taken)
                 value = called(bound, instances[place], data)
                 text = str(value)
-                if isinstance(value, BoundValue):
+                if isinstance(value, ComparedBound):
                     text = f"{value.value:.9g}" if value.rounded else str(value.fraction)
                 of_class[place] = distinct.setdefault((top, text), place)
     counts = Counter(of_class.get(place, place) for place in first)

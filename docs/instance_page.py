@@ -24,7 +24,7 @@ EXAMPLES = (
 COMMON = {
     "n": "number of vertices, servers or columns",
     "spec": "the one-line spec that generates the instance",
-    "family": "",
+    "family": "name of the family, also after modifiers; None for an instance of your own",
     "arguments": "",
     "parameters": "the same as pairs (name, value)",
     "hash": "",

@@ -43,7 +43,7 @@ class Value(Fields, frozen=True, kw_only=True):
     attained: list[str]
 
 
-class Formula(Fields, frozen=True, kw_only=True):
+class ClassFormula(Fields, frozen=True, kw_only=True):
     """A closed form on the instances with the same residues, or None if none was found.
 
     ``coefficients`` were free; ``fitted`` instances determine them and ``held_back`` others agree. ``exceptions`` are
@@ -78,7 +78,7 @@ class Conjecture(Fields, frozen=True, kw_only=True):
     settings: dict[str, str]
     variables: list[str]
     period: int
-    formulas: list[Formula]
+    formulas: list[ClassFormula]
     unproven: int
     interrupted: bool
     values: list[Value]
@@ -126,7 +126,7 @@ class Conjecture(Fields, frozen=True, kw_only=True):
         return "\n".join([f"Conjecture on {self.quantity} of {self.formulation}", *rows])
 
 
-def _sentence(one: Formula) -> str:
+def _sentence(one: ClassFormula) -> str:
     if one.formula is None:
         return f"no closed form found in {one.points} instance{'s' * (one.points != 1)}"
     parts = [f"{one.formula}  ({one.coefficients} coefficients, {one.fitted} fitted, {one.held_back} held back"]
@@ -364,7 +364,7 @@ def _family(instances: Sequence[Instance], flat: Mapping[str, Mapping[str, Any]]
             msg = f"conjecture: {both} have the same {', '.join(names)}; name the parameters that vary by --in"
             raise BadInput(msg)
         points[point] = one
-    first = instances[0].arguments
+    first: dict[str, Any] = dict(instances[0].arguments)
     base = (first.get("d", 2) if names in {("D",), ("dimension",)} else None) if len(names) == 1 else None
     return _Family(names, points, base, _generator(instances[0], names))
 
@@ -374,7 +374,7 @@ def _generator(instance: Instance, names: tuple[str, ...]) -> Callable[[Point], 
     _, plus, changes = instance.spec.partition("+")
 
     def at(point: Point) -> Topology | None:
-        arguments = dict(instance.arguments)
+        arguments: dict[str, Any] = dict(instance.arguments)
         if instance.family is None or "." in "".join(names):
             return None
         for name, value in zip(names, point, strict=True):
@@ -402,7 +402,7 @@ def _generator(instance: Instance, names: tuple[str, ...]) -> Callable[[Point], 
 # forms ----------------------------------------------------------------------------------------------------------------
 
 
-def _formula(family: _Family, period: int, one: ResidueClass, reach: int) -> Formula:
+def _formula(family: _Family, period: int, one: ResidueClass, reach: int) -> ClassFormula:
     """The form of a class, with its exceptions and what is proven beyond its points."""
     condition = "all"
     if period > 1:
@@ -410,7 +410,7 @@ def _formula(family: _Family, period: int, one: ResidueClass, reach: int) -> For
         condition = ", ".join(f"{name} = {residue} mod {period}" for name, residue in pairs)
     fit = one.fit
     beyond = _Beyond([], [], [], None) if fit is None or not reach else _tested(family, period, one, fit, reach)
-    return Formula(
+    return ClassFormula(
         condition=condition,
         formula=None if fit is None else fit.form.text,
         latex=None if fit is None else fit.form.latex,

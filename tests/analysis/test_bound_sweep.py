@@ -19,7 +19,7 @@ from reference import labelled_digraphs
 
 import opticoll as oc
 from opticoll.analysis.bound_comparison import Quantity, compared
-from opticoll.analysis.bound_values import BoundValue
+from opticoll.analysis.bound_values import ComparedBound
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.store import Store
@@ -221,7 +221,7 @@ RECORD = Record(
 
 def judged(value: float, sense: Sense, record: Record | None = RECORD, *, metric: bool = False) -> Case:
     quantity = Quantity("rounds" if metric else "objective", sense, metric=metric)
-    return compared(parse("ring:4"), 1, BoundValue(value, Fraction(value), True), record, quantity)
+    return compared(parse("ring:4"), 1, ComparedBound(value, Fraction(value), True), record, quantity)
 
 
 def test_only_certain_violations_count_where_the_optimum_is_unknown():

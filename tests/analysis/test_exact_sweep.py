@@ -10,7 +10,7 @@ import pytest
 
 import opticoll as oc
 from opticoll.analysis.bound_comparison import Case, Quantity, Status, compared, warnings_about
-from opticoll.analysis.bound_values import BoundValue
+from opticoll.analysis.bound_values import ComparedBound
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, parse
@@ -73,7 +73,7 @@ def test_where_no_exact_optimum_is_known_only_a_certain_violation_counts():
 
     def status(value: Fraction) -> Case:
         return compared(
-            parse("ring:4"), 1, BoundValue(float(value), value, False), record, quantity, tol=1e-6, exact=True
+            parse("ring:4"), 1, ComparedBound(float(value), value, False), record, quantity, tol=1e-6, exact=True
         )
 
     assert status(Fraction(10)).status is Status.UNDECIDED
