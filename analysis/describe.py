@@ -219,7 +219,7 @@ def _family(name: str) -> Description | None:
             if isinstance(instance, Topology):
                 facts |= {
                     "arcs": instance.arcs,
-                    "ranks": instance.ranks,
+                    "ranks": instance.num_ranks,
                     "diameter": instance.diameter,
                     "connected": instance.connected,
                     "largest out-degree": int(instance.out_degree.max(initial=0)),
@@ -237,7 +237,7 @@ def _schedules(topology: Topology) -> dict[str, Json]:
     """The all-to-all schedule of every fabric, where all vertices are ranks."""
     from opticoll.analysis.papers.alltoall.schedule_choice import FABRICS, schedules
 
-    if topology.ranks < max(topology.n, 2) or not topology.connected or topology.n > LARGEST_CHOSEN:
+    if topology.num_ranks < max(topology.n, 2) or not topology.connected or topology.n > LARGEST_CHOSEN:
         return {}
     return {
         f"all-to-all, {FABRICS[one.fabric]}": f"{one.schedule}: {one.command} ({one.where}: {one.reason})"

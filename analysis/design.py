@@ -28,7 +28,7 @@ from opticoll.solvers.task import Proof, Task
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opticoll.instances.types import Json
+    from opticoll.instances.types import Json, Seconds
     from opticoll.solvers.methods.topology.symmetric_search import SearchResult
 
 
@@ -129,7 +129,7 @@ def design(
     compare: bool = False,
     failed_links: int = 0,
     starts: int = 8,
-    time_limit: float | None = None,
+    time_limit: Seconds | None = None,
     seed: int = 0,
     rack: int = 0,
     cables: int = 0,

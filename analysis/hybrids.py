@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opticoll.errors import BadInput
 from opticoll.instances import parse
 from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.instances.topology import parse_rate
 from opticoll.solvers.methods.sipml import degree_aware
 from opticoll.solvers.task import Fields
+
+if TYPE_CHECKING:
+    from opticoll.instances.types import Gibibytes, Rate
 
 #: Bandwidth of a circuit if none is given.
 LINK = "100Gb/s"
@@ -47,7 +52,7 @@ class Hybrids(Fields, frozen=True, kw_only=True):
 
 
 def hybrids(
-    graph: str, gpus: int, batch: int, *, degree: int = 4, link: str | None = None, memory: float = 0.0
+    graph: str, gpus: int, batch: int, *, degree: int = 4, link: Rate | None = None, memory: Gibibytes = 0.0
 ) -> Hybrids:
     """Compare all k-way model and l-way data parallelisms with k l GPUs (SiP-ML, section 3.2).
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+#: Seconds after a Ctrl-C that ended a solve in which another one ends everything, such as the loop around it.
+TWICE_S = 2.0
+_last_stop = -math.inf
+
 
 @contextmanager
 def stoppable(notify: Callable[[str], None], *, ended_too: bool = True) -> Iterator[threading.Event]:
     """Let Ctrl-C stop the solve and keep its incumbent, and a second Ctrl-C end it at once.
+
+    Within :data:`TWICE_S` the second one also ends the next solve, if that has begun meanwhile: the loop around both.
 
     Parameters
     ----------
@@ -26,9 +34,14 @@ def stoppable(notify: Callable[[str], None], *, ended_too: bool = True) -> Itera
     stop = threading.Event()
 
     def interrupted(number: int, frame: object) -> None:
-        if stop.is_set():
+        global _last_stop
+        before, _last_stop = _last_stop, time.monotonic()
+        if stop.is_set() or _last_stop - before <= TWICE_S:
             raise KeyboardInterrupt
-        notify("stopping; the incumbent is kept (press Ctrl-C again to discard it)")
+        notify(
+            f"stopping; the incumbent is kept (Ctrl-C again discards it, and within {TWICE_S:g} s ends what runs "
+            "around this solve, such as a loop)"
+        )
         stop.set()  # last, since it may end what this thread does at once
 
     def ended(number: int, frame: object) -> None:

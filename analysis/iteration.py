@@ -18,6 +18,7 @@ from opticoll.solvers.task import Fields
 if TYPE_CHECKING:
     from opticoll.formulations.flows.iteration import TaskSchedule
     from opticoll.formulations.model import Bound
+    from opticoll.instances.types import Rate, Seconds
 
 
 #: Bandwidth of a capacity of 1, or of an optical interface, if none is given.
@@ -57,16 +58,16 @@ def iteration(
     model: str | TaskGraph,
     network: Any,
     *,
-    link: str | None = None,
+    link: Rate | None = None,
     servers: int | None = None,
     section: str = "5.3",
     batch: int = 0,
     overlap: str = "backward",
     routing: str = "auto",
     paths: int = 4,
-    latency: float = 1e-6,
+    latency: Seconds = 1e-6,
     ring_factor: float | None = None,
-    resolution: float = 1e-6,
+    resolution: Seconds = 1e-6,
     check: bool = False,
 ) -> IterationTime:
     """Simulate one training iteration at flow level.
@@ -113,7 +114,7 @@ def iteration(
     if routing not in ("auto", *ROUTINGS):
         msg = f"iteration: routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}"
         raise BadInput(msg)
-    count = place.ranks if isinstance(place, Topology) else place.n
+    count = place.num_ranks if isinstance(place, Topology) else place.n
     graph = (
         model
         if isinstance(model, TaskGraph)
@@ -165,7 +166,7 @@ def _simulated(
 ) -> tuple[TaskSchedule, int | None, ServerNetwork, str]:
     """The schedule, the changes of circuits (None if they stay), the network for its bounds, the routing."""
     if isinstance(place, Topology):
-        way: Any = ("even" if place.ranks < place.n else "single") if routing == "auto" else routing
+        way: Any = ("even" if place.num_ranks < place.n else "single") if routing == "auto" else routing
         network = ServerNetwork(place, rate, latency, way, paths)
     else:
         way = "single" if routing == "auto" else routing

@@ -22,7 +22,7 @@ from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.known import Known
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, fingerprint
 from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
-from opticoll.solvers.task import Task
+from opticoll.solvers.task import PROVEN, Task
 
 if TYPE_CHECKING:
     import threading
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import PyomoModel
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
+    from opticoll.instances.types import DataSize, Gibibytes, Seconds
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Progress, SimplexBasis
@@ -91,6 +92,11 @@ class Model:
             If the model is stated in CVXPY.
         """
         return self._in("pyomo")
+
+    @pyomo.setter
+    def pyomo(self, model: Any) -> None:
+        msg = "model: a Pyomo model is changed in place; solve another one by oc.solve(model)"
+        raise BadInput(msg)
 
     @property
     def cvxpy(self) -> Any:
@@ -234,13 +240,13 @@ class Model:
         self,
         method: str = "auto",
         *,
-        time_limit: float | None = None,
-        memory_limit: float | None = None,
+        time_limit: Seconds | None = None,
+        memory_limit: Gibibytes | None = None,
         tol: float = 1e-6,
         seed: int = 0,
         threads: int = 2,
         exact: bool = False,
-        shard: str | float | None = None,
+        shard: DataSize | None = None,
         start: StartLike | None = None,
         log: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
@@ -263,9 +269,14 @@ class Model:
         time_limit, memory_limit, tol, seed, threads, exact, shard, start, log, on_progress, stop
             As in :func:`opticoll.solve`.
         """
-        from opticoll.analysis.result import run_task
+        from opticoll.analysis.result import run_task, shard_of
 
+        if own := [name for name in options if name in {p.name for p in self.formulation.parameters}]:
+            msg = f"solve: {own[0]} is part of the model; change it by m.update({own[0]}=...)"
+            raise BadInput(msg)
         limits = (time_limit, memory_limit, tol, seed, threads)
+        asked = Task(type(self.formulation), self.instance, "highs", self.form, self._plan.parameters)
+        shard = shard_of(asked, type(self.formulation), shard)
         form, now = self._compile(self._stated)
         assert self._compile.fingerprint is not None
         by_hand, linear = self._differs(self._compile.fingerprint), not form.is_mip
@@ -293,7 +304,7 @@ class Model:
             self._values = result.values
             if self._loader is None or self._loader.built is not now:
                 self._loader = Loader(self._stated, now)
-            self._loader(result.values)
+            self._loader(result.values, result.proof in PROVEN)
         return result
 
     def _by_hand(self, form: StandardForm) -> StatedProgram:

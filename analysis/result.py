@@ -39,7 +39,7 @@ from opticoll.solvers.known import Known
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.standard_form import index_labels
 from opticoll.solvers.stated_models import Loader, layer_of, stated_task
-from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
+from opticoll.solvers.task import PROVEN, Proof, Record, Run, Task, Termination, plain
 
 if TYPE_CHECKING:
     import threading
@@ -56,13 +56,13 @@ if TYPE_CHECKING:
     from opticoll.analysis.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Links, Names
-    from opticoll.instances.types import Json
+    from opticoll.instances.types import DataSize, Gibibytes, Json, Seconds
     from opticoll.solvers.task import Progress
 
     StatedLike: TypeAlias = pyo.ConcreteModel | cp.Problem
     InstanceLike = str | Instance | nx.Graph | ArrayLike | pd.DataFrame
     Setting = str | float | bool
-    StartLike = Run | Mapping[str, ArrayLike] | str | Path
+    StartLike = Run | Mapping[str, ArrayLike] | Topology | str | Path
 
 
 def solve(
@@ -72,14 +72,14 @@ def solve(
     demand: object = None,
     method: str = "auto",
     form: str | None = None,
-    time_limit: float | None = None,
-    memory_limit: float | None = None,
+    time_limit: Seconds | None = None,
+    memory_limit: Gibibytes | None = None,
     tol: float = 1e-6,
     seed: int = 0,
     threads: int = 2,
     plugins: Iterable[str | Path] = (),
     log: bool = False,
-    shard: str | float | None = None,
+    shard: DataSize | None = None,
     exact: bool = False,
     start: StartLike | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -118,8 +118,9 @@ def solve(
     start
         A known solution of the same problem, from which solvers and methods that take one begin, and which is returned
         if nothing better is found: a result, named values, or a file written by ``--solution`` or by a solver
-        (``.sol``). ``record.start`` says who began with it. A string is the parameter of that name of the formulation
-        or the method, if it has one; name the file by a ``pathlib.Path`` then.
+        (``.sol``); for ``topology.design`` also a topology. ``record.start`` says who began with it. A string is the
+        parameter of that name of the formulation or the method, if it has one; name the file by a ``pathlib.Path``
+        then.
     on_progress, stop
         Called with incumbent and bound when they improve; an event that ends the solve when set. Without them, a
         notebook or a terminal shows both in a line of a solve of over 2 s, and Ctrl-C or the stop button of an
@@ -170,7 +171,9 @@ def solve(
         task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
     result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
     if stated is not None and result.verified and result.values is not None:
-        Loader(formulation, stated)(result.values)
+        Loader(formulation, stated)(result.values, result.proof in PROVEN)
+    elif stated is not None and result.record.infeasible_by is not None:
+        Loader(formulation, stated).infeasible()
     return result
 
 
@@ -185,7 +188,7 @@ def _has_own_start(formulation: type[Formulation], method: str) -> bool:
 def run_task(
     task: Task,
     *,
-    shard: str | float | None = None,
+    shard: DataSize | None = None,
     start: StartLike | None = None,
     known: Known | None = None,
     log: bool = False,
@@ -228,7 +231,7 @@ def run_task(
 def solve_task(
     task: Task,
     *,
-    shard: str | float | None = None,
+    shard: DataSize | None = None,
     start: StartLike | None = None,
     known: Known | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -259,7 +262,7 @@ def solve_task(
             shard = str(task.settings.get("shard", "")) or None
         elif "shard" not in task.settings:
             task = msgspec.structs.replace(task, settings={**task.settings, "shard": str(shard)})
-    shard = _shard_of(task, model, shard)
+    shard = shard_of(task, model, shard)
     if shard is not None:  # refuse it before anything is solved
         Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     if start is not None:
@@ -268,7 +271,7 @@ def solve_task(
     return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log, known=known), shard)
 
 
-def _shard_of(task: Task, model: type[Formulation], shard: str | float | None) -> str | float | None:
+def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> str | float | None:
     """The size of a shard: as given, or one byte where the demand counts bytes and the capacities have a unit.
 
     Raises
@@ -307,11 +310,37 @@ def _known(start: StartLike, task: Task) -> Known:
     if isinstance(start, str | Path):
         path = Path(start)
         return Known(read_start(model, as_instance(task.instance), path, task.settings), f"start {path}")
+    if isinstance(start, Topology):
+        return Known(_design_on(start, task), f"the given topology {start.spec}")
     if not isinstance(start, Mapping):
         msg = f"start: must be a result, named values or a file, not {type(start).__name__}"
         raise BadInput(msg)
     values: Any = dict(start)
     return Known(values, "start")
+
+
+def _design_on(topology: Topology, task: Task) -> dict[str, NDArray[np.float64]]:
+    """A known topology as a solution of ``topology.design``, with its best flows.
+
+    Raises
+    ------
+    BadInput
+        If the task designs no topology, or one of another number of nodes.
+    """
+    model, nodes = named(task.formulation), as_instance(task.instance).n
+    if model.name != "topology.design" or topology.n != nodes:
+        msg = (
+            f"start: {topology.spec} is no solution of {model.name} with {nodes} nodes; give a result or a file of one"
+        )
+        raise BadInput(msg)
+    flow = runner.solve(Task("alltoall.master", topology, seed=task.seed, threads=task.threads))
+    if flow.values is None or not flow.verified:
+        msg = f"start: the flows on {topology.spec} were not found: {flow.record.message}"
+        raise BadInput(msg)
+    x, g = np.zeros((nodes, nodes)), np.zeros((nodes, nodes, nodes))
+    x[topology.tail, topology.head] = 1.0
+    g[:, topology.tail, topology.head] = flow.values["g"].T
+    return {"x": x, "g": g, "F": flow.values["F"]}
 
 
 def _instance_of(run: Run) -> Instance:
@@ -326,10 +355,10 @@ class Result(Run):
     the methods raise :class:`~opticoll.errors.NoSolution`.
     """
 
-    shard: str | float | None = None
+    shard: DataSize | None = None
 
     @classmethod
-    def of(cls, run: Run, shard: str | float | None = None) -> Result:
+    def of(cls, run: Run, shard: DataSize | None = None) -> Result:
         """The result of a run, for shards of a given size."""
         result = cls(**{f.name: getattr(run, f.name) for f in fields(Run)}, shard=shard)
         return result if shard is None else replace(result, record=timed(run, result.scale))
@@ -355,6 +384,12 @@ class Result(Run):
     def T(self) -> float | None:
         """The time in which everything is sent [shards / link bandwidth]; None where the value states no time."""
         time = self.metrics.get("T")
+        return float(time) if isinstance(time, int | float) else None
+
+    @property
+    def T_s(self) -> float | None:
+        """T in seconds; None without a size of shards and a unit of capacity."""
+        time = self.metrics.get("T_s")
         return float(time) if isinstance(time, int | float) else None
 
     @property
@@ -547,7 +582,7 @@ class Result(Run):
 
         return sensitivity.what_if(self, factors, solve)
 
-    def conflict(self, time_limit: float | None = 60.0) -> pd.DataFrame:
+    def conflict(self, time_limit: Seconds | None = 60.0) -> pd.DataFrame:
         """The rows and bounds that leave the problem without a solution, none of which could be left out.
 
         See :func:`opticoll.analysis.conflict_table.conflict`.
@@ -603,7 +638,7 @@ class Result(Run):
             )
             return Moves(self, chunks, made)
         routes = routes_of(plan.formulation.name, plan.data, values)
-        if plan.instance.ranks < plan.instance.n:
+        if plan.instance.num_ranks < plan.instance.n:
             routes = without_steps(routes)  # a vertex that only forwards may hold data between steps
         return Schedule(self, chunks, schedule_routes(plan.instance, routes, chunks=chunks, alpha=alpha, beta=beta))
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.result import InstanceLike
     from opticoll.formulations import Formulation
+    from opticoll.instances.types import DataSize
     from opticoll.solvers.task import CheckRecord
 
 
@@ -33,7 +34,7 @@ def load(
     instance: InstanceLike | None = None,
     *,
     formulation: type[Formulation] | None = None,
-    shard: str | float | None = None,
+    shard: DataSize | None = None,
 ) -> Result:
     """Read a solution that :meth:`opticoll.Result.save` or ``opticoll solve --solution`` wrote, and verify it.
 
@@ -223,6 +224,9 @@ def check(
 
     The problem is stated as for ``oc.solve``: formulation, instance, parameters and demand.
     """
+    if not isinstance(path, str | Path):
+        msg = f"check: needs a file, not {type(path).__name__}; a result has been checked, see its check()"
+        raise BadInput(msg)
     own = instance if isinstance(instance, str) else as_instance(instance)
     stated = settings if demand is None else {**(settings or {}), "demand": demand}
     return solution.check(formulation, own, path, stated)

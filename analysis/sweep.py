@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store.records import Store
     from opticoll.formulations import Formulation
+    from opticoll.instances.types import Seconds
     from opticoll.solvers.task import Record
 
 
@@ -187,7 +188,7 @@ def sweep(
     settings: Mapping[str, object] | None = None,
     demand: object = None,
     method: str = "auto",
-    time_limit: float | None = None,
+    time_limit: Seconds | None = None,
     tol: float = TOLERANCE,
     exact: bool = False,
     keep_copies: bool = False,

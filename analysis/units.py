@@ -9,6 +9,7 @@ import msgspec
 
 from opticoll.analysis.plots.style import label
 from opticoll.errors import BadInput
+from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME
 from opticoll.instances import Topology
 from opticoll.instances.topology import parse_rate, parse_size
@@ -40,6 +41,8 @@ class Scale:
         BadInput
             If the formulation has no shards, or the capacities have no unit.
         """
+        if isinstance(instance, StatedProgram) and instance.origin is not None and instance.origin_instance is not None:
+            model, instance = type(instance.origin), instance.origin_instance
         stated = str(bandwidth) if bandwidth and model.shards else None
         unit = instance.capacity_unit if isinstance(instance, Topology) else stated
         rate = None if unit is None else parse_rate(unit)

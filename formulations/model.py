@@ -94,12 +94,18 @@ class Parameter:
             raise
         except (TypeError, ValueError, OverflowError):
             wanted = _KINDS.get(self.kind) or getattr(self.kind, "described", self.kind.__name__)
-            msg = f"{where}: parameter {self.name!r} must be {wanted}, not {text!r}"
+            msg = f"{where}: parameter {self.name!r} must be {wanted}, not {_short(text)}"
             raise BadInput(msg) from None
         if self.choices and value not in self.choices:
             msg = f"{where}: parameter {self.name!r} must be one of {', '.join(self.choices)}, not {text!r}"
             raise BadInput(msg)
         return value
+
+
+def _short(value: object) -> str:
+    """A value in a message: its representation, or its type if that is long."""
+    text = repr(value)
+    return text if len(text) <= 80 and "\n" not in text else f"an object of type {type(value).__name__}"
 
 
 def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, object], where: str) -> dict[str, Setting]:
@@ -486,11 +492,20 @@ def _follow_axes(cls: type[Formulation]) -> None:
         if wrong is not None:
             msg = f"formulation {cls.name!r}: axes[{name!r}] has {wrong[0]!r}; did you mean {wrong[1]!r}?"
             raise BadInput(msg)
+    for name in (*cls.units, *([] if cls.concurrent is None else [cls.concurrent])):
+        if name not in cls.axes:
+            what = "concurrent" if name == cls.concurrent else "units"
+            msg = f"formulation {cls.name!r}: {what} names {name!r}, which is none of the axes: {', '.join(cls.axes)}"
+            raise BadInput(msg)
     methods: dict[str, Any] = {"arrays": own_axes.arrays, "index_sets": own_axes.index_sets}
     if any(own_axes.ARC in along for along in cls.axes.values()):
         methods["links"] = own_axes.links
     if cls.concurrent is not None:
         methods["metrics"] = own_axes.metrics
+    if cls.concurrent in cls.axes:
+        methods["objective"] = own_axes.concurrent_objective
+        stated = {name for kind in cls.__mro__[: cls.__mro__.index(Formulation)] for name in vars(kind)}
+        own_axes.state_concurrent_flow(cls, stated)
     for name, method in methods.items():
         if not states(cls, name):
             setattr(cls, name, method)

@@ -8,6 +8,9 @@
     pair      ordered pairs of different ranks, row by row
 
 Any other name is an axis of the formulation's own, numbered 0, 1, ...
+
+A concurrent flow (``concurrent = "F"``) is maximised, counts in shards, and no flow is negative: sense, units, meaning,
+objective and the check of signs follow.
 """
 
 from __future__ import annotations
@@ -56,8 +59,8 @@ def _size(axis: str, topology: Topology) -> int | SolutionSize:
     sizes = {
         ARC: topology.arcs,
         "vertex": topology.n,
-        **dict.fromkeys(RANKS, topology.ranks),
-        "pair": topology.ranks * (topology.ranks - 1),
+        **dict.fromkeys(RANKS, topology.num_ranks),
+        "pair": topology.num_ranks * (topology.num_ranks - 1),
     }
     return sizes.get(axis, SolutionSize(axis))
 
@@ -126,6 +129,31 @@ def links(problem: Any, values: Values) -> Links:
     return Links(topology, load, topology.capacity, time, SHARDS, BANDWIDTHS)
 
 
+def state_concurrent_flow(kind: Any, stated: Collection[str]) -> None:
+    """Set sense, shards, meaning and units of a class that is a concurrent flow, except what it states itself."""
+    flows = {name: BANDWIDTHS for name, along in kind.axes.items() if ARC in along}
+    kind.units = {**(flows if len(flows) == 1 else {}), kind.concurrent: f"{BANDWIDTHS} / shard", **kind.units}
+    if "sense" not in stated:
+        kind.sense = "max"
+    if "shards" not in stated:
+        kind.shards = True
+    if "meaning" not in stated:
+        kind.meaning = f"concurrent flow {kind.concurrent} [{BANDWIDTHS} / shard]; T = 1/{kind.concurrent}"
+
+
+def concurrent_objective(problem: Any, values: Values) -> float:
+    """The value of a concurrent flow."""
+    return float(np.asarray(values[problem.concurrent]))
+
+
+def negative(problem: Any, values: Values) -> dict[str, float]:
+    """The most negative flow of a formulation of one's own that is a concurrent flow, as a block of its checker."""
+    if not problem.own or problem.concurrent not in problem.axes:
+        return {}
+    flows = [name for name, along in problem.axes.items() if name == problem.concurrent or ARC in along]
+    return {"nonnegative": max(float(-np.asarray(values[name], dtype=float).min(initial=0.0)) for name in flows)}
+
+
 def metrics(problem: Any, value: float | None) -> dict[str, float | None]:
     """F and T = 1/F of a formulation whose objective is a concurrent flow."""
     if value is None:
@@ -141,7 +169,7 @@ def stated_traffic(problem: Any) -> F64 | None:
 def traffic(problem: Any) -> F64:
     """What every rank sends to every other [shards], ``(N, N)``."""
     stated = stated_traffic(problem)
-    return uniform(problem.instance.ranks) if stated is None else stated
+    return uniform(problem.instance.num_ranks) if stated is None else stated
 
 
 def source_flow(problem: Any, values: Values) -> F64 | None:
@@ -161,6 +189,6 @@ def source_flow(problem: Any, values: Values) -> F64 | None:
     if "source" in along:
         return summed
     senders = np.searchsorted(topology.terminals, pairs(topology)[0])
-    result = np.zeros((topology.arcs, topology.ranks))
+    result = np.zeros((topology.arcs, topology.num_ranks))
     np.add.at(result.T, senders, summed.T)
     return result

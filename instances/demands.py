@@ -116,7 +116,7 @@ def traffic_of(parameters: Mapping[str, object], topology: Topology) -> F64 | No
     if isinstance(stated, str) and stated == UNIFORM:
         return None
     matrix = read_demand(stated, topology, "demand")
-    return None if np.array_equal(matrix, uniform(topology.ranks)) else matrix
+    return None if np.array_equal(matrix, uniform(topology.num_ranks)) else matrix
 
 
 def same_demand(stated: str, given: DemandSpec, topology: Topology, where: str) -> bool:
@@ -138,7 +138,7 @@ def read_demand(text: object, topology: Topology, where: str) -> F64:
     BadFile
         For a file without a valid demand.
     """
-    word, ranks = DemandSpec(text), topology.ranks
+    word, ranks = DemandSpec(text), topology.num_ranks
     if ranks > MAX_RANKS:
         msg = (
             f"{where}: a demand matrix of {ranks:,} ranks is too large; the limit is {MAX_RANKS:,}; use demand=uniform"
@@ -221,7 +221,7 @@ def _longest_matching(topology: Topology) -> I64:
 
     hops = topology.hops[:, topology.terminals].copy()
     hops[~np.isfinite(hops)] = -1.0 - topology.n  # avoid unreachable pairs, and even more the diagonal
-    np.fill_diagonal(hops, -2.0 * topology.n * topology.ranks)
+    np.fill_diagonal(hops, -2.0 * topology.n * topology.num_ranks)
     return np.asarray(linear_sum_assignment(hops, maximize=True)[1], dtype=np.int64)
 
 

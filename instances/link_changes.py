@@ -12,7 +12,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.instances.spec import nearest
-from opticoll.instances.topology import Topology
+from opticoll.instances.topology import Topology, parse_rate, split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -85,7 +85,8 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
         The topology.
     changes
         Capacities [link bandwidths]: a number for all links, one per arc, ``(m,)``, or a mapping (also a Series) from
-        links, as :meth:`LinkNames.arcs` reads them, to numbers.
+        links, as :meth:`LinkNames.arcs` reads them, to numbers; or to rates such as ``"200Gb/s"``, if the capacities
+        have a unit.
     factors
         Whether the numbers multiply the capacities instead.
 
@@ -103,7 +104,10 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
         names = LinkNames(topology)
         for link, value in changes.items():
             arcs = names.arcs(link)
-            new[arcs] = _number(value, f"link {link!r}") * (new[arcs] if factors else 1.0)
+            where = f"link {link!r}"
+            if not factors and topology.capacity_unit is not None and split_rate(value) is not None:
+                value = parse_rate(str(value), where) / parse_rate(topology.capacity_unit)
+            new[arcs] = _number(value, where, factors=factors) * (new[arcs] if factors else 1.0)
     else:
         values = np.asarray(changes, dtype=float)
         if values.shape not in {(), (topology.arcs,)}:
@@ -128,9 +132,9 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
     )
 
 
-def _number(value: object, where: str) -> float:
+def _number(value: object, where: str, *, factors: bool) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        msg = f"{where}: {value!r} is no number; give a capacity"
+        msg = f"{where}: {value!r} is no number; give a {'factor, such as 2 or 0.5' if factors else 'capacity'}"
         raise BadInput(msg) from None

@@ -126,7 +126,7 @@ def isomorphism(first: Topology, second: Topology) -> I64 | None:
         The vertex of ``second`` for every vertex of ``first``, shape ``(n,)``, verified. None if none exists, or if
         the limited search finds none.
     """
-    if (first.n, first.arcs, first.ranks) != (second.n, second.arcs, second.ranks):
+    if (first.n, first.arcs, first.num_ranks) != (second.n, second.arcs, second.num_ranks):
         return None
     if not np.array_equal(np.sort(first.capacity), np.sort(second.capacity)):
         return None
@@ -214,8 +214,8 @@ def orbits_of(images: I64, count: int) -> I64:
 
 def _blocks(topology: Topology) -> int:
     """Number of vertex blocks with the same numbering: hosts and the parts of their NICs with ``+host``, else 1."""
-    parts, rest = divmod(topology.n, max(topology.ranks, 1))
-    alike = "+host" in topology.spec and not rest and np.array_equal(topology.terminals, np.arange(topology.ranks))
+    parts, rest = divmod(topology.n, max(topology.num_ranks, 1))
+    alike = "+host" in topology.spec and not rest and np.array_equal(topology.terminals, np.arange(topology.num_ranks))
     return parts if alike else 1
 
 

@@ -184,6 +184,12 @@ def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
     return array
 
 
+def _grouped(ends: I64, n: int) -> tuple[tuple[int, ...], ...]:
+    """The arcs whose end is each of ``n`` vertices."""
+    parts = np.split(np.argsort(ends, kind="stable"), np.cumsum(np.bincount(ends, minlength=n))[:-1])
+    return tuple(tuple(part.tolist()) for part in parts)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Topology(Instance):
     """A directed multigraph with capacities, in canonical arc order.
@@ -298,7 +304,12 @@ class Topology(Instance):
         return int(self.tail.size)
 
     @property
-    def ranks(self) -> int:
+    def ranks(self) -> tuple[str, ...]:
+        """Labels of the terminals, ascending: the vertices that ``opticoll.topology(ranks=...)`` names."""
+        return tuple(self.labels[v] for v in self.terminals.tolist())
+
+    @property
+    def num_ranks(self) -> int:
         """Number of terminals: the ranks of the collective."""
         return int(self.terminals.size)
 
@@ -352,6 +363,28 @@ class Topology(Instance):
         """Arcs entering each vertex, shape ``(n,)``."""
         return _frozen(np.bincount(self.head, minlength=self.n), np.int64)
 
+    @cached_property
+    def arcs_out(self) -> tuple[tuple[int, ...], ...]:
+        """Arcs that leave every vertex."""
+        return _grouped(self.tail, self.n)
+
+    @cached_property
+    def arcs_in(self) -> tuple[tuple[int, ...], ...]:
+        """Arcs that enter every vertex."""
+        return _grouped(self.head, self.n)
+
+    def outflow(self, flow: F64) -> F64:
+        """Flow out of every vertex, ``(n, ...)``, for flow over arcs, ``(m, ...)``."""
+        result = np.zeros((self.n, *flow.shape[1:]))
+        np.add.at(result, self.tail, flow)
+        return result
+
+    def inflow(self, flow: F64) -> F64:
+        """Flow into every vertex, ``(n, ...)``, for flow over arcs, ``(m, ...)``."""
+        result = np.zeros((self.n, *flow.shape[1:]))
+        np.add.at(result, self.head, flow)
+        return result
+
     def incidence(self) -> sp.csr_array:
         """Vertex-arc incidence, shape ``(n, m)``: +1 where an arc enters, -1 where it leaves."""
         import scipy.sparse as sp
@@ -375,7 +408,7 @@ class Topology(Instance):
 
     @property
     def _small(self) -> bool:
-        return self.n <= _FEW_VERTICES and self.ranks * self.arcs <= _FEW_STEPS
+        return self.n <= _FEW_VERTICES and self.num_ranks * self.arcs <= _FEW_STEPS
 
     @cached_property
     def hops(self) -> NDArray[np.float64]:
@@ -497,7 +530,7 @@ def connecting_remedy(topology: Topology) -> str:
 
 def _hops_by_levels(topology: Topology) -> NDArray[np.float64]:
     """Breadth-first search from all terminals at once; a level is a set of pairs (terminal, vertex)."""
-    n, ranks = topology.n, topology.ranks
+    n, ranks = topology.n, topology.num_ranks
     first_out, out_degree = np.searchsorted(topology.tail, np.arange(n)), topology.out_degree
     hops, mark = np.full(ranks * n, np.inf), np.empty(ranks * n, dtype=np.int64)
     reached, level = np.arange(ranks) * n + topology.terminals, 0

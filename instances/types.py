@@ -15,3 +15,15 @@ else:  # msgspec does not accept a recursive alias; it decodes only JSON
 Setting: TypeAlias = bool | int | float | str
 #: Values of parameters by name.
 Settings: TypeAlias = Mapping[str, Setting]
+
+#: A time in seconds.
+Seconds: TypeAlias = float
+#: Memory in GiB, 2^30 bytes.
+Gibibytes: TypeAlias = float
+#: An amount of data: bytes, or a string with its unit, such as ``"64MB"`` (:mod:`opticoll.instances.topology`).
+DataSize: TypeAlias = str | float
+#: A rate with its unit, such as ``"100Gb/s"`` (:mod:`opticoll.instances.topology`).
+Rate: TypeAlias = str
+#: A delay: a number [shards / link bandwidth], or a string in seconds, such as ``"3.7us"``
+#: (:mod:`opticoll.instances.duration`).
+Delay: TypeAlias = str | float

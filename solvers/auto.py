@@ -54,6 +54,8 @@ ATTEMPT_S, ATTEMPT_SHARE = 10.0, 0.5
 
 #: LPs of up to this many variables are solved by simplex as stated, larger ones by interior point.
 SIMPLEX, SIMPLEX_VARIABLES = "highs-simplex", 4000
+#: How concurrent flows are solved by interior point; F = 0 has no time.
+TIME_FORM = "time-form"
 #: Models of up to this many nonzeros are built in Pyomo, which is imported in half the time of CVXPY (0.4 s of 0.8 s),
 #: larger ones in CVXPY, which takes 1 us per nonzero to build and compile them (Pyomo 5 us).
 PYOMO_NONZEROS = 50_000
@@ -142,7 +144,7 @@ def _solver(model: Formulation, instance: object, variables: int | None) -> str:
         return "highs"
     if variables is not None and variables <= SIMPLEX_VARIABLES:
         return SIMPLEX
-    return "time-form" if model.concurrent else "highs-ipx"
+    return TIME_FORM if model.concurrent else "highs-ipx"
 
 
 def _parameter_of(method: Method, model: Formulation, task: Task) -> str | None:

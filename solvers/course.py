@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,12 +17,12 @@ from opticoll.solvers.own_limits import BOUNDS_S, LimitReached
 from opticoll.solvers.task import SolveRequest, Times
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from opticoll.formulations.model import Bound
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.own_limits import Budget
     from opticoll.solvers.plan import Plan
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     OnProgress = Callable[[Progress], None]
 
 _Result = TypeVar("_Result")
+
+#: Seconds of a solve after which the analytic bounds are computed beside it.
+AHEAD_S = 2.0
 
 
 @dataclass
@@ -56,14 +61,46 @@ class Course:
 
     def __post_init__(self) -> None:
         self._began = time.monotonic()
+        self._bound: float | None = None
         self._log_line = solver_log.ProgressLines()
 
     def tell(self, objective: float | None, bound: float | None) -> None:
-        """Show a new incumbent or bound to the user."""
+        """Show a new incumbent or bound to the user; of the bounds the tightest one so far."""
+        if bound is not None and not math.isnan(bound):
+            tighter = max if self.plan.formulation.sense == "min" else min
+            self._bound = bound if self._bound is None else tighter(bound, self._bound)
+            bound = self._bound
         elapsed = time.monotonic() - self._began
         self._log_line(objective, bound, verify.relative_gap(objective, bound, self.plan.formulation.sense), elapsed)
         if self.on_progress is not None:
             self.on_progress({"objective": objective, "bound": bound, "elapsed_s": elapsed})
+
+    @contextmanager
+    def bounds_ahead(self, bounds: Callable[[], list[Bound]]) -> Iterator[list[Bound]]:
+        """Compute the analytic bounds beside a solve that takes longer, and show the tightest, where progress is shown.
+
+        Yields a list that holds them once they are known.
+        """
+        known: list[Bound] = []
+        done = threading.Event()
+
+        def compute() -> None:
+            with suppress(Exception):  # they are computed again, with their errors, after the solve
+                found = bounds()
+                best = verify.tightest(found, self.plan.formulation.sense)
+                if best is not None and not done.is_set():
+                    self.tell(None, best.value)
+                    known.extend(found)
+
+        timer = threading.Timer(AHEAD_S, compute)
+        timer.daemon = True
+        if self.on_progress is not None and not self.plan.formulation.own:
+            timer.start()
+        try:
+            yield known
+        finally:
+            done.set()
+            timer.cancel()
 
     def left_s(self) -> float | None:
         """Seconds until the deadline; None without one."""

@@ -94,7 +94,7 @@ def solution_document(run: Run) -> dict[str, Json]:
             [int(u), int(v), float(c)] for u, v, c in zip(instance.tail, instance.head, instance.capacity, strict=True)
         ]
         document["vertices"] = instance.n
-        if instance.ranks < instance.n:
+        if instance.num_ranks < instance.n:
             document["terminals"] = instance.terminals.tolist()
         if instance.labels != tuple(map(str, range(instance.n))):
             document["labels"] = list(instance.labels)

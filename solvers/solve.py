@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
 from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound, read_parameters
-from opticoll.instances import MatrixProgram, plugins
+from opticoll.instances import MatrixProgram, as_instance, plugins
 from opticoll.solvers import auto, memory, solver_log, verify
 from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
 from opticoll.solvers.auto import PROOF, PROOF_S, PROOF_SHARE, Continuation, continuations, joined, settled
@@ -29,7 +30,6 @@ from opticoll.solvers.task import Run, Task, Termination
 if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -115,15 +115,19 @@ def _solve(
     if needed is None:
         budget.start_solving()
     course = Course(task, plan, budget, budget.deadline, on_progress, stop, known)
+    bounds: list[Bound] = []
     if refutation is not None:
         solved = refuted_by(refutation)
-    elif plan.procedure is not None:
-        solved = call_procedure(course, known.values)
     else:
-        solved = solve_model(course)
-    run = finish(course, kept(course, solved), needed)
+        with course.bounds_ahead(lambda: auto.bounds_of(plan.formulation)) as bounds:
+            solved = solve_model(course) if plan.procedure is None else call_procedure(course, known.values)
+    run = finish(course, kept(course, solved), needed, list(bounds) or None)
     if plan.choice is None:
         return auto.explained(run)
+    if plan.method == auto.TIME_FORM and run.termination is Termination.INFEASIBLE:  # no time is finite, F = 0 may be
+        other = _solve(msgspec.structs.replace(task, method=auto.SIMPLEX), instance, on_progress, stop, budget, known)
+        record = msgspec.structs.replace(other.record, key=run.record.key, requested=run.record.requested)
+        return replace(other, task=task, record=record)
     return _continued(run, continuations(plan.choice, run), on_progress, stop, budget)
 
 
@@ -271,8 +275,8 @@ def refuse_model_file(path: Path) -> None:
 
 def export(
     formulation_name: str | type[Formulation],
-    instance: str,
-    path: Path,
+    instance: object,
+    path: str | Path,
     form: str | None = None,
     settings: Settings | None = None,
 ) -> None:
@@ -283,8 +287,10 @@ def export(
     BadInput
         If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
     """
+    path = Path(path)
     refuse_model_file(path)
-    task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
+    value = instance if isinstance(instance, str) else as_instance(instance)
+    task = Task(formulation_name, value, method="highs", form=form, settings=settings or {})
     value = instance_of(task)
     plan = make_plan(task, instance=value)
     needed = _solve_needed(task, value, plan, None, None)

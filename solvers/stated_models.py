@@ -191,20 +191,36 @@ class Loader:
                 places = pyomo_blocks({name: axes}, items)[name].index.tolist()
                 self._entries[name] = [(at, items[place]) for at, place in enumerate(places) if place >= 0]
 
-    def __call__(self, values: Mapping[str, NDArray[np.float64]]) -> None:
-        """Write the named values."""
+    def __call__(self, values: Mapping[str, NDArray[np.float64]], proven: bool = True) -> None:
+        """Write the named values; a CVXPY problem also has a value and a status then, ``optimal`` if that is proven."""
         if isinstance(self.built, CvxpyModel):
             for name, named in self.built.variables.items():
                 if name in values:
                     flat, shape = np.asarray(values[name]).ravel(), named.item.shape
                     own = flat if named.index is None else flat[named.index]
                     named.item.save_value(own.reshape(shape, order="C" if named.index is None else "F"))
+            self._note("optimal" if proven else "user_limit")
             return
         for name, entries in self._entries.items():
             if name in values:
                 numbers = np.asarray(values[name]).ravel().tolist()
                 for at, entry in entries:
                     entry.set_value(numbers[at], skip_validation=True)
+
+    def infeasible(self) -> None:
+        """Note that the model has no solution, where the modelling layer keeps such a status."""
+        if isinstance(self.built, CvxpyModel):
+            self._note("infeasible")
+
+    def _note(self, status: str) -> None:
+        from cvxpy.reductions.solution import Solution
+
+        assert isinstance(self.built, CvxpyModel)
+        problem = self.built.problem
+        values = {one.id: one.value for one in problem.variables()}
+        sign = 1.0 if problem.objective.NAME == "minimize" else -1.0
+        value = sign * np.inf if status == "infeasible" else problem.objective.value
+        problem.unpack(Solution(status, value, values, {}, {}))
 
 
 def stated_task(stated: Any, **request: Any) -> tuple[Task, Built]:

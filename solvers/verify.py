@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations import own_axes
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
 from opticoll.instances.plugins import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
@@ -310,6 +311,7 @@ def residuals(formulation: Formulation, values: Mapping[str, NDArray[np.float64]
         what = f"{_hook(formulation, 'residuals')} returned {str(result)[:60]}"
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
         raise BadInput(msg)
+    result = {**own_axes.negative(formulation, values), **result}
     return {str(block): 0.0 if worst <= 0 else float(worst) for block, worst in result.items()}
 
 
@@ -335,7 +337,7 @@ def objective(formulation: Formulation, values: Mapping[str, NDArray[np.float64]
     if not _is_number(result):
         msg = f"{_hook(formulation, 'objective')} returned {str(result)[:60]}; return a number"
         raise BadInput(msg)
-    return float(result)
+    return float(result) + 0.0  # no -0.0
 
 
 def _is_number(value: object) -> bool:

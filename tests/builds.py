@@ -41,7 +41,7 @@ def problem_of(name, spec, settings=()):
 
 def fluid(instance):
     """Any flow that a child LP can split: half of every arc's capacity for every source."""
-    return {"g": np.repeat(instance.capacity[:, None] / 2, instance.ranks, axis=1)}
+    return {"g": np.repeat(instance.capacity[:, None] / 2, instance.num_ranks, axis=1)}
 
 
 def first_paths(instance):

@@ -104,6 +104,8 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:1x3,lasers=1", {"collective": "all-to-all"}),
         ("lightpath:1x3,lasers=2", {"collective": "all-reduce", "rmax": "3"}),
         ("lightpath:2x2,lasers=3", {"wavelengths": "fixed", "rmax": "2"}),
+        ("wdm-ring:n=3,wavelengths=2", {"rmax": "2"}),
+        ("wdm-line:n=3,wavelengths=1,fibres=2", {"collective": "all-to-all"}),
         ("lightpath:1x3,lasers=2", {"program": "coded", "rmax": "4", "rmin": "2"}),
         ("lightpath:2x2,lasers=1", {"program": "coded", "collective": "broadcast", "root": "2", "rmax": "3"}),
         ("lightpath:1x3,lasers=1", {"program": "printed", "rmax": "4", "rmin": "2"}),

@@ -49,6 +49,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("lumorph.min-overlap", MESH, {}, ("path_arcs",)),
     ("lumorph.min-overlap", MESH, {"model": "path"}, ()),
     ("lumorph.rounds", MESH, {}, ()),
+    ("lumorph.rounds", "wdm-ring:n=4,wavelengths=1", {}, ()),
     ("lumorph.rounds", MESH, {}, ("C",)),
     ("lumorph.rounds", MESH, {"program": "coded"}, ()),
     ("lumorph.rounds", MESH, {"program": "printed", "rmax": "2"}, ()),

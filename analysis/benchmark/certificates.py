@@ -254,7 +254,7 @@ def exact_times(specs: Sequence[str], limit_s: float) -> Iterator[str]:
     for spec in specs or [family.example for family in FAMILIES.values()]:
         try:
             instance = parse(spec)
-            if not isinstance(instance, Topology) or not 2 <= instance.ranks <= MOST_RANKS:
+            if not isinstance(instance, Topology) or not 2 <= instance.num_ranks <= MOST_RANKS:
                 continue
             run = solve.solve(Task("alltoall.master", instance.spec, time_limit_s=limit_s, threads=1, exact=True))
         except OpticollError as error:
@@ -263,4 +263,4 @@ def exact_times(specs: Sequence[str], limit_s: float) -> Iterator[str]:
             continue
         exact = run.objective_exact
         stated = f"{1 / exact} | {float(1 / exact):.10g}" if exact else f"| {run.record.message}"
-        yield f"| `{instance.spec}` | {instance.ranks} | {stated} |"
+        yield f"| `{instance.spec}` | {instance.num_ranks} | {stated} |"

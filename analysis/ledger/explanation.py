@@ -83,7 +83,11 @@ def compared(row: ClaimRow) -> str:
     if row.printed is None or row.distance is None:
         share = row.distance is not None and row.count
         return f"fails in {row.violations:,} of {row.count:,} cases" if share and row.violations is not None else ""
-    return f"stated {in_words(row.printed)}, measured {in_words(row.measured)} ({away(row.distance)})"
+    stated = in_words(row.printed)
+    if isinstance(row.expected, str) and row.expected != stated:
+        # A claim in words: the number is what it is compared with, not what the paper prints.
+        stated = f'as "{row.expected}", compared with {stated}'
+    return f"stated {stated}, measured {in_words(row.measured)} ({away(row.distance)})"
 
 
 def away(distance: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.papers.figure_rows import shipped
@@ -13,6 +14,7 @@ from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import legend_below
 from opticoll.analysis.plots.style import INK, counted, label, style
 from opticoll.errors import BadInput
+from opticoll.instances.spec import expand
 from opticoll.solvers.task import Run, plain
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ def figure(
         Name as listed by ``opticoll list figures``, such as ``"lumorph-5"``.
     store
         Results store whose runs are drawn; the default one if None. Where it has none for the figure, the rows that
-        come with opticoll are drawn, or closed forms; ``source`` says which.
+        come with opticoll are drawn, or closed forms; of figures without such rows the smallest cases of the study are
+        solved, in a minute or less on an idle machine. ``source`` says which.
     over
         Own results to draw over it: results of :func:`opticoll.solve`, placed as the figure places stored runs; or a
         table with the columns ``x``, ``y``, optionally ``series`` (names for the legend) and ``panel`` (titles), in
@@ -128,11 +131,34 @@ def _rows(stated: PaperFigure, runs: pd.DataFrame, store: Store) -> tuple[pd.Dat
     rows = stated.select(runs)
     if not rows.empty:
         return rows, source_of(stated, rows, store.root)
-    known = shipped(stated.name)
+    known = shipped(stated.name) or _solved_now(stated)
     if known is None:
         msg = f"figure {stated.name}: the store {store.root} has no runs for it; run `opticoll study {stated.study}`"
         raise BadInput(msg)
     return known
+
+
+def _solved_now(stated: PaperFigure) -> tuple[pd.DataFrame, str] | None:
+    """The rows of the small cases of a figure's study, solved now, and what they are; None if it names none."""
+    from opticoll.analysis.report.findings import best_runs
+    from opticoll.analysis.store import Store
+    from opticoll.analysis.study.running import run_with_progress
+    from opticoll.analysis.study.study_file import find, load
+
+    if not stated.small:
+        return None
+    wanted = {spec for pattern in stated.small for spec in expand(pattern)}
+    study = load(find(str(stated.study)))
+    cells = tuple(cell for cell in study.cells if str(cell.task.instance) in wanted)
+    what = f"{len(cells)} small cases of the {len(study.cells)} of `opticoll study {stated.study}`"
+    with tempfile.TemporaryDirectory(prefix="opticoll-") as folder:
+        own = Store(folder)
+        summary = run_with_progress(replace(study, name=f"figure {stated.name}, {what}", cells=cells), own, None, None)
+        rows = stated.select(best_runs(own))
+    if rows.empty:
+        return None
+    ended = f", stopped after {len(summary.results)} of them" if summary.interrupted else ""
+    return rows, f"solved now, on this machine: {what} ({', '.join(stated.small)}){ended}; the study draws all"
 
 
 # own points -----------------------------------------------------------------------------------------------------------
@@ -270,7 +296,8 @@ def _panel(result: DataFigure, title: str) -> Axes:
 def _numbers(result: DataFigure, axes: Axes, which: str, values: Any) -> list[float]:
     """Positions on an axis: numbers, or the names at its ticks."""
     axis = axes.xaxis if which == "x" else axes.yaxis
-    names = {text.get_text(): at for at, text in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)}
+    texts = [(text.get_text(), at) for at, text in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)]
+    names = {text.partition("\n")[0]: at for text, at in texts} | dict(texts)
     places = []
     for value in values:
         if isinstance(value, str) and value not in names:

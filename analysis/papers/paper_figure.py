@@ -43,6 +43,8 @@ class PaperFigure:
     at
         Columns of the rows with the place of a run on the figure: x, y and, for several panels, the panel's title.
         None if a run has no such place.
+    small
+        Instances of the study that are solved when the figure is drawn, where there are neither runs nor shipped rows.
     draw
         Draws those rows.
     finding
@@ -61,6 +63,7 @@ class PaperFigure:
     basis: str = ""
     counts: str = ""
     at: tuple[str, ...] | None = None
+    small: tuple[str, ...] = ()
 
 
 class Figures(list[PaperFigure]):
@@ -89,11 +92,12 @@ class Figures(list[PaperFigure]):
         basis: str = "",
         counts: str = "",
         at: tuple[str, ...] | None = None,
+        small: tuple[str, ...] = (),
     ) -> Callable[[Finding], Finding]:
         """Decorate the function that states the finding of a figure; arguments as of :class:`PaperFigure`."""
 
         def add(finding: Finding) -> Finding:
-            stated = (name, self.paper, where, title, says, study, select, draw, finding, basis, counts, at)
+            stated = (name, self.paper, where, title, says, study, select, draw, finding, basis, counts, at, small)
             self.append(PaperFigure(*stated))
             return finding
 

@@ -95,7 +95,7 @@ def chosen_layout(topology: Topology, named: Instance) -> str:
     n = topology.n
     if getattr(named, "places", None) is not None and named.n == n:
         return "given"
-    chosen = _FAMILIES.get(_family(named), "layers" if topology.ranks < n else "spring")
+    chosen = _FAMILIES.get(_family(named), "layers" if topology.num_ranks < n else "spring")
     if "+host" in named.spec:
         chosen = "racks" if _hosts(topology) is not None else "spring"
     elif named.n != n:

@@ -616,7 +616,7 @@ def rounds_table(instance: Topology, schedule: RoundSchedule, *, title: str = ""
         for spine in axes.spines.values():
             spine.set_visible(False)
         cut = [f"first {shown} of {schedule.rounds} rounds"] if shown < schedule.rounds else []
-        cut += [f"first {len(sources)} of {instance.ranks} sources"] if len(sources) < instance.ranks else []
+        cut += [f"first {len(sources)} of {instance.num_ranks} sources"] if len(sources) < instance.num_ranks else []
         words = "; ".join(["entries: where circuits end", *cut])
         _set_title(figure, f"{title}\n{words}" if title else words, figure.get_figwidth())
         if count > 1:

@@ -8,7 +8,7 @@ an upper bound on the optimum over all sequences, and the same with bounds on T(
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -152,7 +152,7 @@ def bounds_of(n: int, degree: int, directed: bool) -> tuple[float, ...]:
     data = sequence_data(n, degree, 1, directed=directed)
     ports, _ = sequence_bounds.port_time(data)
     numbers = range(1, -(-(n - 1) // degree) + 2)
-    hops = [sequence_bounds.hop_time(replace(data, configurations=K), K)[0] for K in numbers]
+    hops = [sequence_bounds.hop_time(data, K)[0] for K in numbers]
     return tuple(math.inf if time == math.inf else float(max(Fraction(time), ports)) for time in hops)
 
 
@@ -164,7 +164,7 @@ def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:
     has d / gcd(d, b) of them, and no port idles.
     """
     data = sequence_data(n, degree, 1, directed=directed)
-    rounds = len(sequence_bounds.rotation(n, 1, directed=directed))
+    rounds = n - 1 if directed else n - 1 + n % 2
     ports, _ = sequence_bounds.port_time(data)
     times = {-(-rounds // degree): Fraction(-(-rounds // degree))}
     whole, rest = divmod(rounds, degree)

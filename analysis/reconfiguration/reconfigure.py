@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json
+    from opticoll.instances.types import DataSize, Delay, Json, Rate, Seconds
     from opticoll.solvers.task import Progress
 
 
@@ -129,12 +129,12 @@ class Reconfiguration:
 def reconfigure(
     n: int,
     degree: int,
-    delay: str | float,
+    delay: Delay,
     *,
-    shard: str | float = "",
-    bandwidth: str = "",
+    shard: DataSize = "",
+    bandwidth: Rate = "",
     directed: bool = False,
-    time_limit: float | None = None,
+    time_limit: Seconds | None = None,
     seed: int = 0,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Reconfiguration:
@@ -220,7 +220,7 @@ def _decided(
     return _answer(curve, at, unit_s, interrupted=interrupted)
 
 
-def _times(delay: str | float, shard: str | float, bandwidth: str) -> tuple[float, float | None]:
+def _times(delay: Delay, shard: DataSize, bandwidth: Rate) -> tuple[float, float | None]:
     """The delay [shards / link bandwidth], and the time of a shard over a circuit [s], None without a shard."""
     try:
         stated = Duration(delay)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.instances.types import Seconds
     from opticoll.solvers.methods.topology.sequence_flows import CircuitLines, RoutedSequence
 
 
@@ -185,7 +186,7 @@ def routed_record(data: TopologySequence, one: OrbitSequence, bound: Fraction) -
 
 
 def best_sequence(
-    n: int, degree: int, configurations: int, *, directed: bool = False, seconds: float = 10.0, seed: int = 0
+    n: int, degree: int, configurations: int, *, directed: bool = False, seconds: Seconds = 10.0, seed: int = 0
 ) -> SequenceRecord | None:
     """Search the groups of order n for a sequence of configurations with a small all-to-all time.
 

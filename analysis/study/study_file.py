@@ -93,6 +93,7 @@ _FIELDS: dict[str, tuple[Any, str]] = {
     "name": (Name, "must be a string"),
     "title": (str, "must be a string"),
     "plugins": (Names, _LIST),
+    "shard": (str, 'must be a size with its unit, such as "64MB", not {value!r}'),
     "include": (list[dict[str, Any]], "must be tables [[include]]"),
     "exclude": (list[dict[str, Any]], "must be tables [[exclude]]"),
     "time_limit_s": (float, _NUMBER),
@@ -140,12 +141,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of cells, all checked."""
+    """A named set of cells, all checked; with the size of a shard if the file states one, for times in seconds."""
 
     name: str
     title: str
     cells: tuple[Cell, ...]
     source: Path
+    shard: str | None = None
 
 
 def studies() -> dict[str, Path]:
@@ -224,7 +226,8 @@ def tasks(path: Path) -> list[Task]:
 
 def _load(path: Path, where: str) -> Study:
     name, title, result = _read(path, where)
-    return Study(name, title, tuple(_cells(result, where)), path)
+    shard = _value(_table(path), "shard", where, "") or None
+    return Study(name, title, tuple(_cells(result, where)), path, shard)
 
 
 def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Study
+    from opticoll.instances.types import DataSize, Gibibytes, Seconds
 
 #: Columns that are returned unless others are asked for.
 COLUMNS = (
@@ -52,11 +53,12 @@ def study(
     jobs: int | None = None,
     dask: str | None = None,
     columns: Sequence[str] | str | None = None,
-    time_limit: float | None = None,
-    memory_limit: float | None = None,
+    time_limit: Seconds | None = None,
+    memory_limit: Gibibytes | None = None,
     tol: float = 1e-6,
     seed: int = 0,
     threads: int = 2,
+    shard: DataSize | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
     """Run a study and return the best record of each of its cells.
@@ -80,6 +82,9 @@ def study(
         Names of columns, as ``opticoll results`` has them; ``"all"`` for all; by default 19 of them.
     time_limit, memory_limit, tol, seed, threads, **settings
         As in :func:`opticoll.solve`, for every cell.
+    shard
+        Size of a shard, for a column ``T_s``, the time in seconds: bytes, or a string such as ``"64MB"``; by default
+        that of the study file. The capacities must have a unit.
 
     Returns
     -------
@@ -107,6 +112,7 @@ def study(
         stated = load(find(str(formulations)))
     else:
         stated = _by_parts(formulations, instances, methods, limits, settings)
+    seconds = _seconds_per_shard(stated, shard)
     home = TemporaryDirectory(prefix="opticoll-") if store is None and not by_name else nullcontext(store)
     with home as folder:
         kept = folder if isinstance(folder, Store) else Store(folder)
@@ -117,9 +123,12 @@ def study(
             print(f"opticoll: study interrupted: {done};{again}", file=sys.stderr)
         rows = kept.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
     table = rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
+    wanted = list(COLUMNS if columns is None else columns)
+    if seconds:
+        table.insert(list(table).index("T") + 1, "T_s", table["T"] * table["key"].map(seconds))
+        wanted = [one for name in wanted for one in ((name, "T_s") if (columns, name) == (None, "T") else (name,))]
     if columns == "all":
         return table
-    wanted = list(COLUMNS if columns is None else columns)
     unknown = [name for name in wanted if name not in table]
     if unknown:
         from opticoll.instances.spec import nearest
@@ -127,6 +136,30 @@ def study(
         msg = f"study: no column {unknown[0]!r}; {nearest(unknown[0], list(map(str, table.columns)))}"
         raise BadInput(msg)
     return table[wanted]
+
+
+def _seconds_per_shard(stated: Study, shard: DataSize | None) -> dict[str, float]:
+    """Time of a shard over a link of capacity 1 [s] by the key of a cell, where it is known.
+
+    Raises
+    ------
+    BadInput
+        If a shard is given, and a formulation has none or the capacities of an instance have no unit.
+    """
+    from opticoll.analysis.result import shard_of
+    from opticoll.analysis.units import Scale
+    from opticoll.formulations.registry import formulation
+    from opticoll.instances import as_instance
+
+    result = {}
+    for cell in stated.cells:
+        task, model = cell.task, formulation(cell.task.formulation)
+        size = shard_of(task, model, shard or stated.shard)
+        if size is not None:
+            scale = Scale.of(model, as_instance(task.instance), size, task.settings.get("bandwidth"))
+            if scale.seconds is not None:
+                result[cell.key] = scale.seconds
+    return result
 
 
 def _by_parts(

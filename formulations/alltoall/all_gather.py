@@ -81,7 +81,7 @@ def throughput_metrics(data: SharedFlows | AllReduction, value: float | None) ->
     return {
         "T": value,
         "F": 1.0 / value if value is not None and value > 0 else None,
-        "ranks": data.topology.ranks,
+        "ranks": data.topology.num_ranks,
         "diameter": int(data.topology.diameter),
     }
 
@@ -281,7 +281,7 @@ def between_all(instance: object, name: str, *, away: bool = False) -> SharedFlo
     topology = all_to_all_topology(instance, name)
     supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
     short = name.rpartition(".")[-1]
-    return SharedFlows(short, topology, topology.terminals, supply, topology.ranks - 1, away)
+    return SharedFlows(short, topology, topology.terminals, supply, topology.num_ranks - 1, away)
 
 
 def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
@@ -296,7 +296,7 @@ def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
 
     from opticoll.formulations.flows.worst_cuts import least_time
 
-    time, inside = least_time(topology, [1] * topology.ranks)
+    time, inside = least_time(topology, [1] * topology.num_ranks)
     room = [Fraction(c) * time for c in topology.capacity.tolist()]
     scale = int(np.lcm.reduce([c.denominator for c in set(room)], dtype=object))
     whole = [int(c * scale) for c in room]
@@ -304,7 +304,7 @@ def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
     joint: dict[tuple[int, int], int] = {}
     for arc, c in zip(ends, whole, strict=True):
         joint[arc] = joint.get(arc, 0) + c
-    flows = np.zeros((topology.arcs, topology.ranks))
+    flows = np.zeros((topology.arcs, topology.num_ranks))
     source = topology.n
     for j, v in enumerate(topology.terminals.tolist()):
         graph: Any = nx.DiGraph()
@@ -327,7 +327,7 @@ def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
     passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
     room = float(rounding.up(passing.min(), int(degree.max())))
     exact_room = rounding.exact_sum(topology.capacity[ends == topology.terminals[int(np.argmin(passing))]])
-    time, inside = least_time(reversed_arcs(topology) if data.away else topology, [1] * topology.ranks)
+    time, inside = least_time(reversed_arcs(topology) if data.away else topology, [1] * topology.num_ranks)
     held = int(np.isin(topology.terminals, list(inside)).sum())
     return [
         Bound(

@@ -186,7 +186,7 @@ class AllReduction(Formulation):
         import scipy.sparse as sp
 
         topology, ranks, switches = self.topology, self.ranks, self.switches
-        n, m, N = topology.n, topology.arcs, topology.ranks
+        n, m, N = topology.n, topology.arcs, topology.num_ranks
         x = cp.Variable(N, name="x", bounds=[0, float(N)])
         y = cp.Variable(m, name="y", bounds=[0, None])
         z = cp.Variable(m, name="z", bounds=[0, None])
@@ -232,7 +232,7 @@ class AllReduction(Formulation):
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built."""
-        m, N, n = self.topology.arcs, self.topology.ranks, self.topology.n
+        m, N, n = self.topology.arcs, self.topology.num_ranks, self.topology.n
         return {
             "variables": 2 * m * N + 2 * m + N + 1,
             "constraints": 2 * (n - 1) * N + 2 * m * N + m + 1 + 2 * (n - N),
@@ -242,7 +242,7 @@ class AllReduction(Formulation):
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """The shares x, the amounts y and z, the flows f and g, and the time T."""
-        m, N = self.topology.arcs, self.topology.ranks
+        m, N = self.topology.arcs, self.topology.num_ranks
         return {
             "x": Array((N,), axes=("rank",), unit=SHARDS),
             "y": Array((m,), axes=("arc",), unit=SHARDS),
@@ -293,7 +293,7 @@ class AllReduction(Formulation):
         """Bounds of single ranks, of the worst cuts of both phases, and of the minimum cut."""
         from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, tight_partition
 
-        topology, N = self.topology, self.topology.ranks
+        topology, N = self.topology, self.topology.num_ranks
         both = (topology, reversed_arcs(topology))
         first = [1] + [0] * (N - 1)
         found = [least_time(one, first) for one in both]
@@ -325,7 +325,7 @@ class AllReduction(Formulation):
 
     def derived(self) -> list[Fraction]:
         """Upper bound on T."""
-        N = self.topology.ranks
+        N = self.topology.num_ranks
         return [Fraction(2 * N * (N - 1)) / rounding.entered(float(self.topology.capacity.min()))]
 
 
@@ -362,7 +362,7 @@ def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int,
     if (number[topology.terminals] < 0).any():
         msg = "partition_bound: the sets do not contain all ranks"
         raise ValueError(msg)
-    parts, N = np.unique(number[topology.terminals]).size, topology.ranks
+    parts, N = np.unique(number[topology.terminals]).size, topology.num_ranks
     crossing = number[topology.tail] != number[topology.head]
     sides = [topology.capacity[crossing & (number[ends] >= 0)] for ends in (topology.tail, topology.head)]
     return 2 * N * (parts - 1), sides

@@ -68,8 +68,8 @@ class Broadcast(SharedFlows):
         """
         topology = all_to_all_topology(instance, NAME)
         root = int((parameters or {}).get("root", 0))
-        if not 0 <= root < topology.ranks:
-            msg = f"{NAME}: root={root} is not a rank of {topology.spec}; use 0..{topology.ranks - 1}"
+        if not 0 <= root < topology.num_ranks:
+            msg = f"{NAME}: root={root} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
             raise BadInput(msg)
         at_root = np.eye(topology.n)[topology.terminals[root]]
         return of_data(cls, SharedFlows("broadcast", topology, np.delete(topology.terminals, root), at_root, 1))
@@ -105,7 +105,7 @@ class Broadcast(SharedFlows):
             "T": value,
             "F": 1.0 / value if value is not None and value > 0 else None,
             "root": self.topology.labels[self.root or 0],
-            "ranks": self.topology.ranks,
+            "ranks": self.topology.num_ranks,
         }
 
 

@@ -444,7 +444,7 @@ class RoutedChannels(Formulation):
             "max_load": value if self.chosen == "load" else None,
             "layers": value if self.chosen == "channels" else None,
             "T": value if self.chosen == "load" else None,
-            "ranks": self.topology.ranks,
+            "ranks": self.topology.num_ranks,
             **({} if self.routing.traffic is None else demand_metrics(self.routing.flow)),
             "path_set": str(self.routing.rule),
             "paths": self.paths.paths,

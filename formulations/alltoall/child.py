@@ -78,8 +78,8 @@ class Child(model.GroupedFlow, Formulation):
         """
         topology, traffic = model.demanded_traffic(instance, parameters, NAME)
         number = int((parameters or {}).get("source", 0))
-        if not 0 <= number < topology.ranks:
-            msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.ranks - 1}"
+        if not 0 <= number < topology.num_ranks:
+            msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.num_ranks - 1}"
             raise NotApplicable(msg)
         # Without a master solution (for sizes and refusals) the arcs keep their own capacities.
         column = number if traffic is None else int(traffic[:number].any(axis=1).sum())
@@ -135,7 +135,7 @@ def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None 
     ``shards`` are the demands of all ranks from this one, ``(N,)``; if None, 1 for every other rank.
     """
     source = topology.terminals[number]
-    to = np.flatnonzero(np.arange(topology.ranks) != number if shards is None else shards)
+    to = np.flatnonzero(np.arange(topology.num_ranks) != number if shards is None else shards)
     amount = None if shards is None else shards[to]
     sources = np.full(to.size, source)
     return of_data(Child, model.by_commodity(topology, sources, topology.terminals[to], amount, capacity=capacity))

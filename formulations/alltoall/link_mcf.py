@@ -107,7 +107,7 @@ class LinkFlow(Formulation):
         """Size of the model before its data are computed."""
         if not isinstance(instance, Topology) or parameters.get("demand", UNIFORM) != UNIFORM:
             return None
-        return model.size(instance, instance.ranks * (instance.ranks - 1))
+        return model.size(instance, instance.num_ranks * (instance.num_ranks - 1))
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring."""

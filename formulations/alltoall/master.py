@@ -78,7 +78,7 @@ class Master(model.GroupedFlow, Formulation):
         demand = parameters.get("demand", UNIFORM)
         if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
             return None
-        return None if str(demand).startswith(PREFIX) else model.size(instance, instance.ranks)
+        return None if str(demand).startswith(PREFIX) else model.size(instance, instance.num_ranks)
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

@@ -199,7 +199,7 @@ class ChosenPaths(PathFlow, Formulation):
         return {
             "max_load": value,
             "T": value,
-            "ranks": self.topology.ranks,
+            "ranks": self.topology.num_ranks,
             **({} if self.traffic is None else demand_metrics(self.flow)),
             "path_set": str(self.rule),
             "paths_per_pair": self.kappa,

@@ -120,7 +120,7 @@ class ChunkSteps(Formulation):
         """
         given = parameters or {}
         topology = static.all_to_all_topology(instance, NAME)
-        if topology.ranks < topology.n:
+        if topology.num_ranks < topology.n:
             msg = (
                 f"{NAME}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which "
                 "supports them"
@@ -314,7 +314,7 @@ class ChunkSteps(Formulation):
             "rounds": value,
             "T": None if value is None else value / self.chunks,
             "diameter": int(self.flow.topology.diameter),
-            "ranks": self.flow.topology.ranks,
+            "ranks": self.flow.topology.num_ranks,
         }
 
     def links(self, values: Values) -> Links:

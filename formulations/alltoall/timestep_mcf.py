@@ -243,12 +243,12 @@ class StepFlow(Formulation):
         uniform = parameters.get("demand", UNIFORM) == UNIFORM
         if not isinstance(instance, Topology) or not instance.connected or not uniform:
             return None
-        groups = instance.ranks * (1 if parameters["aggregate"] == "source" else instance.ranks - 1)
-        least = int(instance.diameter) if parameters["relays"] == "step" or instance.ranks == instance.n else 1
+        groups = instance.num_ranks * (1 if parameters["aggregate"] == "source" else instance.num_ranks - 1)
+        least = int(instance.diameter) if parameters["relays"] == "step" or instance.num_ranks == instance.n else 1
         steps = int(parameters["steps"]) or least
         flows = instance.arcs * groups * steps
         return {
-            "variables": instance.ranks * (instance.ranks - 1) + steps,
+            "variables": instance.num_ranks * (instance.num_ranks - 1) + steps,
             "constraints": instance.arcs * steps,
             "nonzeros": 3 * flows,
             "integers": 0,
@@ -478,7 +478,7 @@ class StepFlow(Formulation):
             "diameter": int(diameter) if np.isfinite(diameter) else None,
             "T_steps": value,
             "alpha_beta_time": None if value is None else self.alpha * self.steps + self.beta * value,
-            "ranks": self.topology.ranks,
+            "ranks": self.topology.num_ranks,
             **static.demand_metrics(self.groups),
         }
 

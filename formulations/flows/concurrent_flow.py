@@ -133,8 +133,8 @@ def ranks_of(instance: object, formulation: str) -> Topology:
     if not isinstance(instance, Topology):
         msg = f"{formulation}: {getattr(instance, 'spec', instance)} is not a topology; name one, e.g. ring:8"
         raise NotApplicable(msg)
-    if instance.ranks < 2:
-        msg = f"{formulation}: {instance.spec} has {instance.ranks} rank; an all-to-all needs at least 2"
+    if instance.num_ranks < 2:
+        msg = f"{formulation}: {instance.spec} has {instance.num_ranks} rank; an all-to-all needs at least 2"
         raise NotApplicable(msg)
     return instance
 
@@ -578,7 +578,7 @@ def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int 
     return {
         "F": value,
         "T": 1.0 / value if positive and value is not None else None,
-        "ranks": data.topology.ranks,
+        "ranks": data.topology.num_ranks,
         "diameter": int(diameter) if np.isfinite(diameter) else None,
     }
 

@@ -31,7 +31,8 @@ def closed_form(topology: Topology) -> Bound | None:
     BadInput
         If the family's function returns anything but a positive fraction or None.
     """
-    if "+" in topology.spec or topology.n < 2 or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
+    n, unit = topology.n, bool((topology.capacity == 1.0).all())
+    if "+" in topology.spec or n < 2 or topology.num_ranks != n or not unit:
         return None
     declared = family_of(topology)
     if declared is None or declared[0].closed_form is None:
@@ -87,12 +88,12 @@ def moore_depth_sum(vertices: int, degree: int) -> int:
 def moore_bound(data: ConcurrentFlow) -> Bound:
     """Theorem 2 for the largest out-degree d: no vertex has more than d^k others at distance k."""
     topology = data.topology
-    others, degree = topology.ranks - 1, int(topology.out_degree.max(initial=0))
+    others, degree = topology.num_ranks - 1, int(topology.out_degree.max(initial=0))
     depth = moore_depths(others, degree)
     if data.uniform:
         total = int(depth.sum())
-        needed = float(rounding.down(topology.ranks * total))
-        work: Fraction | None = Fraction(topology.ranks * total)
+        needed = float(rounding.down(topology.num_ranks * total))
+        work: Fraction | None = Fraction(topology.num_ranks * total)
         reason = f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others"
     else:
         largest_first = -np.sort(-data.traffic, axis=1)[:, :others]
@@ -303,7 +304,7 @@ def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
     """
     topology = data.topology
     if data.uniform:
-        pairs = inside * (topology.ranks - inside)
+        pairs = inside * (topology.num_ranks - inside)
         return [pairs, pairs]
     by_place = np.argsort(rank[topology.terminals])
     wanted = data.traffic[np.ix_(by_place, by_place)]
@@ -311,7 +312,7 @@ def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
     for matrix in (wanted, wanted.T):
         # Demand out of the first p ranks is summed as a block of the matrix, so that nothing cancels.
         beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
-        across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
+        across = [float(beyond[:p, p].sum()) for p in range(1, topology.num_ranks)]
         results.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
     return results
 

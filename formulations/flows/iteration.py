@@ -308,8 +308,8 @@ def flows_of(
         If the network has fewer servers than the graph.
     """
     topology = network.topology
-    if topology.ranks < graph.servers:
-        msg = f"iteration: {topology.spec} has {topology.ranks} servers, but the task graph needs {graph.servers}"
+    if topology.num_ranks < graph.servers:
+        msg = f"iteration: {topology.spec} has {topology.num_ranks} servers, but the task graph needs {graph.servers}"
         raise BadInput(msg)
     hops = hops_of(graph, network, ring_factor)
     pairs, back = np.unique(np.stack([hops.source, hops.target], axis=1), axis=0, return_inverse=True)
@@ -318,7 +318,7 @@ def flows_of(
     long = np.bincount(np.repeat(np.arange(length.size), length), share, length.size)
     levels = np.maximum(np.ceil(long - 1e-9), 1).astype(np.int64)[pair] * hops.steps
     place = np.full(topology.n, -1, dtype=np.int64)
-    place[topology.terminals] = np.arange(topology.ranks)
+    place[topology.terminals] = np.arange(topology.num_ranks)
     entry = np.repeat(start[pair], length[pair]) + _within(length[pair])
     first = np.concatenate([[0], np.cumsum(length[pair])]).astype(np.int64)
     made = Flows(
@@ -334,7 +334,7 @@ def flows_of(
         hops.source,
         hops.target,
     )
-    kept = _fillable(made, topology.ranks)
+    kept = _fillable(made, topology.num_ranks)
     return _with_arcs(made if hopwise else _joined(made, hops.flow), kept)
 
 

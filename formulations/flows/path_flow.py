@@ -250,8 +250,8 @@ def bounded_distances(topology: Topology, lengths: F64, longest: int) -> F64:
 
     Some shortest walk is a simple path: removing a cycle never makes it longer.
     """
-    table = np.full((min(longest, topology.n) + 1, topology.ranks, topology.n), np.inf)
-    table[0, np.arange(topology.ranks), topology.terminals] = 0.0
+    table = np.full((min(longest, topology.n) + 1, topology.num_ranks, topology.n), np.inf)
+    table[0, np.arange(topology.num_ranks), topology.terminals] = 0.0
     order = np.argsort(topology.head, kind="stable")
     heads, first = np.unique(topology.head[order], return_index=True)
     for step in range(1, table.shape[0]):

@@ -107,7 +107,7 @@ def pack(topology: Topology, weight: Sequence[int] | None = None, most: int | No
     NotApplicable
         If the capacities, scaled to whole numbers, are too large.
     """
-    return _pack(topology, tuple(weight) if weight is not None else (1,) * topology.ranks, most)
+    return _pack(topology, tuple(weight) if weight is not None else (1,) * topology.num_ranks, most)
 
 
 @lru_cache(maxsize=8)
@@ -131,7 +131,7 @@ def _pack(topology: Topology, weight: tuple[int, ...], most: int | None) -> Tree
 
 def pack_into(topology: Topology, weight: Sequence[int] | None, chunks: int) -> TreePacking:
     """As :func:`pack`, with exactly ``chunks`` trees per shard."""
-    network = network_of(topology, tuple(weight) if weight is not None else (1,) * topology.ranks)
+    network = network_of(topology, tuple(weight) if weight is not None else (1,) * topology.num_ranks)
     time, _ = least_time_of(network)
     return _packed(topology, network, _fewest(network, time, chunks), chunks, time)
 
@@ -140,7 +140,7 @@ def pack_dividing(
     topology: Topology, weight: Sequence[int] | None, chunks: int, most: int | None = None
 ) -> TreePacking:
     """As :func:`pack`, with a number of trees per shard that divides ``chunks`` and is at most ``most``."""
-    weights = tuple(weight) if weight is not None else (1,) * topology.ranks
+    weights = tuple(weight) if weight is not None else (1,) * topology.num_ranks
     network = network_of(topology, weights)
     time, _ = least_time_of(network)
     ideal = time.denominator // gcd(time.denominator, *network.capacity)

@@ -104,15 +104,15 @@ def read_circuits(text: str, topology: Topology, seed: int, where: str) -> Circu
         if seed < 0:
             msg = f"{where}: seed={seed} is negative; give 0 or more"
             raise BadInput(msg)
-        image = np.random.default_rng(seed).permutation(topology.ranks)
-        moved = np.flatnonzero(image != np.arange(topology.ranks))
+        image = np.random.default_rng(seed).permutation(topology.num_ranks)
+        moved = np.flatnonzero(image != np.arange(topology.num_ranks))
         return _of_ranks(topology, moved, image[moved], f"random permutation, seed {seed}", where)
     if word == "all":
-        if topology.ranks**2 > MAX_CIRCUITS:
-            count = topology.ranks * (topology.ranks - 1)
+        if topology.num_ranks**2 > MAX_CIRCUITS:
+            count = topology.num_ranks * (topology.num_ranks - 1)
             msg = f"{where}: circuits=all has {count:,} circuits; the limit is {MAX_CIRCUITS:,}"
             raise BadInput(msg)
-        s, d = np.nonzero(~np.eye(topology.ranks, dtype=bool))
+        s, d = np.nonzero(~np.eye(topology.num_ranks, dtype=bool))
         return _of_ranks(topology, s, d, "all ordered pairs", where)
     msg = f"{where}: circuits={word!r} is not a circuit list; use {FORMS}"
     raise BadInput(msg)
@@ -163,13 +163,13 @@ def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
     BadInput
         For a radix that does not fit the ranks, or a step out of range.
     """
-    steps = exchange_steps(topology.ranks, radix, where)
+    steps = exchange_steps(topology.num_ranks, radix, where)
     if not 0 <= step < len(steps):
         last = f"0..{len(steps) - 1}"
-        msg = f"{where}: step {step} is out of range; radix {radix} on {topology.ranks} ranks has steps {last}"
+        msg = f"{where}: step {step} is out of range; radix {radix} on {topology.num_ranks} ranks has steps {last}"
         raise BadInput(msg)
     stride, group = steps[step]
-    rank = np.arange(topology.ranks)
+    rank = np.arange(topology.num_ranks)
     digit = rank // stride % group
     turn = np.arange(1, group)
     partner = rank[:, None] + ((digit[:, None] + turn) % group - digit[:, None]) * stride

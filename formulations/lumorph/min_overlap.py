@@ -151,8 +151,8 @@ class Overlap(PathFlow, Formulation):
         if not isinstance(instance, Topology):
             msg = f"{NAME}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
             raise NotApplicable(msg)
-        if instance.ranks < 2:
-            msg = f"{NAME}: {instance.spec} has {instance.ranks} rank; a circuit joins two"
+        if instance.num_ranks < 2:
+            msg = f"{NAME}: {instance.spec} has {instance.num_ranks} rank; a circuit joins two"
             raise NotApplicable(msg)
         text = str(given.get("circuits", "permutation"))
         circuits = read_circuits(text, instance, int(given.get("seed", 0)), NAME)
@@ -300,7 +300,7 @@ class Overlap(PathFlow, Formulation):
             "max_load": value,
             "circuits": self.circuits.count,
             "circuit_list": self.circuits.name,
-            "ranks": self.topology.ranks,
+            "ranks": self.topology.num_ranks,
             "model": self.model,
             "path_set": str(self.rule),
             "bounds": {bound.name: int(bound.value) for bound in self.bounds()},

@@ -19,7 +19,10 @@ c.
     arc use      a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; for
                  any arc prices p >= 0:                     R >= sum_(c,v) min_u dist_p(u, v) / (load L W sum p)
 
-The last bound holds for the duals of any relaxation, however inexact (:func:`priced_bound`).
+    line spread  on an optical line or ring, a chunk of one holder that all others require takes at least a(R) arcs in R
+                 rounds (:mod:`opticoll.formulations.rounds.line_spread`):   sum_c a_c(R) <= R load L W |arcs|
+
+The bound of arc use holds for the duals of any relaxation, however inexact (:func:`priced_bound`).
 
 Sums (:func:`sum_bounds`) required by several vertices, for any composition: reduce-scatter and all-gather, exchange
 of whole buffers, two trees, etc. P_c are the contributors and T_c the targets of chunk c.
@@ -44,6 +47,8 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
+from opticoll.formulations.rounds.line_spread import arcs_to_fill
+from opticoll.instances.photonics import WdmFibres
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,6 +89,7 @@ def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> 
         supply(topology, collective, limits),
         cut(topology, collective, limits),
         priced_bound(topology, collective, limits, np.ones(topology.arcs)),
+        *line_spread(topology, collective, limits),
     ]
 
 
@@ -366,7 +372,7 @@ def _rectangles(rows: int, columns: int, room: int) -> Mask:
 
 def _balls(topology: Topology) -> Mask:
     """Vertices within d arcs of a terminal, for at most 256 terminals and 64 distances."""
-    every = np.unique(np.linspace(0, topology.ranks - 1, min(topology.ranks, 256)).astype(np.int64))
+    every = np.unique(np.linspace(0, topology.num_ranks - 1, min(topology.num_ranks, 256)).astype(np.int64))
     hops = topology.hops[every]
     farthest = int(np.max(hops, where=np.isfinite(hops), initial=0.0))
     return np.concatenate([hops <= d for d in range(min(farthest, 64))]) if farthest else hops <= -1
@@ -383,6 +389,33 @@ def _sweeps(topology: Topology) -> Mask:
     return np.concatenate([rank[:, k] < np.arange(1, n)[:, None] for k in range(rank.shape[1])])
 
 
+def line_spread(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
+    """Bound from the arcs that chunks for everybody take on an intact optical line or ring; none elsewhere.
+
+    Tries numbers of rounds in turn and stops early (at a valid bound) where that takes more than ``MOST_WORK``
+    operations.
+    """
+    n = topology.n
+    everyone = np.flatnonzero((collective.holders == 1) & (collective.spread == n - 1))
+    if not isinstance(topology, WdmFibres) or not topology.intact or limits.load is None or not everyone.size:
+        return []
+    if n**3 > MOST_WORK:
+        return []
+    chunks = np.bincount(_sole_holder(collective)[everyone], minlength=n)
+    room = topology.arcs * limits.wavelengths * limits.waveguides * limits.load
+    rounds, needed = 1, 0.0
+    for closed, open_ended in arcs_to_fill(n - 1):
+        ends = open_ended + open_ended[::-1]  # of a holder with v nodes before it
+        needed = float((chunks * (closed[n - 1] if topology.circular else ends)).sum())
+        if needed <= rounds * room:
+            break
+        rounds += 1
+        if rounds * n**3 > MOST_WORK:
+            break
+    reason = f"in {rounds - 1} rounds the chunks would take more arcs than there are" if rounds > 1 else "one round"
+    return [Bound("line spread", float(rounds), reason, PAPER, detail={"needed": needed, "room": rounds * room})]
+
+
 def priced_bound(topology: Topology, collective: Collective, limits: Limits, prices: F64) -> Bound:
     """Arc-use bound with prices p >= 0 on arcs, ``(m,)``; unit prices count arcs.
 
@@ -395,7 +428,7 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     if not unit:
         price = np.ldexp(price, -rounding.exponent(price))
     room = float(rounding.up(rounding.sum_up(price) * limits.wavelengths * limits.waveguides * per_circuit(limits), 3))
-    if unit and topology.ranks == topology.n:
+    if unit and topology.num_ranks == topology.n:
         distance = topology.hops
     else:
         from scipy.sparse.csgraph import dijkstra

@@ -35,6 +35,7 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
 
     sets = _round_sets(programs)
     start, phase_of, W = sets.start, sets.phase_of, programs[0].limits.waveguides
+    tiles = programs[0].limits.ports is not None
     mirrors = [(p, c, d) for p, program in enumerate(programs) for c, d in program.mirrors]
     first = {p: next(key for key in sets.deliveries if key[0] == p) for p, _, _ in mirrors}
 
@@ -67,12 +68,14 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
         "laser": (sorted(sets.sent), lambda m, r, s, w: total(sets.sent, r, s, w) - m.R[r] <= 0),
         "photodiode": (sorted(sets.received), lambda m, r, d, w: total(sets.received, r, d, w) - m.R[r] <= 0),
         "waveguide": (
-            sorted(key for key, over in sets.crossing.items() if len(over) > W),
+            sorted(key for key, over in sets.crossing.items() if len(over) > W or not tiles),
             lambda m, r, e, w: total(sets.crossing, r, e, w) - W * m.R[r] <= 0,
         ),
         "mirror": (mirrors, mirror_rule),
         "order": ([r for r in sets.R if r not in start], lambda m, r: m.R[r] - m.R[r - 1] <= 0),
     }
+    if not tiles:
+        del rules["laser"], rules["photodiode"]
     return PyomoModel(
         model,
         variables={"C": (sets.C,), "H": (sets.H,), "R": (len(sets.R),)},
@@ -166,7 +169,8 @@ def _transfers(
     """List the (s, d, c, i, w) of one round, in order."""
     L = program.limits.wavelengths
     received = Counter(d for vertices in wanted.values() for d in vertices)
-    busiest = min(received, key=lambda d: (-received[d], d)) if program.symmetry and not program.fixed else None
+    ordered = program.symmetry and not program.fixed and program.limits.ports == 1
+    busiest = min(received, key=lambda d: (-received[d], d)) if ordered else None
     turn = {c: q for q, c in enumerate(sorted(c for c, vertices in wanted.items() if busiest in vertices))}
     results = []
     for c, vertices in wanted.items():
@@ -261,12 +265,13 @@ def _phase_rows(
         wanted = program.collective.key(program.collective.deliveries)
         got = np.searchsorted(wanted, c * program.collective.n + s) * (T - 1) + when - 1
         yield "hold", *block(c.size, C=(row, onward), H=(np.arange(c.size), got, -1.0))
-    for name, end in (("laser", "source"), ("photodiode", "target")):
+    tiles = program.limits.ports is not None
+    for name, end in (("laser", "source"), ("photodiode", "target")) if tiles else ():
         row, (when, *_) = numbered(r, ends[end], w)
         yield name, *block(when.size, C=(row, every), R=(np.arange(when.size), when, -1.0))
     column, arc = program.arcs
     row, (when, *_) = numbered(r[column], arc, w[column])
-    crowded = np.bincount(row) > W
+    crowded = np.bincount(row) > (W if tiles else 0)
     place = np.cumsum(crowded) - 1
     kept = crowded[row]
     count = int(crowded.sum())

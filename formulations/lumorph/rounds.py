@@ -3,8 +3,9 @@ r"""Collectives in the fewest rounds of circuits (LuMorph, Algorithm 1).
 Source  LuMorph, Algorithm 1, (1)-(9)
 Sets    r in 0..R_max-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs;
         p consecutive phases; g images (c, d) of the first delivery under the symmetries of the mesh
-Data    Pre, Post collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of a tile;
-        W waveguides of an arc; P_sd, by default the two routes of one bend; R_min, R_max
+Data    Pre, Post collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of a tile, or
+        wavelengths of a WDM fibre; W waveguides, or fibres, of an arc; P_sd, by default the two routes of one bend;
+        R_min, R_max
 Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, for d in Post[c]
         without Pre[c] and s in Pre[c] or Post[c], in the first round s in Pre[c]; R[r] in {0,1} round r is used;
         H[c,d,r] in {0,1} c is delivered to d by round r, r not the last of its phase; only in phases where
@@ -21,7 +22,9 @@ min sum_r R[r]  s.t.
     order[r]             R[r] - R[r-1] <= 0               within a phase                                         (9)
     R[r] = 1 for the first R_min rounds of a phase                                                               (8)
 
-Rows of ``waveguide`` with at most W terms cannot bind and are omitted. Both builds
+Rows of ``waveguide`` with at most W terms cannot bind and are omitted. On ``wdm-ring`` and ``wdm-line`` a node has a
+transmitter and a receiver for every wavelength of each of its fibres (OpTree, section III-A), so ``laser`` and
+``photodiode`` are absent, and ``waveguide`` has all rows, because it alone opens rounds. Both builds
 (:mod:`opticoll.formulations.lumorph.round_builds`) follow these lines and share no rows.
 
 Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it holds at the start) and sums over Post;
@@ -98,7 +101,7 @@ from opticoll.formulations.rounds.round_schedule import (
 from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.variables import Array, round_links, round_sets
 from opticoll.instances import Topology
-from opticoll.instances.photonics import LightpathMesh
+from opticoll.instances.photonics import LightpathMesh, WdmFibres
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -302,7 +305,7 @@ class RoundModel(Formulation):
         Raises
         ------
         NotApplicable
-            If the instance is not a topology, has no lasers, or has an unreachable receiver.
+            If the instance is not a topology, has neither lasers nor WDM fibres, or has an unreachable receiver.
         BadInput
             For an invalid collective, or parameters out of range.
         """
@@ -331,17 +334,12 @@ class RoundModel(Formulation):
             raise NotApplicable(msg)
         version = cast("Version", given["program"])
         coded = version == "coded"
-        own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
-        own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if coded else own
-        lasers, waveguides = lasers or own[0], waveguides or own[1]
-        if not lasers or not waveguides:
-            msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
-            raise NotApplicable(msg)
+        limits = _limits_of(instance, lasers, waveguides, version)
         wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
         if not len(wanted.post):
             msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
             raise NotApplicable(msg)
-        if instance.ranks < instance.n:  # circuits and chunks may pass through every vertex
+        if instance.num_ranks < instance.n:  # circuits and chunks may pass through every vertex
             instance = Topology(
                 instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
             )
@@ -357,7 +355,7 @@ class RoundModel(Formulation):
             instance,
             wanted,
             phases(wanted),
-            Limits(lasers, waveguides),
+            limits,
             paths or (round_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
             routes,
             fixed,
@@ -536,7 +534,8 @@ class RoundModel(Formulation):
             made = deliveries * (T - 1) if forwarded else 0
             variables += columns + made + T
             constraints += deliveries + made + forwarded * (T - 1)
-            constraints += T * self.limits.wavelengths * (2 * self.topology.n + self.topology.arcs)
+            ends = 0 if self.limits.ports is None else 2 * self.topology.n
+            constraints += T * self.limits.wavelengths * (ends + self.topology.arcs)
             nonzeros += int(columns * (4 + far))
             integers += columns + made + T
         return {"variables": variables, "constraints": constraints, "nonzeros": nonzeros, "integers": integers}
@@ -552,6 +551,25 @@ class RoundModel(Formulation):
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
         """Violations of an external schedule."""
         return replace(self, version="corrected").residuals(schedule.values())
+
+
+def _limits_of(instance: Topology, lasers: int, waveguides: int, version: Version) -> Limits:
+    """Limits of a round: the given numbers, or else those of the instance or of the authors' code."""
+    if isinstance(instance, WdmFibres):
+        if lasers or waveguides or version != "corrected":
+            msg = (
+                f"{NAME}: {instance.spec} has the wavelengths and fibres of its spec, and no tiles; remove lasers, "
+                "waveguides and program"
+            )
+            raise NotApplicable(msg)
+        return Limits(instance.wavelengths, instance.fibres, ports=None)
+    own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
+    own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if version == "coded" else own
+    lasers, waveguides = lasers or own[0], waveguides or own[1]
+    if not lasers or not waveguides:
+        msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
+        raise NotApplicable(msg)
+    return Limits(lasers, waveguides)
 
 
 def _refuse_published(version: str, wanted: Collective, *, fixed: bool) -> None:

@@ -286,6 +286,9 @@ class SumModel(Formulation):
         if not phased.collective.summing:
             msg = f"{NAME}: {phased.collective.name!r} copies and does not sum; use lumorph.rounds"
             raise NotApplicable(msg)
+        if phased.limits.ports is None:
+            msg = f"{NAME}: {phased.topology.spec} has no tiles with lasers; use lumorph.rounds on WDM fibres"
+            raise NotApplicable(msg)
         return cls(phased, rmax, bool(given["bounds"]))
 
     def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:

@@ -783,7 +783,7 @@ def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) 
     NotApplicable
         If it is no topology of these nodes and ports.
     """
-    if not isinstance(start, Topology) or start.n != n or start.ranks != n or (start.capacity != 1).any():
+    if not isinstance(start, Topology) or start.n != n or start.num_ranks != n or (start.capacity != 1).any():
         msg = f"{NAME}: start must be a topology of {n} nodes with links of capacity 1, such as ring:{n}"
         raise NotApplicable(msg)
     counts = np.zeros((n, n), dtype=np.int64)

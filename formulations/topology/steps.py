@@ -132,7 +132,7 @@ class TopologySteps(Formulation):
             For an algorithm that is unknown or does not fit the number of nodes.
         """
         given = parameters or {}
-        if not isinstance(instance, Topology) or instance.ranks != instance.n:
+        if not isinstance(instance, Topology) or instance.num_ranks != instance.n:
             msg = f"{NAME}: needs a standing topology all of whose nodes are ranks, such as ring:8"
             raise NotApplicable(msg)
         delay, startup = float(given.get("delay", 1.0)), float(given.get("startup", 0.0))
@@ -308,7 +308,7 @@ def _between(spec: str, n: int) -> F64:
         If it has other nodes.
     """
     topology = parse(spec)
-    if not isinstance(topology, Topology) or topology.n != n or topology.ranks != n:
+    if not isinstance(topology, Topology) or topology.n != n or topology.num_ranks != n:
         msg = f"{NAME}: between={spec} must be a topology of {n} nodes, all of them ranks"
         raise NotApplicable(msg)
     return _capacity(topology)

@@ -81,7 +81,7 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
         msg = f"modifier 'host': relay must be host or nic, not {relay!r}"
         raise BadInput(msg)
     n = topology.n
-    if topology.ranks != n:
+    if topology.num_ranks != n:
         msg = (
             f"modifier 'host': {topology.spec} already has relay vertices; "
             "write +host only once, after a topology in which every vertex is a terminal"
@@ -125,7 +125,7 @@ def line(topology: Topology, times: int) -> Topology:
         If ``times`` is not positive, capacities differ, the topology has relay vertices, or the result is too large.
     """
     check_positive(times, "times", "modifier 'line'")
-    if topology.ranks != topology.n or np.unique(topology.capacity).size > 1:
+    if topology.num_ranks != topology.n or np.unique(topology.capacity).size > 1:
         msg = f"modifier 'line': {topology.spec} has relay vertices or unequal capacities; write +line before them"
         raise BadInput(msg)
     n, tail, head = topology.n, topology.tail, topology.head

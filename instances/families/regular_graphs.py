@@ -436,7 +436,7 @@ def digraph_spec(topology: Topology) -> str | None:
         not ranks, or further data of a subclass.
     """
     n = topology.n
-    plain = type(topology) is Topology and topology.ranks == n and bool((topology.capacity == 1.0).all())
+    plain = type(topology) is Topology and topology.num_ranks == n and bool((topology.capacity == 1.0).all())
     if not plain or n > len(DIGITS) or not 0 < topology.arcs <= MOST_ARCS:
         return None
     rows = [""] * n

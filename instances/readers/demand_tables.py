@@ -226,7 +226,7 @@ def rank_matrix(table: DemandTable, topology: Topology, what: str) -> F64:
     BadInput
         For a matrix of the wrong size, or a name that is not a rank of ``topology``.
     """
-    ranks = topology.ranks
+    ranks = topology.num_ranks
     if table.labels is None:
         if table.amount.shape != (ranks, ranks):
             size = "x".join(map(str, table.amount.shape))
@@ -284,7 +284,7 @@ def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> De
     BadFile
         If the text is malformed, or a matrix whose size is not the number of ranks.
     """
-    ranks, unit = topology.ranks, f"rank of {topology.spec}"
+    ranks, unit = topology.num_ranks, f"rank of {topology.spec}"
     stated = demands_of_network(text, what)
     if stated is not None:
         return _listed(list(stated), list(stated.values()), what)

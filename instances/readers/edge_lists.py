@@ -403,7 +403,7 @@ def write_edge_list(topology: Topology, separator: str) -> Iterator[str]:
     """Yield the lines of an edge list that reads back exactly."""
     yield "# opticoll edge list: tail, head, capacity [link bandwidths]\n"
     yield f"#: vertices {topology.n}\n"
-    if topology.ranks != topology.n:
+    if topology.num_ranks != topology.n:
         yield f"#: terminals {' '.join(map(str, topology.terminals.tolist()))}\n"
     if not default_labels(topology):
         yield f"#: labels {json.dumps(list(topology.labels))}\n"

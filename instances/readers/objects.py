@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import NDArray
 
+    from opticoll.instances.types import Rate
+
 #: Name of an object in messages.
 WHAT = "topology"
 
@@ -35,7 +37,7 @@ def as_instance(
     *,
     capacity: str | float | None = None,
     ranks: Iterable[Hashable] | None = None,
-    unit: str | None = None,
+    unit: Rate | None = None,
 ) -> Instance:
     """Return an instance, parse a spec, or convert an object to a topology.
 
@@ -71,7 +73,7 @@ def as_instance(
 
 
 def _changed(
-    instance: Instance, capacity: str | float | None, ranks: Iterable[Hashable] | None, unit: str | None
+    instance: Instance, capacity: str | float | None, ranks: Iterable[Hashable] | None, unit: Rate | None
 ) -> Instance:
     """Copy an instance with other ranks or another unit of capacity."""
     if capacity is not None:
@@ -116,7 +118,7 @@ def _changed(
 
 
 def _names(ranks: Iterable[Hashable]) -> list[Hashable]:
-    if isinstance(ranks, str):
+    if isinstance(ranks, str) or not isinstance(ranks, Iterable):
         msg = f"{WHAT}: ranks={ranks!r} must be a list of vertices"
         raise BadInput(msg)
     return list(ranks)
@@ -127,7 +129,7 @@ def topology(
     *,
     capacity: str | float | None = None,
     ranks: Iterable[Hashable] | None = None,
-    unit: str | None = None,
+    unit: Rate | None = None,
     directed: bool | None = None,
     loops: str = "refuse",
     name: str | None = None,
@@ -180,7 +182,7 @@ def _topology(
     *,
     capacity: str | float | None,
     ranks: Iterable[Hashable] | None,
-    unit: str | None,
+    unit: Rate | None,
     directed: bool | None,
     loops: str,
 ) -> Topology:

@@ -289,7 +289,7 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
 def write_json(topology: Topology) -> Iterator[str]:
     """Yield the pieces of the opticoll format, which reads back exactly."""
     yield f'{{"format": "{FORMAT}", "n": {topology.n}'
-    if topology.ranks != topology.n:
+    if topology.num_ranks != topology.n:
         yield f',\n "terminals": {json.dumps(topology.terminals.tolist())}'
     if not default_labels(topology):
         yield f',\n "labels": {json.dumps(list(topology.labels))}'

@@ -161,7 +161,7 @@ def schedule_collective(
         raise BadInput(msg)
     collective = COLLECTIVES[name]
     spread, summed = _packings(collective, topology, root, most, chunks, trees)
-    per_chunk = topology.ranks * (topology.ranks - 1) if root is None else topology.ranks - 1
+    per_chunk = topology.num_ranks * (topology.num_ranks - 1) if root is None else topology.num_ranks - 1
     per_chunk *= 1 + (collective == "allreduce")
     if chunks is None:
         chunks = lcm(*(packing.chunks for packing in (spread, summed) if packing is not None))

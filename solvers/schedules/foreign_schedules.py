@@ -133,14 +133,14 @@ def _teccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
 
 
 def _msccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
-    held = {key: _map(document.get(key), path, key, topology.ranks) for key in ("input_map", "output_map")}
+    held = {key: _map(document.get(key), path, key, topology.num_ranks) for key in ("input_map", "output_map")}
     inputs, outputs = held["input_map"], held["output_map"]
     owner = {address: r for r, addresses in inputs.items() for address in addresses}
     if len(owner) < sum(map(len, inputs.values())):
         msg = f"{path}: several ranks hold an address at the start; reducing collectives are not supported"
         raise BadFile(msg)
-    ranks, everything = range(topology.ranks), set(owner)
-    size = len(owner) // topology.ranks
+    ranks, everything = range(topology.num_ranks), set(owner)
+    size = len(owner) // topology.num_ranks
     terminal = topology.terminals.tolist()
     chunk_of: dict[int, Chunk] = {}
     if size and all(len(inputs[r]) == size and outputs[r] == everything for r in ranks):
@@ -148,15 +148,16 @@ def _msccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
         for r in ranks:
             chunk_of.update({a: (terminal[r], -1, i) for i, a in enumerate(sorted(inputs[r]))})
     else:
-        collective, chunks = "alltoall", size // topology.ranks
+        collective, chunks = "alltoall", size // topology.num_ranks
         parts = {(s, t): sorted(inputs[s] & outputs[t]) for s in ranks for t in ranks}
         if (
             not chunks
             or any(len(part) != chunks for part in parts.values())
             or set().union(*outputs.values()) != everything
         ):
-            msg = f"{path}: input_map and output_map are neither an all-gather nor an all-to-all of {topology.ranks} "
-            raise BadFile(msg + "ranks")
+            number = topology.num_ranks
+            msg = f"{path}: input_map and output_map are neither an all-gather nor an all-to-all of {number} ranks"
+            raise BadFile(msg)
         for (s, t), part in parts.items():
             chunk_of.update({a: (terminal[s], terminal[t], i) for i, a in enumerate(part)})
     sends: list[Send] = []
@@ -169,7 +170,7 @@ def _msccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
             raise BadFile(msg)
         for i, row in enumerate(rows):
             valid = isinstance(row, list) and len(row) == 3 and all(type(v) is int for v in row)
-            if not valid or row[0] not in chunk_of or not all(0 <= v < topology.ranks for v in row[1:]):
+            if not valid or row[0] not in chunk_of or not all(0 <= v < topology.num_ranks for v in row[1:]):
                 msg = f"{path}: steps[{k}].sends[{i}] must be [address, source, destination], not {str(row)[:60]}"
                 raise BadFile(msg)
             sends.append(Send(k, way(terminal[row[1]], terminal[row[2]]), chunk_of[row[0]]))

@@ -96,7 +96,7 @@ class LinkSchedule:
         topology, table = self.topology, self.transfers
         tail, head = topology.tail[table[:, 1]], topology.head[table[:, 1]]
         rows = np.column_stack([table[:, 0], tail, head, table[:, 2:]])
-        if topology.ranks == topology.n:
+        if topology.num_ranks == topology.n:
             return rows
         forwards = np.ones(topology.n, dtype=bool)
         forwards[topology.terminals] = False

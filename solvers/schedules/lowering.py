@@ -401,7 +401,7 @@ def schedule_text(
             "time_by_chunks": {str(D): time for D, time in chunked.prices.items()},
         }
         return json.dumps(routes_document(topology, chunked)) + "\n", facts
-    if topology.ranks < topology.n and getattr(data, "relays", None) != "pass":
+    if topology.num_ranks < topology.n and getattr(data, "relays", None) != "pass":
         routes = without_steps(routes)  # steps may store data at a vertex that only forwards
     schedule = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
     program: Program | None = None
@@ -475,7 +475,7 @@ def _collective_text(
     }
     if program is None:
         return json.dumps(collective_document(topology, result.steps)) + "\n", facts
-    facts["chunks"] = program.chunks // (topology.ranks if program.collective == "allreduce" else 1)
+    facts["chunks"] = program.chunks // (topology.num_ranks if program.collective == "allreduce" else 1)
     facts["target"], facts["channels"] = chosen.target, channels_of(program)
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
     return write_xml(program), facts

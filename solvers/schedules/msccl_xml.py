@@ -73,12 +73,12 @@ class ChunkMoves:
     def __init__(self, schedule: LinkSchedule, instances: int, most: int) -> None:
         topology = schedule.topology
         number = np.full(topology.n, -1, dtype=np.int64)
-        number[topology.terminals] = np.arange(topology.ranks)
+        number[topology.terminals] = np.arange(topology.num_ranks)
         step, tail, head, origin, final, chunk = schedule.moves().T
         tail, head, origin = number[tail], number[head], number[origin]
         self.gathering = bool(final.size) and bool((final < 0).all())
         final = np.where(final < 0, 0, number[final])
-        self.N, self.D, self.most = topology.ranks, schedule.chunks * instances, most
+        self.N, self.D, self.most = topology.num_ranks, schedule.chunks * instances, most
         parts = np.repeat(np.arange(instances), step.size)
         rows = np.column_stack(
             [

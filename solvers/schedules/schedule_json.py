@@ -556,8 +556,8 @@ def verify_program(
     """Execute a program with rank r on the r-th terminal of the topology, over arcs and through forwarding vertices."""
     if program.collective != collective:
         return refused("collective", f"the file is a schedule for {program.collective}, not for {collective}")
-    if len(program.ranks) != topology.ranks:
-        msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.ranks}"
+    if len(program.ranks) != topology.num_ranks:
+        msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.num_ranks}"
         return refused("ranks", msg)
     verdict = execute_program(program, topology, alpha=alpha, beta=beta)
     if verdict.valid:

@@ -378,7 +378,7 @@ def amounts_of(topology: Topology, chunked: Chunked) -> dict[tuple[int, int], fl
     """What every pair sends; None if it is 1 between all ranks."""
     routes = chunked.routes
     pairs = int(routes.commodity.max(initial=-1)) + 1
-    if pairs == topology.ranks * (topology.ranks - 1) and (routes.amount == 1.0).all():
+    if pairs == topology.num_ranks * (topology.num_ranks - 1) and (routes.amount == 1.0).all():
         return None
     ends = zip(routes.source.tolist(), routes.target.tolist(), strict=True)
     return dict(zip(ends, routes.amount.tolist(), strict=True))

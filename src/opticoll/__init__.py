@@ -1,43 +1,8 @@
 """Optimization models of optical and direct-connect interconnects, solved by any solver and certified.
 
-``import opticoll as oc`` is the public interface; each name is loaded when it is first used.
+``import opticoll as oc`` is the public interface; each name is loaded when it is first used. Editors and type checkers
+read ``__init__.pyi``.
 """
-
-from __future__ import annotations
-
-from importlib import import_module
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from opticoll.analysis.bounds import bounds
-    from opticoll.analysis.catalog import solver_table
-    from opticoll.analysis.conjectures import Conjecture, conjecture
-    from opticoll.analysis.design import design
-    from opticoll.analysis.hybrids import hybrids
-    from opticoll.analysis.iteration import iteration
-    from opticoll.analysis.model import Model, model
-    from opticoll.analysis.papers.figure import figure
-    from opticoll.analysis.plots.network_plots import plot_topology
-    from opticoll.analysis.reconfiguration.envelope import envelope
-    from opticoll.analysis.reconfiguration.reconfigure import reconfigure
-    from opticoll.analysis.reconfiguration.sequence_records import best_sequence
-    from opticoll.analysis.result import Result, solve
-    from opticoll.analysis.result_files import check, load
-    from opticoll.analysis.store import Store
-    from opticoll.analysis.study.study_table import study
-    from opticoll.analysis.sweep import sweep
-    from opticoll.errors import BadInput, NoSolution, SolverUnavailable
-    from opticoll.formulations.bounded_quantity import bound_on
-    from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-    from opticoll.instances import Topology, parse, topology
-    from opticoll.instances import write_topology as save_topology
-    from opticoll.instances.plugins import load_plugin
-    from opticoll.instances.spec import family
-    from opticoll.solvers.adapters.interface import Adapter, Capabilities, set_solution
-    from opticoll.solvers.methods.method import Answer, Method
-    from opticoll.solvers.solve import export
-    from opticoll.solvers.task import Outcome, Task, Termination
 
 #: Public name -> defining module and the name in it.
 _HOMES = {
@@ -87,55 +52,13 @@ _HOMES = {
     "topology": ("opticoll.instances", "topology"),
 }
 
-__all__ = [
-    "Adapter",
-    "Answer",
-    "BadInput",
-    "Bound",
-    "Capabilities",
-    "Conjecture",
-    "Formulation",
-    "Method",
-    "Model",
-    "NoSolution",
-    "NotApplicable",
-    "Outcome",
-    "Parameter",
-    "Result",
-    "SolverUnavailable",
-    "Store",
-    "Task",
-    "Termination",
-    "Topology",
-    "best_sequence",
-    "bound_on",
-    "bounds",
-    "check",
-    "conjecture",
-    "design",
-    "envelope",
-    "export",
-    "family",
-    "figure",
-    "hybrids",
-    "iteration",
-    "load",
-    "load_plugin",
-    "model",
-    "parse",
-    "plot_topology",
-    "reconfigure",
-    "save_topology",
-    "set_solution",
-    "solve",
-    "solver_table",
-    "study",
-    "sweep",
-    "topology",
-]
+__all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
+    from importlib import import_module  # inside, so that completion does not offer it
+    from types import FunctionType
+
     if name not in _HOMES:
         msg = f"module 'opticoll' has no attribute {name!r}; it offers {', '.join(__all__)}"
         raise AttributeError(msg)

@@ -213,3 +213,57 @@ def test_links_have_several_names():
     for wrong in (-1.0, np.nan, [1.0], {"a->b": "fast"}):
         with pytest.raises(oc.BadInput, match="capacit"):
             with_capacities(net, wrong)
+
+
+def test_a_changed_model_has_seconds_where_units_are_known():
+    net = oc.topology([("a", "b"), ("b", "c"), ("c", "a")], unit="100Gb/s", directed=False)
+    m = oc.model("alltoall.link-mcf", net)
+    plain = m.solve(shard="1MB")
+    m.pyomo.slower = pyo.Constraint(expr=0.9 * plain.value >= m.pyomo.F)
+    changed = m.solve(shard="1MB")
+    assert m.changed
+    assert changed.metrics["T_s"] == pytest.approx(plain.metrics["T_s"] / 0.9)
+    assert changed.link_loads()["load [Gb/s]"].max() <= 100 * (1 + 1e-6)
+    in_bytes = oc.model("alltoall.link-mcf", net, demand={("a", "b"): "1MB", ("c", "b"): "1MB"})
+    in_bytes.pyomo.any = pyo.Constraint(expr=in_bytes.pyomo.F >= 0)
+    assert in_bytes.solve().metrics["T_s"] == pytest.approx(8e-5)
+
+
+def test_a_cvxpy_problem_has_a_value_and_a_status():
+    x = cp.Variable(2, name="x", nonneg=True)
+    problem = cp.Problem(cp.Maximize(x[0] + 2 * x[1]), [x[0] + x[1] <= 4, x[1] <= 3])
+    result = oc.solve(problem)
+    assert problem.value == pytest.approx(7.0) == pytest.approx(result.value)
+    assert problem.status == "optimal"
+    none = cp.Problem(cp.Maximize(x[0]), [x[0] <= 1, x[0] >= 2])
+    oc.solve(none)
+    assert (none.status, none.value) == ("infeasible", -np.inf)
+
+
+def test_demands_in_a_solve_of_a_model_are_refused():
+    m = oc.model("alltoall.link-mcf", "ring:4")
+    with pytest.raises(oc.BadInput, match=r"change it by m\.update\(demand=\.\.\.\)"):
+        m.solve(demand="random:1")
+    with pytest.raises(oc.BadInput, match="changed in place"):
+        m.pyomo = m.pyomo
+
+
+def test_capacities_have_units_where_the_topology_has():
+    net = oc.topology([("a", "b"), ("b", "a")], unit="100Gb/s")
+    m = oc.model("alltoall.master", net)
+    assert m.update(capacity={"a->b": "200Gb/s"}).instance.capacity.tolist() == [2.0, 1.0]
+    with pytest.raises(oc.BadInput, match="'200Gb/s' is no number"):
+        oc.model("alltoall.master", "ring:4").update(capacity={"0->1": "200Gb/s"})
+    with pytest.raises(oc.BadInput, match="give a factor, such as 2"):
+        m.solve().what_if({"a->b": "50%"})
+
+
+def test_a_result_says_its_seconds_and_exports_take_objects(tmp_path):
+    net = oc.topology([("a", "b"), ("b", "a")], unit="100Gb/s")
+    result = oc.solve("alltoall.master", net, shard="1MB")
+    assert result.T_s == result.metrics["T_s"] == pytest.approx(8e-5)
+    assert oc.solve("alltoall.master", net).T_s is None
+    oc.export("alltoall.master", net, str(tmp_path / "net.mps"))
+    assert (tmp_path / "net.mps").stat().st_size > 0
+    with pytest.raises(oc.BadInput, match="needs a file, not Result"):
+        oc.check("alltoall.master", net, result)

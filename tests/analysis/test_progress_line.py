@@ -12,6 +12,7 @@ import opticoll as oc
 from opticoll.analysis import interruption, progress_line
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.progress_line import PlainLines, ProgressLine
+from opticoll.solvers import course
 from opticoll.solvers import solve as runner
 
 
@@ -164,3 +165,28 @@ def test_the_stop_button_of_a_notebook_keeps_what_was_found():
     assert printed.strip() == "ended interrupted True True"
     assert any("incumbent" in line for line in shown)
     assert shown[-1] == ""
+
+
+def test_ctrl_c_again_within_two_seconds_ends_the_loop_around_the_solves(monkeypatch):
+    monkeypatch.setattr(interruption, "_last_stop", -1e9)
+    said = []
+    with interruption.stoppable(said.append) as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wait(5)
+    assert "within 2 s ends what runs around this solve" in said[0]
+    with interruption.stoppable(said.append), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    monkeypatch.setattr(interruption, "_last_stop", interruption._last_stop - 3.0)
+    with interruption.stoppable(said.append) as stop:  # later it is a first one again
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wait(5)
+
+
+def test_the_analytic_bound_is_shown_during_a_solve(monkeypatch):
+    monkeypatch.setattr(course, "AHEAD_S", 0.0)
+    told = []
+    result = oc.solve("alltoall.master", "genkautz:n=24,d=4", method="certified-pdhg", on_progress=told.append)
+    assert result.verified
+    shown = [one["bound"] for one in told if one["bound"] is not None]
+    assert shown == sorted(shown, reverse=True), "of the bounds the tightest so far"
+    assert shown[-1] >= result.bound * (1 - 1e-9)

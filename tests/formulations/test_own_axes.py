@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opticoll as oc
+from opticoll.solvers.verify import residuals, violated
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "extend" / "collective.md").read_text(encoding="utf-8")
 
@@ -20,10 +21,25 @@ def hops():
     return module.FORMULATION
 
 
-def test_the_model_of_the_tutorial_has_at_most_forty_lines():
-    source = re.search(r"(    name, title.*?)\n\n\nFORMULATION", PAGE, re.DOTALL)[1]
-    build = re.search(r"(    def pyomo.*?        return m\n)", source, re.DOTALL)[1]
-    assert len([line for line in build.splitlines() if line.strip()]) <= 40
+def test_the_file_of_the_tutorial_has_forty_lines_beside_its_docstring():
+    source = re.search(r"```python\n# hops\.py\n(.*?)```", PAGE, re.DOTALL)[1]
+    code = re.sub(r'""".*?"""', "", source, flags=re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 40
+
+
+def test_a_concurrent_flow_says_what_follows_from_it(hops):
+    assert (hops.sense, hops.shards) == ("max", True)
+    assert hops.units == {"f": "link bandwidths", "F": "link bandwidths / shard"}
+    assert hops.meaning == "concurrent flow F [link bandwidths / shard]; T = 1/F"
+
+
+def test_negative_flow_is_rejected_without_a_word_in_the_checker(hops):
+    problem = hops.prepare(oc.parse("ring:4"), {"hops": 2, "demand": "uniform"})
+    values = dict(oc.solve(hops, "ring:4").values)
+    assert violated(residuals(problem, values)) is None
+    values["f"] = values["f"].copy()
+    values["f"][0, 2, 1] = -0.5
+    assert residuals(problem, values)["nonnegative"] == 0.5
 
 
 @pytest.mark.parametrize("spec", ["ring:5", "genkautz:n=6,d=2", "hypercube:2+host=1.5"])
@@ -38,7 +54,13 @@ def test_enough_hops_give_the_all_to_all(hops, spec):
 def test_fewer_hops_take_longer(hops):
     times = [oc.solve(hops, "ring:5,directed", hops=most).T for most in (4, 5)]
     assert times == pytest.approx([10.0, 10.0])
-    assert oc.solve(hops, "ring:5,directed", hops=3).T is None  # no flow at all
+
+
+@pytest.mark.parametrize("method", ["auto", "highs"])
+def test_no_flow_at_all_is_an_optimum_of_0(hops, method):
+    result = oc.solve(hops, "ring:5,directed", hops=3, method=method)
+    assert (result.value, result.proof, result.T) == (0.0, "optimal", None)
+    assert result.record.requested.method == method
 
 
 @pytest.mark.parametrize("method", ["highs", "highs-ipx", "scip", "glop", "clarabel"])
@@ -117,3 +139,11 @@ def test_axes_that_cannot_be_meant():
     with pytest.raises(oc.BadInput, match="the variables x, f have an axis 'arc'; state units"):
         stated(both)(ring).links(values)
     assert stated(both, {"f": "link bandwidths"})(ring).links(values).load.tolist() == [2.0] * 6
+
+
+def test_units_and_concurrent_name_axes():
+    parts = {"title": "A", "pyomo": lambda self: None, "residuals": lambda self, values: {"a": 0.0}}
+    with pytest.raises(oc.BadInput, match="units names 'g', which is none of the axes: f, F"):
+        type("A", (oc.Formulation,), {**parts, "name": "own.a", "axes": {"f": ("arc",), "F": ()}, "units": {"g": "s"}})
+    with pytest.raises(oc.BadInput, match="concurrent names 'G'"):
+        type("B", (oc.Formulation,), {**parts, "name": "own.b", "axes": {"f": ("arc",), "F": ()}, "concurrent": "G"})

@@ -72,7 +72,7 @@ def digraph(topology: Topology) -> nx.MultiDiGraph:
 )
 def test_order_size_degree_diameter(spec, n, arcs, degree, diameter):
     topology = parse(spec)
-    assert (topology.n, topology.arcs, topology.ranks) == (n, arcs, n)
+    assert (topology.n, topology.arcs, topology.num_ranks) == (n, arcs, n)
     assert set(topology.out_degree.tolist()) == degree
     assert np.array_equal(np.sort(topology.in_degree), np.sort(topology.out_degree))
     assert topology.diameter == diameter
@@ -200,7 +200,7 @@ def test_dragonfly_uses_no_port_twice(a, h, data):
 
 def test_boxes_behind_nvswitch():
     topology = parse("nvswitch:boxes=2,gpus=4")
-    assert (topology.n, topology.ranks, topology.arcs) == (11, 8, 32)
+    assert (topology.n, topology.num_ranks, topology.arcs) == (11, 8, 32)
     assert topology.terminals.tolist() == list(range(8))
     leaving = np.bincount(topology.tail, topology.capacity, 11)
     assert (leaving[:8] == 500).all()

@@ -23,7 +23,7 @@ def test_fail_removes_whole_links_of_two_way_topologies(links, seed):
     assert set(arcs(after)) <= set(arcs(before))
     assert set(arcs(after)) == {(v, u, c) for u, v, c in arcs(after)}
     assert after == parse(f"torus:4x4+fail={links},seed={seed}")
-    assert (after.n, after.ranks, after.labels) == (16, 16, before.labels)
+    assert (after.n, after.num_ranks, after.labels) == (16, 16, before.labels)
 
 
 def test_fail_removes_single_arcs_of_digraphs():
@@ -72,7 +72,7 @@ def test_host_structure(spec):
 
 def test_a_nic_that_forwards_leaves_its_host_out():
     base, topology = parse("path:3"), parse("path:3+host=0.5,relay=nic")
-    assert (topology.n, topology.arcs, topology.ranks) == (6, base.arcs + 6, 3)
+    assert (topology.n, topology.arcs, topology.num_ranks) == (6, base.arcs + 6, 3)
     assert topology.spec == "path:3+host=0.5,relay=nic"
     arcs = set(zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True))
     assert {(3, 4, 1.0), (4, 5, 1.0), (0, 3, 0.5), (3, 0, 0.5)} <= arcs

@@ -107,7 +107,26 @@ def test_chosen_capacities_ranks_and_units():
     assert (oc.topology(loop, loops="drop").arcs, oc.topology(loop, loops="keep").arcs) == (2, 3)
     switched = nx.Graph([("h", "s"), ("s", "k")])
     switched.nodes["s"]["terminal"] = False
-    assert oc.topology(switched).ranks == 2
+    net = oc.topology(switched)
+    assert (net.ranks, net.num_ranks) == (("h", "k"), 2)
+
+
+@pytest.mark.parametrize("spec", ["ring:4", "dgx1", "hypercube:3+host=2.0", "fat-tree:4"])
+def test_ranks_are_the_labels_that_the_argument_ranks_takes(spec):
+    whole = parse(spec)
+    assert len(whole.ranks) == whole.num_ranks == whole.terminals.size
+    assert oc.topology(whole, ranks=whole.ranks).terminals.tolist() == whole.terminals.tolist()
+    fewer = oc.topology(whole, ranks=whole.ranks[1:3])
+    assert fewer.ranks == whole.ranks[1:3]
+
+
+@given(topologies())
+def test_flows_at_vertices_are_those_of_the_incidence_matrix(topology):
+    flow = np.random.default_rng(0).random((topology.arcs, 3))
+    assert np.allclose(topology.inflow(flow) - topology.outflow(flow), topology.incidence() @ flow)
+    for v in range(topology.n):
+        assert topology.arcs_in[v] == tuple(np.flatnonzero(topology.head == v))
+        assert topology.arcs_out[v] == tuple(np.flatnonzero(topology.tail == v))
 
 
 @given(topologies())
@@ -145,6 +164,7 @@ def mixed(attributes):
         (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"),
         (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
         (nx.path_graph(3), {"ranks": "01"}, "list of vertices"),
+        (nx.path_graph(3), {"ranks": 3}, "list of vertices"),
         (nx.path_graph(3), {"directed": True}, "undirected"),
         (nx.path_graph(3), {"loops": "maybe"}, "loops"),
         (nx.path_graph(3), {"unit": "fast"}, "rate"),

@@ -82,7 +82,7 @@ def test_invalid_graphs_are_refused():
 @pytest.mark.parametrize("k", [2, 4, 8])
 def test_fat_trees_have_their_switches_and_full_bisection(k):
     tree = parse(f"fat-tree:k={k}")
-    assert (tree.ranks, tree.n) == (k**3 // 4, k**3 // 4 + 5 * k * k // 4)
+    assert (tree.num_ranks, tree.n) == (k**3 // 4, k**3 // 4 + 5 * k * k // 4)
     assert tree.arcs == 2 * 3 * k**3 // 4
     switches = np.setdiff1d(np.arange(tree.n), tree.terminals)
     assert (tree.out_degree[switches] == k).all()
@@ -97,7 +97,7 @@ def test_fat_trees_have_their_switches_and_full_bisection(k):
 
 def test_the_ideal_switch_and_circuits():
     star = parse("ideal-switch:n=5,capacity=2")
-    assert (star.ranks, star.n, star.arcs, star.diameter) == (5, 6, 10, 2.0)
+    assert (star.num_ranks, star.n, star.arcs, star.diameter) == (5, 6, 10, 2.0)
     ring = parse("circuits:n=8,degree=2,rule=sip-ring")
     assert (ring.periodic, ring.forwarding, ring.interval, ring.pause, ring.discount) == (True, False, 0.05, 25e-6, 1)
     still = parse("circuits:n=8,degree=2")

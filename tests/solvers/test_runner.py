@@ -41,7 +41,7 @@ def test_methods_attain_the_link_mcf_and_are_proven(spec, method):
     assert run.proof is Proof.OPTIMAL
     assert run.verified
     assert run.objective == pytest.approx(optimum_of("alltoall.link-mcf", spec), rel=1e-6)
-    n = parse(spec).ranks
+    n = parse(spec).num_ranks
     assert run.values["f"].shape == (parse(spec).arcs, n * (n - 1))
 
 

@@ -96,3 +96,63 @@ def test_a_parameter_named_start_is_none_of_a_solution():
     )
     assert result.record.settings["start"].startswith("ring:4")
     assert result.record.start is None
+
+
+#: A search that finds nothing on its own, and a problem with a known solution: formulation, instance, settings.
+SEARCHES = {
+    "symmetric-search": ("topology.design", "servers:n=8,degree=2,traffic=alltoall", {}, {"most": 0, "exchanges": 0}),
+    "sequence-search": (
+        "topology.sequence",
+        "servers:n=5,degree=1,traffic=alltoall",
+        {"configurations": 2, "directed": True},
+        {"moves": 0, "exchanges": 0, "sequences": 0, "starts": 0},
+    ),
+    "matching-search": (
+        "topology.matchings",
+        "servers:n=6,degree=2,traffic=alltoall",
+        {"delay": 0.1},
+        {"starts": 0, "moves": 0, "iterations": 0},
+    ),
+}
+
+
+@pytest.mark.parametrize("method", SEARCHES)
+def test_searches_of_topologies_sequences_and_matchings_begin_with_the_start(method):
+    name, spec, settings, least = SEARCHES[method]
+    known = oc.solve(name, spec, method=method, **settings)
+    assert known.verified
+    again = oc.solve(name, spec, method=method, start=known, **settings, **least)
+    assert again.record.start.used == [method]
+    assert again.verified
+    assert again.T <= known.T * (1 + 1e-9)
+
+
+def test_a_search_improves_a_topology_from_which_it_starts():
+    n, links = 6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 2), (3, 5), (1, 4)]  # a prism with twisted ends
+    net = oc.topology([(u, v, 1.0) for u, v in links], directed=False)
+    flow = oc.solve("alltoall.master", net, method="highs")
+    x, g = np.zeros((n, n)), np.zeros((n, n, n))
+    x[net.tail, net.head] = 1.0
+    g[:, net.tail, net.head] = flow.values["g"].T
+    spec = f"servers:n={n},degree=3,traffic=alltoall"
+    worse = {"x": x, "g": g * 0.9, "F": np.float64(flow.value * 0.9)}  # its flows are not the best
+    kept = oc.solve("topology.design", spec, method="symmetric-search", start=worse, most=1, exchanges=0, partial=0)
+    assert kept.value >= flow.value * (1 - 1e-9)
+    found = oc.solve("topology.design", spec, method="symmetric-search", start=worse)
+    assert found.proof == "optimal"
+    assert found.value >= flow.value * (1 - 1e-9)
+    with pytest.raises(oc.BadInput, match="both_ways"):
+        oc.solve("topology.design", spec, method="symmetric-search", start={**worse, "x": np.triu(x)})
+
+
+def test_a_design_starts_from_a_topology():
+    spec = "servers:n=6,degree=3,traffic=alltoall"
+    least = {"most": 0, "exchanges": 0, "partial": 0}
+    net = oc.parse("bipartite:3x3")
+    result = oc.solve("topology.design", spec, method="symmetric-search", start=net, **least)
+    assert oc.solve("alltoall.master", net).value <= result.value * (1 + 1e-9)
+    assert result.record.start.source == "the given topology bipartite:3x3"
+    with pytest.raises(oc.BadInput, match="ports_out is violated"):
+        oc.solve("topology.design", "servers:n=6,degree=2,traffic=alltoall", start=net)
+    with pytest.raises(oc.BadInput, match=r"ring:5 is no solution of .* with 6 nodes"):
+        oc.solve("topology.design", spec, start=oc.parse("ring:5"))

@@ -495,8 +495,10 @@ def _schedule_times(laboratory: Laboratory) -> Measurement:
         },
         verdict_if(not late),
         (*hundreds, thousand),
-        "Every optimum is proven to 1e-6, by a different algorithm from the paper's and on another machine. So the "
-        "stated times suffice; this does not repeat the paper's own measurement.",
+        f"Here {parse(thousand).n} nodes take {seconds[thousand]:.0f} s and {paths:.2g} s for the paths of one source, "
+        f"{parse(hundreds[-1]).n} nodes {seconds[hundreds[-1]]:.0f} s. Every optimum is proven to 1e-6, by a different "
+        "algorithm from the paper's and on another machine: the stated times suffice, but this does not repeat the "
+        "paper's own measurement.",
         count=len(seconds),
         violations=len(late),
         witness=", ".join(late) or None,

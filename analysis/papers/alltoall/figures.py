@@ -83,8 +83,9 @@ def _testbed_rows(rows: pd.DataFrame) -> pd.DataFrame:
     selected = selected[selected["proof"].isin(PROVEN)]
     stepped = selected["formulation"] == "alltoall.timestep-mcf"
     selected["time"] = selected["T"].where(~stepped, selected["objective"]).astype(float)
+    selected["testbed"] = selected["instance"].map(TESTBEDS)
     return selected.sort_values("time").drop_duplicates(["formulation", "instance"])[
-        ["formulation", "instance", "time"]
+        ["formulation", "instance", "testbed", "time"]
     ]
 
 
@@ -122,6 +123,7 @@ def _testbed(table: pd.DataFrame) -> Figure:
     _testbed_rows,
     _testbed,
     study="alltoall-fig4",
+    at=("time", "testbed"),
 )
 def _testbed_finding(table: pd.DataFrame) -> str:
     wide: Any = table.pivot_table(index="instance", columns="formulation", values="time")
@@ -160,6 +162,7 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
     _decomposition,
     study="alltoall-fig6",
     at=("n", "time_solve_s"),
+    small=("genkautz:n={8,12,16,20},d=4",),
 )
 def _decomposition_finding(rows: pd.DataFrame) -> str:
     proven = rows[rows["proof"].isin(PROVEN)]
@@ -244,6 +247,7 @@ def _load(table: pd.DataFrame) -> Figure:
     _load_rows,
     _load,
     study="alltoall-fig7",
+    at=("ratio", "instance"),
 )
 def _load_finding(table: pd.DataFrame) -> str:
     parts = []
@@ -463,6 +467,7 @@ def _expanders(table: pd.DataFrame) -> Figure:
     _expander_rows,
     _expanders,
     study="alltoall-fig14",
+    at=("n", "ratio"),
 )
 def _expanders_finding(table: pd.DataFrame) -> str:
     parts = []

@@ -43,7 +43,7 @@ TOL = 1e-4
 FEWEST, SPAN, SHORTEST_S = 3, 1.7, 0.02
 #: Start-up distorts the times of smaller N, which are omitted from a fit if there are enough larger ones.
 LARGE = 64
-COLUMNS = ["route", "phase", "n", "seconds", "state"]
+COLUMNS = ["route", "phase", "n", "seconds", "state", "panel"]
 
 
 def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +72,8 @@ def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
                 if seconds is not None and seconds > 0:
                     results.append({**common, "phase": phase, "seconds": seconds, "state": "measured"})
     order = {"measured": 0, "late": 1, "refused": 2}
-    table = frame(results, columns=COLUMNS)
+    table = frame(results, columns=COLUMNS[:-1])
+    table["panel"] = table["phase"].map(PHASES)
     ranked = table.assign(_rank=table["state"].map(order)).sort_values(["_rank", "seconds"], kind="stable")
     return ranked.drop_duplicates(["route", "phase", "n"])[COLUMNS].sort_values(["route", "phase", "n"])
 
@@ -192,6 +193,8 @@ def _moved_apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float,
     rows_of,
     draw,
     study="scaling",
+    at=("n", "seconds", "panel"),
+    small=("genkautz:n={27,36,48},d=4",),
 )
 def finding(table: pd.DataFrame) -> str:
     """Exponents of N with the fitted range of N, and the largest N solved in time."""

@@ -59,7 +59,7 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
     if host is not None and not host > 0:
         msg = f"chooser: the host bandwidth must be positive, not {host}; omit it for no limit"
         raise BadInput(msg)
-    if network.ranks < network.n or not network.connected:
+    if network.num_ranks < network.n or not network.connected:
         msg = f"chooser: {network.spec} must be strongly connected and consist of ranks; give hosts by host=B"
         raise BadInput(msg)
     out = np.bincount(network.tail, network.capacity, network.n).max()
@@ -86,9 +86,9 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
     )
     augmented = f"{spec}+host={host:g},relay=nic" if limited else spec
     if fabric == "nic-equal":
-        small = network.ranks <= MOST_RANKS
+        small = network.num_ranks <= MOST_RANKS
         method = "" if small else " --method sssp"
-        why += f"; shares are equal, and {network.ranks} ranks are " + ("few" if small else "too many for an ILP")
+        why += f"; shares are equal, and {network.num_ranks} ranks are " + ("few" if small else "too many for an ILP")
         return ScheduleChoice(
             fabric=fabric,
             schedule="ILP" if small else "SSSP",
@@ -126,5 +126,5 @@ def shortest_paths(topology: Topology) -> float:
     for hop in range(1, int(topology.diameter) + 1):
         source, arc = np.nonzero(onward & (topology.hops[:, topology.head] == hop))
         np.add.at(count, (source, topology.head[arc]), count[source, topology.tail[arc]])
-    pairs = topology.ranks * (topology.ranks - 1)
-    return float(count[:, topology.terminals].sum() - topology.ranks) / pairs
+    pairs = topology.num_ranks * (topology.num_ranks - 1)
+    return float(count[:, topology.terminals].sum() - topology.num_ranks) / pairs

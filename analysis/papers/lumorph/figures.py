@@ -360,18 +360,16 @@ def _program_rows(rows: pd.DataFrame) -> pd.DataFrame:
         "ok",
     ]
     runs["order"] = runs["program"].map({"printed": 0, "coded": 1, "corrected": 2}) + (runs["rmax"] == 0)
-    return runs.sort_values(["n", "lasers", "order", "rmax", "method"])[columns]
+    parts = zip(runs["n"], runs["lasers"], runs["rmax"], runs["program"], strict=True)
+    runs["case"] = [f"{n} GPUs, L={L}, {f'R ≤ {R}' if R else 'default'}: {program}" for n, L, R, program in parts]
+    return runs.sort_values(["n", "lasers", "order", "rmax", "method"])[[*columns, "case"]]
 
 
 def _programs(rows: pd.DataFrame) -> Figure:
-    case = [
-        f"{n} GPUs, L={lasers}, {f'R ≤ {rmax}' if rmax else 'default'}: {program}"
-        for n, lasers, rmax, program in zip(rows["n"], rows["lasers"], rows["rmax"], rows["program"], strict=True)
-    ]
-    order = list(dict.fromkeys(case))
+    order = list(dict.fromkeys(rows["case"]))
     height = 1.6 + 0.27 * len(order)
     with one_panel(7.6, height, x="solver time [s]", y="size, lasers, rounds: program") as (figure, axes, handles):
-        for number, (method, group) in enumerate(rows.assign(case=case).groupby("method")):
+        for number, (method, group) in enumerate(rows.groupby("method")):
             for ended, runs in group.groupby("ended"):
                 handles += marks(
                     axes,
@@ -395,6 +393,8 @@ def _programs(rows: pd.DataFrame) -> Figure:
     _program_rows,
     _programs,
     study="lumorph-programs",
+    at=("time_solver_s", "case"),
+    small=("lightpath:2x2,lasers={1,4},waveguides=20",),
 )
 def _program_finding(rows: pd.DataFrame) -> str:
     parts = []

@@ -339,6 +339,7 @@ def _waveguides(table: pd.DataFrame) -> Figure:
     _waveguides,
     study="lumorph-fig5",
     counts=COUNTS,
+    at=("waveguides", "rounds"),
 )
 def _waveguides_finding(table: pd.DataFrame) -> str:
     parts = []

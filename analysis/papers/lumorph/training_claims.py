@@ -52,10 +52,10 @@ def _bounded(model: str, *algorithms: str) -> str:
         if gain.gpus == 256 and gain.algorithm in algorithms:
             low, high = gain.queue or (gain.low, gain.high)
             parts.append(f"{low:.3f} to {high:.3f} ({gain.algorithm})")
-    given = " and the ring's time, in one queue" if model != "ncf" else ""
+    given = " and of the ring, the calls in one queue," if model != "ncf" else ""
     return (
-        f"Its compute times are not published; from the logged calls and the times of free communication{given}, "
-        f"we get {' and '.join(parts)} for {model} on 256 GPUs."
+        f"Its compute times are not published. The logged calls and the drawn times of free communication{given} "
+        f"give gains of {' and '.join(parts)} for {model} on 256 GPUs."
     )
 
 
@@ -119,8 +119,8 @@ def _inception(laboratory: Laboratory) -> Measurement:
         ("figure 11",),
         f"{SIMULATED} {_bounded('inception', name)} "
         f"The printed 1.31 is {round(most, 3)} truncated; if the paper truncates, section 5's four times is three "
-        "(lumorph.four-times). Both variants reach at least {near:.1%} of the "
-        "throughput with free communication.",
+        f"(lumorph.four-times). Both variants reach at least {100 * near:.1f} % of the throughput with free "
+        "communication.",
         {name: round(most, 4), "share of zero-cost throughput, least": round(near, 4)},
     )
 

@@ -120,6 +120,7 @@ def _ocs(rows: pd.DataFrame) -> Figure:
     _ocs_rows,
     _ocs,
     study="sipml-ocs",
+    at=("degree", "ratio"),
 )
 def _ocs_finding(rows: pd.DataFrame) -> str:
     ends = []
@@ -255,6 +256,7 @@ def _placement(rows: pd.DataFrame) -> Figure:
     _placement_rows,
     _placement,
     study="sipml-placement",
+    at=("degree", "over_bound"),
 )
 def _placement_finding(rows: pd.DataFrame) -> str:
     small, large = rows[rows["over_optimum"].notna()], rows[rows["over_optimum"].isna()]

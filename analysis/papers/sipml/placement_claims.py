@@ -158,8 +158,9 @@ def _distance(laboratory: Laboratory) -> Measurement:
         traffic,
         lambda data: data.delta,
         "The distance (i - j) mod k is one-sided: a GPU sends to at most the Delta after it and receives from at most "
-        "the Delta before it, up to 2 Delta together. The paper counts a neighbour on the all-reduce ring, which sends "
-        "to one GPU and receives from another, as one; counted that way, the claim holds. Ratio: partners over Delta.",
+        "the Delta before it, up to 2 Delta together. On the all-reduce ring, where a GPU sends to one GPU and "
+        "receives from another, the paper counts one neighbour; counted that way, the claim holds. Whether the degree "
+        "constraint counts so too was in content that is lost. Ratio: partners over Delta.",
         (f"random graphs of 12 to {laboratory.scope['sub-ops']} sub-ops on 3 to 11 GPUs",),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.papers.gap_figures import SMALL_GAPS
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, FAT_TREE, GIGABIT
@@ -471,6 +472,8 @@ def _draw(rows: pd.DataFrame) -> Figure:
     _rows,
     _draw,
     study="topoopt-gap",
+    at=("n", "ratio"),
+    small=SMALL_GAPS,
 )
 def _finding(rows: pd.DataFrame) -> str:
     if not len(rows):

@@ -66,7 +66,7 @@ def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
 
     place = parse(spec)
     if isinstance(place, Topology):
-        network = ServerNetwork(place, 1.0, _LATENCY, "even" if place.ranks < place.n else "single")
+        network = ServerNetwork(place, 1.0, _LATENCY, "even" if place.num_ranks < place.n else "single")
     else:
         network = designed_network(graph, place, 1.0, latency=_LATENCY, ring_factor=factor)
     return flows_of(graph, network, ring_factor=factor)

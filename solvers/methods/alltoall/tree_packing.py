@@ -28,7 +28,7 @@ def tree_flows(packing: TreePacking) -> F64:
     arcs: dict[tuple[int, int], list[int]] = {}
     for a, ends in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
         arcs.setdefault(ends, []).append(a)
-    flows = np.zeros((topology.arcs, topology.ranks))
+    flows = np.zeros((topology.arcs, topology.num_ranks))
     for tree in packing.trees:
         steps: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         for path, count in tree.hops:
@@ -108,7 +108,7 @@ def run_tree_packing(context: Context) -> Answer:
     T = float(packings[0].time)
     if ahead and back:
         y, z = _loads(copies, packings[0]), _loads(sums, packings[1])[arcs]
-        values = {"x": np.ones(topology.ranks), "y": y, "z": z, "f": copies, "g": sums[arcs]}
+        values = {"x": np.ones(topology.num_ranks), "y": y, "z": z, "f": copies, "g": sums[arcs]}
         T = float(((y + z) / topology.capacity).max())
     best = max(bound.value for bound in context.formulation.bounds())
     return Answer(

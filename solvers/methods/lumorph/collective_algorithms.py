@@ -4,6 +4,8 @@ Source  LuMorph, sections 3.2 and 4, Algorithm 3, Appendices B, C; NCCL (ring, t
 
     recursive           LUMORPH-2 (radix 2), LUMORPH-4 (radix 4), radix k + 1 for k simultaneous peers
     ring                in the order of a Hamiltonian cycle of the mesh where it has one
+    neighbour-exchange  pairs of neighbours swap, each with the next and the previous rank in turn (Chen et al., 2005);
+                        an even number of ranks
     tree                one binary (or k-ary) tree, pipelined: ``batch`` chunks enter it every step
     double-binary-tree  two trees, chunks alternate between them
     divide-and-conquer  2x2 squares first, then squares exchange with squares (section 3.2), by the prime factors of the
@@ -48,6 +50,7 @@ from opticoll.solvers.methods.lumorph.patterns import (
     binomial_tree,
     exchange,
     heap_tree,
+    neighbour_exchange,
     recursive,
     ring,
     tree_all_reduce,
@@ -318,6 +321,13 @@ def _ring(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any])
     return _composed(call, ring(call.ranks.size), order, backwards=order[::-1])
 
 
+def _neighbour_exchange(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
+    if call.ranks.size % 2:
+        msg = f"neighbour-exchange: ranks swap in pairs, so their number must be even, not {call.ranks.size}; use ring"
+        raise NotApplicable(msg)
+    return _composed(call, neighbour_exchange(call.ranks.size), cycle_order(call.ranks, shape))
+
+
 def cycle_order(ranks: I64, shape: Shape) -> I64:
     """Ranks in the order of a Hamiltonian cycle of the grid, ``(p,)``; in ascending order without a grid.
 
@@ -459,6 +469,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             ),
         ),
         Algorithm("ring", "Ring over a Hamiltonian cycle of the mesh", _ring),
+        Algorithm("neighbour-exchange", "Pairs of neighbours swap in turn", _neighbour_exchange),
         Algorithm(
             "tree",
             "One pipelined tree",

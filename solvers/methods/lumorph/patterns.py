@@ -317,6 +317,32 @@ def ring(p: int) -> Pattern:
     return _copies(p - 1, step, rank, (rank + 1) % p, (rank - step) % p)
 
 
+def neighbour_exchange(p: int) -> Pattern:
+    """Neighbour exchange: ranks swap what they received last with alternating neighbours; p / 2 steps.
+
+    Step 0 swaps one shard inside the pairs (2i, 2i + 1), every later step two shards with the other neighbour.
+
+    Source  Chen et al., HPC Asia 2005
+
+    Raises
+    ------
+    BadInput
+        For fewer than 2 ranks, too many, or an odd number.
+    """
+    _check(p, 2)
+    if p % 2:
+        msg = f"neighbour exchange: ranks swap in pairs, so their number must be even, not {p}"
+        raise BadInput(msg)
+    rank = np.arange(p)
+    last, parts = rank[:, None], []
+    for step in range(p // 2):
+        partner = np.where(rank % 2 == step % 2, rank + 1, rank - 1) % p
+        parts.append(np.broadcast_arrays(step, rank[:, None], partner[:, None], last))
+        got = last[partner]
+        last = np.concatenate([last, got], axis=1) if step == 0 else got
+    return _copies(p // 2, *(np.concatenate([part[i].ravel() for part in parts]) for i in range(4)))
+
+
 # Trees --------------------------------------------------------------------------------------------------------
 
 

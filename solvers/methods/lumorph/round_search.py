@@ -273,7 +273,7 @@ class PhaseSearch:
     def _hops(self) -> F64:
         """Hops between all vertices, ``(n, n)``: of the topology, or infinite without a fixed route."""
         if self.tied is None:
-            if self.topology.ranks == self.topology.n:
+            if self.topology.num_ranks == self.topology.n:
                 return self.topology.hops
             from scipy.sparse.csgraph import dijkstra
 
@@ -581,7 +581,7 @@ def small_enough(topology: Topology, collective: Collective, limits: Limits, rou
     deliveries = len(collective.deliveries)
     candidates_size = deliveries * topology.n * 2 * 8
     tables = rounds * limits.wavelengths * (deliveries + (topology.arcs + 2 * topology.n) * (limits.waveguides + 1))
-    plain = limits.ports is not None and limits.load == 1 and topology.ranks == topology.n
+    plain = limits.ports is not None and limits.load == 1 and topology.num_ranks == topology.n
     return plain and max(candidates_size, tables) <= MOST_ENTRIES
 
 

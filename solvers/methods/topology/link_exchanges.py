@@ -264,7 +264,9 @@ def _exchange(  # type: ignore[no-untyped-def]
     return kept, best
 
 
-def exchanged(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000) -> Iterator[Topology]:
+def exchanged(
+    data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000, given: Topology | None = None
+) -> Iterator[Topology]:
     """The best connected topologies of the starts as ``digraph:`` specs, the most promising first.
 
     Parameters
@@ -273,13 +275,18 @@ def exchanged(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000
         At most ``MOST_EXCHANGED`` nodes.
     starts, steps
         Random graphs from which a search starts, and exchanges that each tries.
+    given
+        A known topology, from which one more search starts.
     """
     if data.n > MOST_EXCHANGED or steps <= 0:
         return
     result, cables, uplinks = [], data.cables or data.n**2, data.uplinks or data.n**2
-    for start in range(starts):
+    for start in range(starts if given is None else starts + 1):
         rng = np.random.default_rng([seed, start])
         order, draws = rng.permutation(data.n**2), rng.random((steps, 5))
+        if given is not None and start == starts:
+            first = given.tail * data.n + given.head
+            order = np.concatenate([first, order[~np.isin(order, first)]])
         result.append(
             _exchange(order, draws, data.rack_of, data.degree, not data.directed, cables, uplinks, data.most_links)
         )

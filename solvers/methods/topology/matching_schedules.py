@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.formulations.topology.matchings import TopologyMatchings
     from opticoll.instances.topology import F64, I64
 
@@ -144,6 +146,15 @@ def polished(data: TopologyMatchings, schedule: MatchingSchedule) -> MatchingSch
         if better is None or better.makespan(data) >= best.makespan(data) * (1 - NEGLIGIBLE):
             return best
         best = better
+
+
+def schedule_of(data: TopologyMatchings, values: Mapping[str, F64]) -> MatchingSchedule:
+    """The schedule of a solution of the model; configurations that are not held are left out."""
+    circuits, lengths = np.rint(np.asarray(values["x"])) > 0, np.asarray(values["t"], dtype=float)
+    switch, place = np.nonzero(circuits.any(axis=(2, 3)) & (lengths > 0))
+    sending = circuits[switch, place]
+    heads = np.where(sending.any(axis=2), sending.argmax(axis=2), -1)
+    return MatchingSchedule(heads, lengths[switch, place], switch)
 
 
 def values_of(data: TopologyMatchings, schedule: MatchingSchedule) -> dict[str, F64]:

@@ -21,6 +21,7 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     fitted,
     heads_of,
     polished,
+    schedule_of,
     values_of,
     wanted,
 )
@@ -98,7 +99,11 @@ class MatchingSearch:
 
     def begin(self) -> list[MatchingSchedule]:
         """Known schedules, polished."""
-        data, started = self.data, []
+        data, started = self.data, list[MatchingSchedule]()
+        if self.context.start is not None:
+            given = schedule_of(data, self.context.start)
+            self.keep(given)
+            started.append(given)
         heads, lengths = spectra.decomposed(data)
         started.append(equalized(data, assigned(data, heads, lengths)))
         started.append(assigned(data, heads, lengths))
@@ -265,8 +270,9 @@ class MatchingSearch:
 def run(context: Context) -> Answer:
     """Matchings by exchanges; their lengths by linear programs; a bound by column generation over matchings.
 
-    1. Starts: Spectra's and Birkhoff's schedules, shifts, first fit by decreasing demand. For given matchings on given
-       switches the best lengths are a linear program; matchings of length 0 are left out, which saves their delay.
+    1. Starts: a known schedule (``start``), Spectra's and Birkhoff's, shifts, first fit by decreasing demand. For
+       given matchings on given switches the best lengths are a linear program; matchings of length 0 are left out,
+       which saves their delay.
     2. Bound, for at most 600 pairs with demand: column generation over matchings and lengths
        (:mod:`opticoll.solvers.methods.topology.matching_prices`); the bound is recomputed from its prices, with every
        largest matching bounded by potentials. Few of the generated matchings that serve the demand, found by reweighted
@@ -314,4 +320,5 @@ METHOD = Method(
         Parameter("price_s", float, default=10.0, help="time limit of column generation [s]"),
     ),
     run=run,
+    starts=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,12 +61,16 @@ TRIES = 50
 
 @dataclass
 class Found:
-    """The best sequence of a search: its circuits ``(K, n, n)``, their lengths and all flows ``(P, n, n, n)``."""
+    """The best sequence of a search: its circuits ``(K, n, n)``, their lengths and all flows ``(P, n, n, n)``.
+
+    Of the known solution from which a search starts, ``given`` has all values instead.
+    """
 
     value: float = math.inf
     counts: I64 = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.int64))
     lengths: F64 = field(default_factory=lambda: np.zeros(0))
     flows: F64 = field(default_factory=lambda: np.zeros(0))
+    given: Mapping[str, F64] | None = None
 
 
 class SequenceSearch:
@@ -98,7 +102,10 @@ class SequenceSearch:
         TimeoutError
             When no time is left.
         """
-        K = self.data.configurations
+        start, K = self.context.start, self.data.configurations
+        if start is not None:
+            self.best = Found(self.data.objective(start), given=start)
+            self.context.save(answer(self, Termination.TOLERANCE), self.best.value)
         numbers = range(1, K + 1) if self.data.charge == "changed" or self.data.startup > 0 else (K,)
         self.bounds = {number: self._bound(number) for number in numbers}
         order = sorted(numbers, key=lambda number: (self.bounds[number], number))
@@ -134,6 +141,10 @@ class SequenceSearch:
     def _search(self, data: TopologySequence, target: float) -> None:
         if data.directed and data.n <= MOST_EXCHANGED and data.standing is None:
             self._search(replace(data, directed=False), target)  # two-way circuits are some of the one-way ones
+            if self.best.value <= target:
+                return
+        for counts in self._given(data):
+            self._exchange(data, counts, target)
             if self.best.value <= target:
                 return
         known: list[I64] = []
@@ -178,6 +189,22 @@ class SequenceSearch:
             excluded = min(excluded, dual_time(data, counts, lines, routed) + waiting)
         self.enumerated += sequences
         self.excluded[data.configurations] = excluded * (1 - ROUND_OFF)
+
+    def _given(self, data: TopologySequence) -> Iterator[I64]:
+        """Circuits of the known solution, if they are a sequence of this number of configurations."""
+        if self.context.start is None or data.n > MOST_EXCHANGED:
+            return
+        counts = np.rint(np.asarray(self.context.start["x"])).astype(np.int64).sum(axis=3)
+        two_way = bool((counts == counts.transpose(0, 2, 1)).all())
+        if len(counts) != data.configurations:  # without those that repeat the one before, or are not used
+            held = np.asarray(self.context.start["t"]) > 0
+            held[: 0 if data.standing is None else 1] = True
+            counts = counts[held]
+            new = np.ones(len(counts), dtype=bool)
+            new[1:] = (counts[1:] != counts[:-1]).any(axis=(1, 2))
+            counts = counts[new]
+        if len(counts) == data.configurations and (data.directed or two_way):
+            yield counts
 
     # one sequence
 
@@ -402,7 +429,7 @@ def run_sequence_search(context: Context) -> Answer:
        simulated annealing, then replacements judged by the linear program
     2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration,
        judged by hops first and then by the linear program, from direct rounds, circuits for the largest demands, a
-       ring, the best symmetric sequence and random circuits
+       ring, the best symmetric sequence and random circuits; from a known sequence (``start``) first
     3. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
        value, by increasing bound
 
@@ -429,10 +456,13 @@ def run_sequence_search(context: Context) -> Answer:
 def answer(search: SequenceSearch, ending: Termination) -> Answer:
     """The best sequence as arrays of the model; the last configuration is repeated up to their number."""
     data, best = search.data, search.best
+    if best.given is not None:
+        values: dict[str, Any] = dict(best.given)
+        return _answer(search, ending, values)
     K, number = data.configurations, len(best.counts)
     counts = np.concatenate([best.counts, np.repeat(best.counts[-1:], K - number, axis=0)])
     x = (counts[..., None] > np.arange(data.parallel)).astype(float)
-    values: dict[str, Any] = {"x": x, "t": np.concatenate([best.lengths, np.zeros(K - number)])}
+    values = {"x": x, "t": np.concatenate([best.lengths, np.zeros(K - number)])}
     flows = np.zeros((data.phases, data.n, data.n, data.n))
     flows[: len(best.flows)] = best.flows
     values["g"] = flows
@@ -440,6 +470,10 @@ def answer(search: SequenceSearch, ending: Termination) -> Answer:
         values["z"] = (changed(counts) if search.staying else np.arange(K - 1) < number - 1).astype(float)
     if data.startup > 0:
         values["y"] = (values["t"] > 0).astype(float)
+    return _answer(search, ending, values)
+
+
+def _answer(search: SequenceSearch, ending: Termination, values: dict[str, Any]) -> Answer:
     return Answer(
         ending,
         values=values,
@@ -479,4 +513,5 @@ METHOD = Method(
     ),
     run=run_sequence_search,
     refuse=_refuse,
+    starts=True,
 )

@@ -13,16 +13,17 @@ from numba import njit
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topology.design import Design, least_time
+from opticoll.formulations.topology.design import Design, least_time, topology_of
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
+from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.graph_enumeration import MOST_ENUMERATED, Exclusion
 from opticoll.solvers.methods.topology.link_exchanges import MOST_EXCHANGED, exchanged
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, I32, I64, Mask, Topology
@@ -214,17 +215,28 @@ def cayley_candidates(
             yield Candidate(f"cayley:m={m},k={k},r={r},generators={generators}{way}", total / degree)
 
 
-def exchange_candidates(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000) -> Iterator[Candidate]:
+def exchange_candidates(
+    data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000, given: Topology | None = None
+) -> Iterator[Candidate]:
     """At most :data:`MOST_EXCHANGE_CANDIDATES` candidates by exchanges of links, for up to ``MOST_EXCHANGED`` nodes."""
-    result = exchanged(data, seed=seed, starts=starts, steps=steps)
+    result = exchanged(data, seed=seed, starts=starts, steps=steps, given=given)
     for topology, _ in zip(result, range(MOST_EXCHANGE_CANDIDATES), strict=False):
         yield Candidate(topology.spec, float(topology.hops.sum()) / topology.arcs)
 
 
 def candidates(
-    data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300, steps: int = 5000, deadline: float | None = None
+    data: Design,
+    *,
+    seed: int = 0,
+    starts: int = 4,
+    fails: int = 300,
+    steps: int = 5000,
+    deadline: float | None = None,
+    given: Topology | None = None,
 ) -> list[Candidate]:
     """All candidates, sorted by lower bound on the time; with a ``deadline``, those listed until then.
+
+    From a ``given`` topology links are exchanged, too.
 
     Raises
     ------
@@ -235,7 +247,7 @@ def candidates(
         if data.n > MOST_EXCHANGED:
             msg = f"symmetric-search: the search with racks supports up to {MOST_EXCHANGED} nodes, not {data.n}"
             raise BadInput(msg)
-        return list(exchange_candidates(data, seed=seed, starts=starts, steps=steps))
+        return list(exchange_candidates(data, seed=seed, starts=starts, steps=steps, given=given))
     if data.n > MOST_ELEMENTS:
         msg = f"symmetric-search: groups of {data.n} elements are too large to search; use n up to {MOST_ELEMENTS}"
         raise BadInput(msg)
@@ -244,13 +256,16 @@ def candidates(
     for way in ways:
         results += cayley_candidates(data.n, data.degree, way, seed=seed, starts=starts, fails=fails, deadline=deadline)
     if deadline is None or time.monotonic() < deadline:
-        results += exchange_candidates(data, seed=seed, starts=starts, steps=steps)
+        results += exchange_candidates(data, seed=seed, starts=starts, steps=steps, given=given)
     return sorted(results, key=lambda candidate: candidate.least)
 
 
 @dataclass
 class SearchResult:
-    """The best topology of a search: its spec, its time T, and its flows on orbits (None if they are not solved)."""
+    """The best topology of a search: its spec, its time T, and its flows on orbits (None if they are not solved).
+
+    ``given`` is the known solution from which the search started, as long as nothing is faster.
+    """
 
     spec: str = ""
     time: float = np.inf
@@ -259,6 +274,7 @@ class SearchResult:
     orbits: Orbits | None = None
     flows: F64 | None = None
     interrupted: bool = False
+    given: Mapping[str, F64] | None = None
 
 
 def search(
@@ -277,9 +293,18 @@ def search(
     out before any flow problem is solved, the first candidate is returned without flows.
     """
     half = None if context.deadline is None else (time.monotonic() + context.deadline) / 2
-    listed = candidates(data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges, deadline=half)
-    bound = float(least_time(data)[0]) * (1 + context.task.tol)
-    result = SearchResult(candidates=len(listed))
+    result, known = SearchResult(), None
+    if context.start is not None:
+        known = topology_of(data, context.start)
+        result = SearchResult(time=1.0 / data.objective(context.start), given=context.start)
+        on_better(result)
+    listed = candidates(
+        data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges, deadline=half, given=known
+    )
+    bound, result.candidates = float(least_time(data)[0]) * (1 + context.task.tol), len(listed)
+    spec = None if known is None else digraph_spec(known)
+    if spec is not None:  # the flows of the start may not be the best ones
+        listed.insert(0, Candidate(spec, 0.0))
     for candidate in listed[:most]:
         if result.time <= bound or candidate.least >= result.time:
             break
@@ -313,6 +338,7 @@ def improve(context: Context, result: SearchResult, spec: str, on_better: Callab
     result.tried += 1
     if solved.flows is not None and solved.upper < result.time * (1 - 1e-9):
         result.spec, result.time, result.orbits, result.flows = spec, solved.upper, orbits, solved.flows
+        result.given = None
         on_better(result)
 
 
@@ -353,7 +379,8 @@ def run_symmetric_search(context: Context) -> Answer:
     4. for up to 64 nodes, T of topologies without symmetry by exchanges of links
        (:mod:`opticoll.solvers.methods.topology`); with limits on the cables of racks, only of these
 
-    The search is a heuristic. Optimality can be proven by the bounds on every topology
+    A known topology (``start``) is the first one to beat; of up to 64 nodes, its flows are solved, and its links
+    exchanged. The search is a heuristic. Optimality can be proven by the bounds on every topology
     (:mod:`opticoll.formulations.topology.design`), or, for up to 12 nodes without racks, by enumeration: a topology is
     excluded by its sum of distances or by prices of its links
     (:mod:`opticoll.solvers.methods.topology.graph_enumeration`).
@@ -361,12 +388,9 @@ def run_symmetric_search(context: Context) -> Answer:
     data: Design = context.data
 
     def answer_of(result: SearchResult) -> Answer:
-        assert result.orbits is not None
-        assert result.flows is not None
-        topology, F = result.orbits.data.topology, 1.0 / result.time
         return Answer(
             Termination.TOLERANCE,
-            values=_values(data.n, topology, result.orbits.lift(result.flows) * F, F),
+            values=_values_of(data, result),
             solver={
                 "name": "symmetric-search",
                 "version": None,
@@ -381,7 +405,7 @@ def run_symmetric_search(context: Context) -> Answer:
 
     numbers = {name: int(value) for name, value in context.parameters.items() if name != "partial"}
     best = search(context, data, on_better=keep, **numbers)
-    if best.orbits is None:
+    if best.orbits is None and best.given is None:
         ended = Termination.TIME_LIMIT if best.interrupted else Termination.TOLERANCE
         return Answer(ended, message="no candidate was found; increase starts, or use another degree")
     exclusion = None
@@ -402,11 +426,16 @@ def run_symmetric_search(context: Context) -> Answer:
     return answer
 
 
-def _values(n: int, topology: Topology, flow: F64, F: float) -> dict[str, Any]:
-    """Links and flows of a topology as arrays of the model, from flows ``(m, n)``."""
+def _values_of(data: Design, result: SearchResult) -> dict[str, Any]:
+    """Links and flows of the best topology as arrays of the model."""
+    if result.given is not None:
+        return dict(result.given)
+    assert result.orbits is not None
+    assert result.flows is not None
+    topology, F, n = result.orbits.data.topology, 1.0 / result.time, data.n
     x, g = np.zeros((n, n)), np.zeros((n, n, n))
     x[topology.tail, topology.head] = 1.0
-    g[:, topology.tail, topology.head] = flow.T
+    g[:, topology.tail, topology.head] = result.orbits.lift(result.flows).T * F
     return {"x": x, "g": g, "F": np.asarray(F)}
 
 
@@ -426,4 +455,5 @@ METHOD = Method(
         Parameter("partial", int, default=300_000, help="most partial topologies enumerated for a proof; 0 for none"),
     ),
     run=run_symmetric_search,
+    starts=True,
 )

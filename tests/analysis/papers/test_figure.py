@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,15 @@ from matplotlib.text import Text
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
+from opticoll.analysis.papers import figure as figure_module
 from opticoll.analysis.papers import figure_rows
-from opticoll.analysis.papers.paper_figure import figures
+from opticoll.analysis.papers.figure_rows import shipped
+from opticoll.analysis.papers.paper_figure import figure_named, figures
 from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.style import PALETTE, tick
+from opticoll.analysis.study.study_file import find, load
+from opticoll.instances.spec import expand
 
 NAMES = [one.name for one in figures()]
 #: Figures that need no runs, one of every kind of drawing.
@@ -158,7 +163,6 @@ def test_own_points_have_a_place_at_names_on_an_axis():
     ("name", "over", "words"),
     [
         ("lumorph5", None, "no figure 'lumorph5'; did you mean 'lumorph-5'?"),
-        ("alltoall-scaling", None, "has no runs for it; run `opticoll study scaling`"),
         ("lumorph-5", pd.DataFrame({"x": [1]}), "over has no column y"),
         ("lumorph-5", pd.DataFrame({"x": [1], "y": [1], "hue": [1]}), "over has a column 'hue'; it may have x, y"),
         ("lumorph-5", pd.DataFrame({"x": [1], "y": [1]}), "several panels; write one of 'worst step', '256 GPUs'"),
@@ -234,6 +238,35 @@ def test_ticks_are_plain_numbers_or_powers_of_ten():
 def test_series_are_distinguishable_without_hues():
     """Luminances of the first colours differ, or their markers do: a series has both."""
     assert len(set(PALETTE)) == len(PALETTE)
+
+
+def test_a_figure_without_runs_solves_the_small_cases_of_its_study(monkeypatch, tmp_path):
+    small = replace(figure_named("alltoall-6"), small=("genkautz:n=8,d=4",))
+    monkeypatch.setattr(figure_module, "figure_named", lambda name: small)
+    result = oc.figure("alltoall-6", store=tmp_path / "none", over=oc.solve("alltoall.link-mcf", "genkautz:n=6,d=2"))
+    assert result.source.startswith(
+        "solved now, on this machine: 5 small cases of the 40 of `opticoll study alltoall-fig6`"
+    )
+    assert set(result.data["instance"]) == {"genkautz:n=8,d=4"}
+    assert len(marks(result)) == 1
+    assert not (tmp_path / "none").exists()
+    monkeypatch.setattr(figure_module, "figure_named", lambda name: replace(small, small=()))
+    with pytest.raises(oc.BadInput, match="has no runs for it; run `opticoll study alltoall-fig6`"):
+        oc.figure("alltoall-6", store=tmp_path / "none")
+
+
+@pytest.mark.parametrize("one", [one for one in figures() if one.study], ids=lambda one: one.name)
+def test_small_cases_are_cells_of_the_study(one):
+    cells = {str(cell.task.instance) for cell in load(find(one.study)).cells} if one.small else set()
+    assert {spec for pattern in one.small for spec in expand(pattern)} <= cells
+    assert one.small or shipped(one.name) is not None or one.basis
+
+
+def test_results_of_every_kind_of_axis_have_a_place():
+    ratio = oc.solve("alltoall.min-congestion", "hypercube:3", method="sssp")
+    assert marks(oc.figure("gap-alltoall", over=ratio))
+    both = [oc.solve("alltoall.master", "hypercube:3"), oc.solve("alltoall.link-mcf", "hypercube:3")]
+    assert marks(oc.figure("alltoall-4", over=both))
 
 
 # shipped rows ------------------------------------------------------------------------------------

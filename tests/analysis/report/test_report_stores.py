@@ -102,7 +102,19 @@ def test_an_empty_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert not store.root.exists()
 
 
-@pytest.mark.parametrize("name", SMALL)
+#: A formulation of every paper, of files, and of circuits that change: alone in a store.
+ALONE = (
+    "alltoall.child",
+    "lumorph.rounds",
+    "matrix.program",
+    "optree.tree",
+    "sipml.placement",
+    "topology.sequence",
+    "topoopt.topology",
+)
+
+
+@pytest.mark.parametrize("name", ALONE)
 def test_one_default_solve(name: str, runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path / "store")
     saved = save(store, runs[name])

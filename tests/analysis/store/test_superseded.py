@@ -11,7 +11,7 @@ from msgspec import structs
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.report import page
+from opticoll.analysis.report import drawings, sections
 from opticoll.analysis.report.findings import best_runs, collect
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
@@ -122,7 +122,11 @@ def test_contents_of_files_are_versions_and_contents_of_python_objects_are_tasks
     assert current(store)[3:] == [5.0]
 
 
-def test_results_and_report_show_the_current_answer_and_mark_the_others(store: Store, tmp_path: Path, capfd) -> None:
+def test_results_and_report_show_the_current_answer_and_mark_the_others(
+    store: Store, tmp_path: Path, capfd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (drawings, sections):  # other tests draw the figures of the papers
+        monkeypatch.setattr(module, "paper_figures", tuple)
     folder = ["--store", str(store.root)]
     save(store, TASK, "1", 0.5, 0)
     assert main(["results", *folder]) == 0
@@ -144,7 +148,6 @@ def test_results_and_report_show_the_current_answer_and_mark_the_others(store: S
     assert (list(findings.results["objective"]), findings.superseded) == ([0.25], 1)
     assert list(best_runs(store)["objective"]) == [0.25]
     assert len(best_runs(store, superseded=True)) == 2
-    assert page.build(store, tmp_path / "out", findings).exists()
 
 
 def test_a_damaged_note_is_skipped_with_a_warning(store: Store, caplog: pytest.LogCaptureFixture) -> None:

@@ -59,7 +59,7 @@ def enumerated(topology):
 
 def worst_cut(topology):
     """The optimum by cuts, and a set that attains it."""
-    time, inside = least_time(topology, [1] * topology.ranks)
+    time, inside = least_time(topology, [1] * topology.num_ranks)
     return float(time), inside
 
 
@@ -105,7 +105,7 @@ def test_pyomo_and_cvxpy_are_one_matrix(spec):
 @given(topologies(6), st.integers(0, 2**32 - 1))
 def test_any_lengths_bound_the_time(topology, seed):
     data, time = model.AllGather.prepare(topology), worst_cut(topology)[0]
-    lengths = np.random.default_rng(seed).exponential(size=(topology.arcs, topology.ranks)) ** 3
+    lengths = np.random.default_rng(seed).exponential(size=(topology.arcs, topology.num_ranks)) ** 3
     assert model.length_bound(data, lengths) <= time * (1 + 1e-9)
 
 

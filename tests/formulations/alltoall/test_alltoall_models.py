@@ -127,7 +127,7 @@ def test_every_child_attains_the_master(spec):
     data, form = compiled("alltoall.master", spec)
     F, x = optimum(form)
     g = form.values(x)
-    for source in range(data.topology.ranks):
+    for source in range(data.topology.num_ranks):
         problem = child.FORMULATION.prepare(data.topology, {"source": source}, g)
         form_child = compile_model(problem.cvxpy())
         assert optimum(form_child)[0] == pytest.approx(F, rel=1e-6)
@@ -161,7 +161,7 @@ def test_children_of_an_optimal_master_attain_its_flow_together(topology, seed):
     cost = np.random.default_rng(seed).random(form.cost.size)  # any flow that attains F, with as much on top as fits
     _, x = optimum(replace(form, col_lower=fixed, cost=cost))
     flows = []
-    for source in range(topology.ranks):
+    for source in range(topology.num_ranks):
         problem = child.FORMULATION.prepare(topology, {"source": source}, form.values(x))
         flows.append(optimum(compile_model(problem.matrix()))[0])
     assert min(flows) == pytest.approx(F, rel=1e-6)

@@ -109,7 +109,7 @@ def test_trees_take_the_time_of_the_worst_set(trees):
 def test_closed_forms(spec):
     topology = parse(spec)
     gathered, spread, reduced = map(Fraction, CLOSED[spec])
-    first = [1] + [0] * (topology.ranks - 1)
+    first = [1] + [0] * (topology.num_ranks - 1)
     assert pack(topology).time == pack(reversed_arcs(topology)).time == gathered
     assert pack(topology, first).time == spread
     for name, value in zip(COLLECTIVES, (gathered, spread, gathered, reduced), strict=True):

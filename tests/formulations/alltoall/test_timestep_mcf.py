@@ -70,7 +70,7 @@ def test_flows_are_fixed_where_causality_excludes_them(spec, aggregate, relays):
     topology, groups, L = data.topology, data.groups, data.steps
     away = steps_between(topology, data.holds)
     assert data.holds[topology.terminals].all()
-    assert data.holds.sum() == (topology.n if relays == "step" else topology.ranks)
+    assert data.holds.sum() == (topology.n if relays == "step" else topology.num_ranks)
     for a, (u, v) in enumerate(zip(topology.tail, topology.head, strict=True)):
         for k, s in enumerate(groups.sources):
             targets = np.flatnonzero(groups.demand[:, k] > 0)

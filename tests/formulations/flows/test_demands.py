@@ -453,7 +453,7 @@ def test_generators_are_seeded_and_have_the_volume_of_the_uniform_demand(demand)
 def test_the_longest_matching_is_the_longest(spec):
     topology = parse(spec)
     hops = topology.hops[:, topology.terminals]
-    n = topology.ranks
+    n = topology.num_ranks
     best = max(
         sum(hops[s, image[s]] for s in range(n))
         for image in permutations(range(n))

@@ -33,7 +33,7 @@ def test_paths_carry_the_masters_flow(spec):
     assert max(wp.violations(data, paths).values()) < 1e-9
     assert pytest.approx(F, rel=1e-6) == paths.F
     # Few: a source has at most one path for each arc and target.
-    assert paths.rate.size <= data.groups * (data.topology.arcs + data.topology.ranks)
+    assert paths.rate.size <= data.groups * (data.topology.arcs + data.topology.num_ranks)
 
 
 def test_circulations_and_noise_are_no_paths():

@@ -41,6 +41,7 @@ from opticoll.solvers.methods.lumorph.patterns import (
     heap_tree,
     index_all_to_all,
     least_steps,
+    neighbour_exchange,
     recursive,
     ring,
     tree_spread,
@@ -62,6 +63,7 @@ VARIANTS = (
     ("tree", {"arity": 0, "batch": 1}),
     ("double-binary-tree", {}),
     ("divide-and-conquer", {}),
+    ("neighbour-exchange", {}),
 )
 
 
@@ -115,6 +117,15 @@ def test_amounts_of_recursive_exchange_are_the_papers():
     assert [set(chunks[step == t].tolist()) for t in range(2)] == [{1}, {4}]
     assert 3 * (1 + 4) == 15 == pattern.transfers // 16
     assert not np.isclose(1 / 16 + 1 / 4, 15 / 16)
+
+
+def test_neighbours_spread_to_all_in_half_as_many_steps():
+    for p in (2, 4, 6, 10, 16):
+        pattern = neighbour_exchange(p)
+        assert pattern.steps == p // 2
+        assert holds(pattern, p).all()
+        assert set(np.unique((pattern.target - pattern.source) % p)) <= {1, p - 1}
+        assert np.bincount(pattern.step).tolist() == [p] + [2 * p] * (p // 2 - 1)
 
 
 @given(st.integers(2, 60))
@@ -224,6 +235,10 @@ def test_every_algorithm_passes_the_independent_check(spec, load):
         for algorithm, parameters in VARIANTS:
             if algorithm == "divide-and-conquer" and spec.split(",")[0] in ("lightpath:1x2", "lightpath:3x5"):
                 with pytest.raises(NotApplicable, match="2x2 squares"):
+                    pattern_of(algorithm, wanted, topology, limits, **parameters)
+                continue
+            if algorithm == "neighbour-exchange" and topology.n % 2:
+                with pytest.raises(NotApplicable, match="must be even, not 15; use ring"):
                     pattern_of(algorithm, wanted, topology, limits, **parameters)
                 continue
             pattern, _ = pattern_of(algorithm, wanted, topology, limits, **parameters)

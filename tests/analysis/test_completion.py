@@ -1,0 +1,57 @@
+"""What editors and notebooks show: completion and signatures, read by Jedi as JupyterLab does."""
+
+from __future__ import annotations
+
+import jedi
+import pytest
+
+import opticoll as oc
+
+START = "import opticoll as oc\n"
+#: What a public name is called where it is defined, if not as in the package.
+ELSEWHERE = {"save_topology": "write_topology"}
+#: Modules of the package, which ``oc.`` offers in an editor; a notebook, which asks ``dir``, does not.
+MODULES = {"analysis", "contributions", "errors", "formulations", "instances", "solvers"}
+
+
+def shown(code):
+    """Signatures in an editor and in a notebook, where ``oc`` is a module in memory."""
+    yield from jedi.Script(START + code).get_signatures()
+    yield from jedi.Interpreter(code, [{"oc": oc}]).get_signatures()
+
+
+def test_editors_and_notebooks_offer_the_public_names_alone():
+    editor = {one.name for one in jedi.Script(START + "oc.").complete() if not one.name.startswith("_")}
+    notebook = {one.name for one in jedi.Interpreter("oc.", [{"oc": oc}]).complete() if not one.name.startswith("_")}
+    assert editor - MODULES == set(oc.__all__)
+    assert notebook == set(oc.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in oc.__all__ if name[0].islower()])
+def test_every_function_has_its_signature_and_its_docstring(name):
+    signatures = list(shown(f"oc.{name}("))
+    assert len(signatures) == 2
+    for signature in signatures:
+        assert signature.name == ELSEWHERE.get(name, name)
+        assert signature.to_string().startswith(f"{ELSEWHERE.get(name, name)}(")
+        assert len(signature.docstring(raw=True)) > 40
+
+
+@pytest.mark.parametrize(
+    ("call", "units"),
+    [
+        ("oc.solve(", ["time_limit: Seconds | None", "memory_limit: Gibibytes | None", "shard: DataSize | None"]),
+        ("oc.model('alltoall.master', 'ring:4').solve(", ["time_limit: Seconds | None", "shard: DataSize | None"]),
+        ("oc.study(", ["time_limit: Seconds | None", "memory_limit: Gibibytes | None"]),
+        ("oc.topology(", ["unit: Rate | None"]),
+        ("oc.reconfigure(", ["delay: Delay", "shard: DataSize", "bandwidth: Rate"]),
+        ("oc.iteration(", ["link: Rate | None", "latency: Seconds"]),
+        ("oc.hybrids(", ["memory: Gibibytes"]),
+    ],
+)
+def test_signatures_show_units(call, units):
+    signatures = list(shown(call))
+    assert len(signatures) == 2
+    for signature in signatures:
+        for unit in units:
+            assert unit in signature.to_string().replace("'", "")  # a module in memory quotes its annotations
