@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.errors import BadInput
+from opticoll.formulations import rounding
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.spec import expand
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 class BoundRow(TypedDict):
     """One bound; ``F`` and ``T`` are None where the objective is another quantity.
 
-    ``instance`` is set for bounds of several instances.
+    ``value_exact`` and ``T_exact`` are fractions such as ``"13/3"``, None where the bound is known in floating point
+    only. ``instance`` is set for bounds of several instances.
     """
 
     name: str
@@ -30,8 +33,10 @@ class BoundRow(TypedDict):
     quantity: str
     sense: str
     value: float
+    value_exact: str | None
     F: float | None
     T: float | None
+    T_exact: str | None
     exact: bool
     reason: str
     paper: str | None
@@ -54,14 +59,21 @@ def bounds(
     Returns
     -------
     The tightest first: ``instance`` (for several instances), ``formulation``, ``name``, ``quantity``, ``sense``,
-    ``value``, ``F``, ``T``, ``exact``, ``reason``, ``paper``. ``to_latex()`` writes it for a paper.
+    ``value``, ``value_exact``, ``F``, ``T``, ``T_exact``, ``exact``, ``reason``, ``paper``; the exact values are
+    fractions. ``to_latex()`` writes it for a paper.
     """
     import pandas as pd
 
     found = bound_rows(instance, formulation, settings, demand=demand)
-    columns = ["formulation", "name", "quantity", "sense", "value", "F", "T", "exact", "reason", "paper"]
+    columns = ["formulation", "name", "quantity", "sense", "value", "value_exact", "F", "T", "T_exact"]
+    columns += ["exact", "reason", "paper"]
     several = any("instance" in row for row in found)
-    return pd.DataFrame(found, columns=[*(["instance"] if several else []), *columns])
+    table = pd.DataFrame(found, columns=[*(["instance"] if several else []), *columns])
+    for name in ("value_exact", "T_exact"):
+        texts = [row["value_exact"] if name == "value_exact" else row["T_exact"] for row in found]
+        fractions = [None if text is None else Fraction(text) for text in texts]
+        table[name] = pd.Series(fractions, table.index, dtype=object)
+    return table
 
 
 def bound_rows(
@@ -76,7 +88,8 @@ def bound_rows(
     Bounds of plug-ins are included.
 
     Of the all-to-all formulations, None selects ``alltoall.master`` alone, whose bounds the others share. A plain
-    topology, or a demand, has only these bounds.
+    topology has only these bounds; with settings or a demand, a pool of servers has those of all formulations that take
+    them.
 
     Parameters
     ----------
@@ -101,8 +114,6 @@ def bound_rows(
     given: dict[str, object] = dict(settings or {})
     if demand is not None:
         given["demand"] = demand
-    if formulation is None and given:
-        formulation = FLOW
     if not (isinstance(instance, str) and "{" in instance):
         return _of_instance(as_instance(instance), formulation, given)
     result: list[BoundRow] = []
@@ -115,29 +126,31 @@ def bound_rows(
 def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, Any]) -> list[BoundRow]:
     from opticoll.formulations import formulation
 
-    if name is not None or type(instance) is Topology:
+    if name is not None or type(instance) is Topology or (settings and isinstance(instance, Topology)):
         model = formulation(name or FLOW)
         if model.needs is not None:
             msg = f"{model.name} takes its data from a solution of {model.needs}; ask for the bounds of {model.needs}"
             raise BadInput(msg)
         return _rows(model, instance, settings)
-    return _of_every_formulation(instance.spec, instance)
+    return _of_every_formulation(instance.spec, instance, settings)
 
 
-def _of_every_formulation(spec: str, instance: Instance) -> list[BoundRow]:
+def _of_every_formulation(spec: str, instance: Instance, settings: Mapping[str, Any]) -> list[BoundRow]:
     from opticoll.formulations import formulations
 
     result: list[BoundRow] = []
     taken = False
     for model in formulations().values():
-        if model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
+        known = {one.name for one in model.parameters} >= settings.keys()
+        if known and model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
             try:
-                result += _rows(model, instance)
+                result += _rows(model, instance, settings)
             except BadInput:
                 continue
             taken = True
     if not taken:
-        msg = f"instance {spec!r}: no formulation takes it; `opticoll list formulations` shows what they take"
+        given = f" with {', '.join(settings)}" if settings else ""
+        msg = f"instance {spec!r}: no formulation takes it{given}; `opticoll list formulations` shows what they take"
         raise BadInput(msg)
     return result
 
@@ -167,14 +180,20 @@ def rows_of(run: Run) -> list[BoundRow]:
 def _row(model: Formulation, bound: Bound) -> BoundRow:
     served = model.concurrent is not None
     timed = served and model.shards
+    fraction = bound.rational
+    time = 1 / bound.value if timed and bound.value else None
+    if timed and fraction:
+        time = rounding.fraction_down(1 / fraction)
     return {
         "name": bound.name,
         "formulation": model.name,
         "quantity": "F" if served else "objective",
         "sense": "upper" if model.sense == "max" else "lower",
         "value": bound.value,
+        "value_exact": None if fraction is None else str(fraction),
         "F": bound.value if served else None,
-        "T": 1 / bound.value if timed and bound.value else None,
+        "T": time,
+        "T_exact": str(1 / fraction) if timed and fraction else None,
         "exact": bound.exact,
         "reason": bound.reason,
         "paper": bound.paper or None,

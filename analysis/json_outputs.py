@@ -223,6 +223,7 @@ def outputs() -> Mapping[str, object]:
     """Types of the outputs by command."""
     from opticoll.analysis import catalog
     from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.conjectures import Conjecture
     from opticoll.analysis.describe import Description
     from opticoll.analysis.hybrids import Hybrids
     from opticoll.analysis.iteration import IterationTime
@@ -239,6 +240,7 @@ def outputs() -> Mapping[str, object]:
         "claims": list[ClaimRow],
         "describe": list[Description],
         "sweep": SweepResult,
+        "conjecture": Conjecture,
         "iteration": IterationTime,
         "figure": FigureOutput,
         "hybrids": Hybrids,

@@ -30,6 +30,8 @@ _WORDS = (
     (re.compile(r"--(directed|compare)\b"), r"\1=True"),
     (re.compile(r"--(starts|rack|cables|uplinks|bandwidth|chunks)\b"), r"\1"),
     (re.compile(r"--(exact|log)\b"), r"\1=True"),
+    (re.compile(r"--(on|sense)(?=,)"), r"\1"),
+    (re.compile(r"--(on|sense) ([^\s;,():]+)"), r"\1='\2'"),
     (re.compile(r"--(tol|seed|threads|start|method|form|demand|shard)\b"), r"\1"),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from math import isnan
 from pathlib import Path
 from statistics import median
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+import instance_page  # noqa: E402  beside this file
+
 FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
 DESIGNS, RECORDS = "docs/guide/design.md", "records"
@@ -497,6 +501,7 @@ def pages() -> dict[str, str]:
         FORMULATIONS: with_formulations((ROOT / FORMULATIONS).read_text(encoding="utf-8")),
         "docs/reference/commands.md": commands_page(),
         "docs/reference/json.md": json_page(),
+        instance_page.PAGE: instance_page.page(),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
         guide_tables.PAGE: guide_tables.with_tables((ROOT / guide_tables.PAGE).read_text(encoding="utf-8")),
         BENCHMARK: with_published((ROOT / BENCHMARK).read_text(encoding="utf-8")),

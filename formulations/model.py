@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar
 
 from opticoll.errors import BadInput
@@ -18,8 +19,6 @@ from opticoll.instances.docstrings import about_parameters
 from opticoll.instances.spec import nearest
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     import cvxpy as cp
     import numpy as np
     import pyomo.environ as pyo
@@ -193,7 +192,8 @@ class Bound:
     """A bound on the optimum of a formulation, with its reason.
 
     ``value`` bounds the objective from above for a max problem and from below for a min problem; ``exact`` means
-    that it is the optimum (a closed form).
+    that it is the optimum (a closed form). ``fraction`` is the bound before rounding, on the data read as decimals
+    (:func:`opticoll.formulations.rounding.decimal`); None where it is found, or its data are given, in floating point.
     """
 
     name: str
@@ -202,6 +202,15 @@ class Bound:
     paper: str = ""
     exact: bool = False
     detail: Mapping[str, Json] = field(default_factory=dict)
+    fraction: Fraction | None = None
+
+    @property
+    def rational(self) -> Fraction | None:
+        """The bound as a fraction: ``fraction``, or a value that is a whole number, as a count is."""
+        if self.fraction is not None or not math.isfinite(self.value):
+            return self.fraction
+        whole = int(self.value)
+        return Fraction(whole) if whole == self.value and abs(whole) < 2**53 else None
 
 
 #: The forms in which a model can be stated; methods of these names state it.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
 from inspect import getdoc, signature
-from numbers import Real
+from numbers import Rational, Real
 
 from opticoll.errors import BadInput
+from opticoll.formulations import rounding
+from opticoll.formulations.bounded_quantity import declaration
 from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import plugins
 from opticoll.instances.spec import contributed, modules_of, nearest
@@ -116,7 +118,42 @@ def bounds_of(model: Formulation) -> list[Bound]:
         returned = str(result)[:60] if wrong is None else f"{str(wrong.value)[:60]} for {wrong.name!r}"
         msg = f"{where}: bounds returned {returned}; return a list of Bound objects whose values are numbers"
         raise BadInput(msg)
-    return [replace(one, value=float(one.value)) if isinstance(one.value, Fraction) else one for one in result]
+    return [_in_floats(one, model.sense) for one in result]
+
+
+def _on_objective(model: Formulation, function: Callable[..., object], name: str, value: object) -> object:
+    """The value of a bound on the objective: F for one that declares a bound on T.
+
+    Raises
+    ------
+    BadInput
+        If it declares a bound on anything else.
+    """
+    on, _ = declaration(function)
+    if on in (None, "objective") or value is None or (on == "F" and model.concurrent is not None):
+        return value
+    if on != "T" or "T" not in model.metrics(1.0) or model.concurrent is None:
+        kinds = "'objective' or 'T'" if model.concurrent is not None else "'objective'"
+        where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"
+        msg = f"{where}: on={on!r}; BOUNDS takes bounds on {kinds}, use `opticoll sweep --bound FILE.py:FUNCTION`"
+        raise BadInput(msg)
+    given = (value.rational or value.value) if isinstance(value, Bound) else value
+    if not isinstance(given, Real) or not float(given) >= 0:
+        return value
+    exact = 1 / Fraction(given) if isinstance(given, Rational) and given else None
+    inverse = float(exact) if exact is not None else 1 / float(given) if given else math.inf
+    if isinstance(value, Bound):
+        return replace(value, value=inverse, fraction=exact)
+    return inverse if exact is None else exact
+
+
+def _in_floats(bound: Bound, sense: str) -> Bound:
+    """A bound of a user, whose value may be a fraction or a whole number, with the float on its safe side."""
+    if isinstance(bound.value, bool) or not isinstance(bound.value, Rational):
+        return bound
+    fraction = Fraction(bound.value)
+    nearest = rounding.fraction_up(fraction) if sense == "max" else rounding.fraction_down(fraction)
+    return replace(bound, value=nearest, fraction=fraction)
 
 
 def _is_number(value: object) -> bool:
@@ -173,6 +210,7 @@ def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] 
         own = getattr(function, "__name__", "<lambda>")
         name = "bound" if own == "<lambda>" else own
         value = function(instance, model.data) if len(signature(function).parameters) > 1 else function(instance)
+        value = _on_objective(model, function, own, value)
         name = value.name if isinstance(value, Bound) else name
         named = isinstance(value, Bound) or own != "<lambda>"
         if named and name in taken:
@@ -182,10 +220,11 @@ def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] 
         if named:
             taken[name] = "another bound of a plug-in"
         if isinstance(value, Bound) and _is_number(value.value):
-            results.append(replace(value, paper=value.paper or "own"))
+            results.append(_in_floats(replace(value, paper=value.paper or "own"), model.sense))
         elif isinstance(value, Real) and _is_number(value):
             summary = (getdoc(function) or "a bound from a plug-in").split("\n")[0].rstrip(".")
-            results.append(Bound(name, float(value), summary, "own"))
+            fraction = Fraction(value) if isinstance(value, Rational) else None
+            results.append(Bound(name, float(value), summary, "own", fraction=fraction))
         elif value is not None:
             where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"
             returned = value.value if isinstance(value, Bound) else value

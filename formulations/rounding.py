@@ -44,6 +44,12 @@ def least(value: float) -> Fraction:
     return min(decimal(value), Fraction(value))
 
 
+def as_decimals(values: ArrayLike) -> bool:
+    """Whether :func:`least` reads all numbers as the decimals that they stand for, whole numbers for example."""
+    distinct = np.unique(np.asarray(values, dtype=float)).tolist()
+    return all(math.isfinite(value) and least(value) == decimal(value) for value in distinct)
+
+
 def largest(value: float) -> Fraction:
     """The larger of a float and the shortest decimal that it stands for."""
     return max(decimal(value), Fraction(value))
@@ -113,6 +119,30 @@ def whole(terms: NDArray[np.float64]) -> bool:
     """Whether terms are whole numbers with an exact sum in any order: their sizes add up to less than 2^53."""
     with np.errstate(all="ignore"):
         return bool(np.abs(terms).sum() < 2**53 and (terms == np.rint(terms)).all())
+
+
+#: Maximum number of distinct numbers in an exact sum of bounds.
+MOST_DISTINCT = 20_000
+
+
+def exact_sum(terms: ArrayLike) -> Fraction | None:
+    """Sum of the decimals that the numbers stand for; None for more than 20,000 distinct or infinite ones."""
+    terms = np.asarray(terms, dtype=float).ravel()
+    if whole(terms):
+        return Fraction(int(terms.sum()))
+    values, counts = np.unique(terms, return_counts=True)
+    if values.size > MOST_DISTINCT or not np.isfinite(values).all():
+        return None
+    parts = [decimal(value) * count for value, count in zip(values.tolist(), counts.tolist(), strict=True)]
+    below = math.lcm(*(part.denominator for part in parts))
+    return Fraction(sum(part.numerator * (below // part.denominator) for part in parts), below)
+
+
+def quotient(numerator: Fraction | None, denominator: Fraction | None) -> Fraction | None:
+    """The quotient of two sums of :func:`exact_sum`; None if one is unknown or the denominator is not positive."""
+    if numerator is None or denominator is None or denominator <= 0:
+        return None
+    return numerator / denominator
 
 
 def sum_up(terms: ArrayLike) -> float:

@@ -13,10 +13,10 @@ def without_sections(text: str | None) -> str:
     return _SECTION.split(text or "", maxsplit=1)[0].strip("\n")
 
 
-def about_parameters(text: str | None) -> dict[str, str]:
-    """Descriptions of parameters by name, each in one line, from the section ``Parameters`` of a docstring."""
+def about_parameters(text: str | None, section: str = "Parameters") -> dict[str, str]:
+    """Descriptions of parameters by name, each in one line, from a section of a docstring."""
     sections = _SECTION.split(text or "")  # text, heading, text, heading, text
-    body = dict(zip(sections[1::2], sections[2::2], strict=True)).get("Parameters", "")
+    body = dict(zip(sections[1::2], sections[2::2], strict=True)).get(section, "")
     entries = re.split(r"^(?=\S)", body, flags=re.MULTILINE)
     pairs = (entry.partition("\n") for entry in entries if entry.strip())
     return {

@@ -95,18 +95,18 @@ class WdmFibres(Topology):
     fibres: int = field(default=1)
 
     #: Name of the family, minimum number of nodes, and whether the last node is adjacent to the first.
-    family: ClassVar[str]
+    named: ClassVar[str]
     least: ClassVar[int]
     circular: ClassVar[bool]
 
     def __init__(self, n: int, wavelengths: int, fibres: int = 1) -> None:
-        check_positive(n, "n", self.family, least=self.least)
-        check_positive(wavelengths, "wavelengths", self.family)
-        check_positive(fibres, "fibres", self.family)
+        check_positive(n, "n", self.named, least=self.least)
+        check_positive(wavelengths, "wavelengths", self.named)
+        check_positive(fibres, "fibres", self.named)
         segments = n if self.circular else n - 1
-        check_size(n, 2 * segments, self.family)
+        check_size(n, 2 * segments, self.named)
         nodes = np.arange(segments)
-        super().__init__(n, *both_ways(nodes, (nodes + 1) % n), spec=self.family)
+        super().__init__(n, *both_ways(nodes, (nodes + 1) % n), spec=self.named)
         object.__setattr__(self, "wavelengths", int(wavelengths))
         object.__setattr__(self, "fibres", int(fibres))
 
@@ -146,7 +146,7 @@ class WdmFibres(Topology):
 class WdmLine(WdmFibres):
     """Nodes in a line."""
 
-    family: ClassVar[str] = "wdm-line"
+    named: ClassVar[str] = "wdm-line"
     least: ClassVar[int] = 2
     circular: ClassVar[bool] = False
 
@@ -155,6 +155,6 @@ class WdmLine(WdmFibres):
 class WdmRing(WdmFibres):
     """Nodes in a ring."""
 
-    family: ClassVar[str] = "wdm-ring"
+    named: ClassVar[str] = "wdm-ring"
     least: ClassVar[int] = 3
     circular: ClassVar[bool] = True

@@ -508,6 +508,7 @@ def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:
 def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
     object.__setattr__(instance, "spec", spec)
     object.__setattr__(instance, "parameters", tuple(values.items()))
+    object.__setattr__(instance, "family", re.split("[:+]", spec, maxsplit=1)[0])
     return instance
 
 

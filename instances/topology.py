@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -116,6 +116,8 @@ class Instance(ABC):
         The one-line spec that regenerates the instance.
     parameters
         Arguments of the family and the modifiers, including defaults and seeds.
+    family
+        Name of the family, such as ``"genkautz"``, also after modifiers; None for an instance of your own.
 
     Two instances are equal if they have the same class and the same hash.
     """
@@ -123,6 +125,12 @@ class Instance(ABC):
     n: int
     spec: str
     parameters: tuple[tuple[str, Any], ...]
+    family: ClassVar[str | None] = None  # every instance has its own
+
+    @property
+    def arguments(self) -> dict[str, Json]:
+        """The parameters by name, such as ``{"n": 16, "d": 4, "loops": "drop"}``; of ``+fail``, ``fail.links``."""
+        return dict(self.parameters)
 
     @property
     @abstractmethod

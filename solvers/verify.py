@@ -637,8 +637,10 @@ def misstated(
 
 
 def tightest(bounds: list[Bound], sense: str) -> Bound | None:
-    """The tightest of the finite bounds; None if there is none."""
+    """The tightest of the finite bounds, of equal ones an exact one; None if there is none."""
     finite = [b for b in bounds if np.isfinite(b.value)]
     if not finite:
         return None
-    return min(finite, key=lambda b: b.value) if sense == "max" else max(finite, key=lambda b: b.value)
+    if sense == "max":
+        return min(finite, key=lambda b: (b.value, not b.exact))
+    return max(finite, key=lambda b: (b.value, b.exact))

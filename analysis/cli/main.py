@@ -15,6 +15,7 @@ from opticoll.analysis.cli.check import check
 from opticoll.analysis.cli.claims import claims
 from opticoll.analysis.cli.compare import compare
 from opticoll.analysis.cli.completion import completion
+from opticoll.analysis.cli.conjecture import conjecture
 from opticoll.analysis.cli.describe import describe
 from opticoll.analysis.cli.design import design
 from opticoll.analysis.cli.export import export
@@ -58,6 +59,7 @@ for _command in (
     claims,
     compare,
     completion,
+    conjecture,
     describe,
     design,
     export,

@@ -85,10 +85,14 @@ def show_fields(lines: Mapping[str, str], title: str | None) -> None:
 def show_bounds(rows: Sequence[BoundRow]) -> None:
     """Print analytic bounds, tightest first."""
     timed = any(row["T"] is not None for row in rows)
+    fractions = [row["T_exact"] if timed else row["value_exact"] for row in rows]
     several = len({row["formulation"] for row in rows}) > 1
     columns = [*(["instance"] if any("instance" in row for row in rows) else [])]
     columns += [*(["formulation"] if several else []), "name", "quantity", "sense", "value"]
-    show_table(rows, [*columns, *(["T"] if timed else []), "exact", "reason", "paper"], "analytic bounds")
+    columns += ["T"] if timed else []
+    if any(one is not None for one in fractions):
+        columns.append("T_exact" if timed else "value_exact")
+    show_table(rows, [*columns, "exact", "reason", "paper"], "analytic bounds")
 
 
 def runtime_fits(fits: Iterable[str], exceeds: Mapping[str, str]) -> dict[str, str]:

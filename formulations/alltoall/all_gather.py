@@ -326,18 +326,32 @@ def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
     ends, degree = (topology.tail, topology.out_degree) if data.away else (topology.head, topology.in_degree)
     passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
     room = float(rounding.up(passing.min(), int(degree.max())))
+    exact_room = rounding.exact_sum(topology.capacity[ends == topology.terminals[int(np.argmin(passing))]])
     time, inside = least_time(reversed_arcs(topology) if data.away else topology, [1] * topology.num_ranks)
     held = int(np.isin(topology.terminals, list(inside)).sum())
     return [
-        Bound("node-cut", max(rounding.quotient_down(data.most, room), 0.0), node),
+        Bound(
+            "node-cut",
+            max(rounding.quotient_down(data.most, room), 0.0),
+            node,
+            fraction=rounding.quotient(Fraction(data.most), exact_room),
+        ),
         Bound(
             "worst-cut",
             rounding.fraction_down(time),
             f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
             exact=True,
             detail={"inside": sorted(inside)},
+            fraction=rounding.quotient(Fraction(held), capacity_out_of(topology, inside, away=data.away)),
         ),
     ]
+
+
+def capacity_out_of(topology: Topology, inside: Collection[int], *, away: bool = False) -> Fraction | None:
+    """Capacity of the arcs out of a set of vertices, or into it with ``away``, of the decimals entered."""
+    held = np.isin(np.arange(topology.n), list(inside))
+    starts, ends = (topology.head, topology.tail) if away else (topology.tail, topology.head)
+    return rounding.exact_sum(topology.capacity[held[starts] & ~held[ends]])
 
 
 class AllGather(SharedFlows):

@@ -46,7 +46,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import all_gather
-from opticoll.formulations.alltoall.all_gather import outflow, stated_time
+from opticoll.formulations.alltoall.all_gather import capacity_out_of, outflow, stated_time
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
@@ -296,25 +296,31 @@ class AllReduction(Formulation):
         topology, N = self.topology, self.topology.num_ranks
         both = (topology, reversed_arcs(topology))
         first = [1] + [0] * (N - 1)
-        time, inside = max((least_time(one, first) for one in both), key=lambda result: result[0])
+        found = [least_time(one, first) for one in both]
+        away = found[1][0] > found[0][0]
+        time, inside = found[away]
+        alone = [{v} for v in self.ranks.tolist()]
         result = [
             Bound(
                 "receptions",
-                partition_bound(topology, [{v} for v in self.ranks.tolist()]),
+                partition_bound(topology, alone),
                 "every rank sends N - x_v as sums and receives N - x_v as copies",
+                fraction=exact_partition(topology, alone),
             ),
             Bound(
                 "least-cut",
                 rounding.fraction_down(time * N),
                 f"{N} shards over a capacity of {float(1 / time):g}",
                 detail={"inside": sorted(inside)},
+                fraction=rounding.quotient(Fraction(N), capacity_out_of(topology, inside, away=away)),
             ),
         ]
         partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
         if partitions:
             sets = max(partitions, key=lambda sets: partition_bound(topology, sets))
             reason = f"{len(sets)} sets of ranks exchange sums and copies"
-            result.append(Bound("partition", partition_bound(topology, sets), reason))
+            exact = exact_partition(topology, sets)
+            result.append(Bound("partition", partition_bound(topology, sets), reason, fraction=exact))
         return result
 
     def derived(self) -> list[Fraction]:
@@ -331,6 +337,21 @@ def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> floa
     ValueError
         If the sets are not disjoint, or do not contain all ranks.
     """
+    shards, sides = _crossing(topology, sets)
+    least = min(float(rounding.up(capacity.sum(), topology.arcs)) for capacity in sides)
+    return rounding.quotient_down(shards, least) if least > 0 else 0.0
+
+
+def exact_partition(topology: Topology, sets: Iterable[Collection[int]]) -> Fraction | None:
+    """:func:`partition_bound` as a fraction, of the decimals that the capacities stand for."""
+    shards, sides = _crossing(topology, sets)
+    rooms = [rounding.exact_sum(capacity) for capacity in sides]
+    known = [room for room in rooms if room is not None]
+    return rounding.quotient(Fraction(shards), min(known)) if len(known) == len(rooms) else None
+
+
+def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int, list[F64]]:
+    """Twice N times the number of sets less one; capacities of the arcs out of a set, and of those into one."""
     number = np.full(topology.n, -1)
     for i, members in enumerate(sets):
         inside = sorted(members)
@@ -343,11 +364,8 @@ def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> floa
         raise ValueError(msg)
     parts, N = np.unique(number[topology.terminals]).size, topology.num_ranks
     crossing = number[topology.tail] != number[topology.head]
-    least = min(
-        float(rounding.up(topology.capacity[crossing & (number[ends] >= 0)].sum(), topology.arcs))
-        for ends in (topology.tail, topology.head)
-    )
-    return rounding.quotient_down(2 * N * (parts - 1), least) if least > 0 else 0.0
+    sides = [topology.capacity[crossing & (number[ends] >= 0)] for ends in (topology.tail, topology.head)]
+    return 2 * N * (parts - 1), sides
 
 
 FORMULATION = AllReduction

@@ -29,13 +29,14 @@ no more capacity leaves a vertex that is not a rank than enters it (Edmonds; Ban
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.all_gather import SharedFlows
+from opticoll.formulations.alltoall.all_gather import SharedFlows, capacity_out_of
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, Parameter, of_data
 
@@ -82,13 +83,19 @@ class Broadcast(SharedFlows):
         room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
         time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
         return [
-            Bound("node-cut", rounding.quotient_down(1, room), "what leaves the root"),
+            Bound(
+                "node-cut",
+                rounding.quotient_down(1, room),
+                "what leaves the root",
+                fraction=rounding.quotient(Fraction(1), rounding.exact_sum(topology.capacity[topology.tail == root])),
+            ),
             Bound(
                 "least-cut",
                 rounding.fraction_down(time),
                 f"a cut of capacity {float(1 / time):g} around the root, by max-flows",
                 exact=True,
                 detail={"inside": sorted(inside)},
+                fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, inside)),
             ),
         ]
 

@@ -34,6 +34,7 @@ Routes over sets that are too large to list (``paths=all``) contain their own pa
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -52,6 +53,7 @@ from opticoll.formulations.flows.path_flow import (
     quantum,
     round_up,
     unsplit_bounds,
+    whole_paths,
 )
 from opticoll.formulations.flows.path_sets import PathRule, rule_parameters
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
@@ -88,8 +90,13 @@ def check_enough(data: PathFlow) -> None:
 def rounded(data: PathFlow, bound: Bound) -> Bound:
     """Bound on Lambda / kappa that follows from a bound on the fluid flow F."""
     fluid = max(rounding.quotient_down(1.0, bound.value), 0.0) if np.isfinite(bound.value) else 0.0
-    value = round_up(fluid, data.topology.capacity, quantum(data.amount) / data.kappa)
-    return Bound(bound.name, value, f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}", bound.paper)
+    unit = quantum(data.amount) / data.kappa
+    value = round_up(fluid, data.topology.capacity, unit)
+    reason = f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}"
+    exact = rounding.quotient(Fraction(1), bound.fraction)
+    if exact is not None:
+        exact = whole_paths(exact, map(rounding.decimal, np.unique(data.topology.capacity).tolist()), unit)
+    return Bound(bound.name, value, reason, bound.paper, fraction=exact)
 
 
 def fewest_arcs(data: PathFlow) -> PathFlow:

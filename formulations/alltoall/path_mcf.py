@@ -26,6 +26,8 @@ Solutions over sets that are too large to list (method ``column-generation``) co
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -59,7 +61,6 @@ from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_names,
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from fractions import Fraction
 
     from opticoll.instances.topology import F64
     from opticoll.instances.types import Settings
@@ -110,11 +111,18 @@ def path_certificate(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
 
 def path_bounds(data: PathFlow) -> list[Bound]:
     """Bounds on the flow over all paths, and the bound from the hop lengths of the set's own paths."""
-    result = [Bound(b.name, b.value, b.reason, b.paper, detail=b.detail) for b in data.unrestricted_bounds]
     if data.rule.unrestricted:
         return list(data.unrestricted_bounds)
-    value = length_bound(data, np.ones(data.topology.arcs))
-    return [*result, Bound("path-lengths", value, f"Theorem 1 with the shortest of {data.rule}", "alltoall")]
+    ones = np.ones(data.topology.arcs)
+    value, reason = length_bound(data, ones), f"Theorem 1 with the shortest of {data.rule}"
+    hops = np.rint(shortest_lengths(data, ones) * data.kappa)  # a mean of kappa paths
+    needed = [rounding.exact_sum(data.amount[hops == level]) for level in np.unique(hops).tolist()]
+    work = sum((part * int(level) for part, level in zip(needed, np.unique(hops), strict=True) if part), Fraction(0))
+    fraction = None
+    if None not in needed:
+        fraction = rounding.quotient(rounding.exact_sum(data.topology.capacity), work / data.kappa)
+    result = [replace(bound, exact=False) for bound in data.unrestricted_bounds]
+    return [*result, Bound("path-lengths", value, reason, "alltoall", fraction=fraction)]
 
 
 def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[WeightedPath]]:

@@ -436,7 +436,13 @@ class StepFlow(Formulation):
         """Bounds on the fluid time T, all of which also hold for ``sum_t U_t``."""
         fluid = static.by_source(self.topology, None if self.groups.uniform else self.groups.traffic)
         return [
-            Bound(b.name, rounding.quotient_down(1.0, b.value), f"sum U_t >= T; {b.reason}", b.paper)
+            Bound(
+                b.name,
+                rounding.quotient_down(1.0, b.value),
+                f"sum U_t >= T; {b.reason}",
+                b.paper,
+                fraction=rounding.quotient(Fraction(1), b.fraction),
+            )
             for b in fluid_bounds(fluid)
             if b.value > 0 and np.isfinite(b.value)
         ]

@@ -46,8 +46,9 @@ def closed_form(topology: Topology) -> Bound | None:
         what = f"{plugins.place_of(function)}closed_form of {topology.spec} returned {time!r}"
         msg = f"{what}; return a positive Fraction or None"
         raise BadInput(msg)
-    value = rounding.fraction_up(1 / Fraction(time))
-    return Bound("closed-form", value, f"T = {float(time):g} for this family", "alltoall", exact=True)
+    flow = 1 / Fraction(time)
+    reason = f"T = {float(time):g} for this family"
+    return Bound("closed-form", rounding.fraction_up(flow), reason, "alltoall", exact=True, fraction=flow)
 
 
 PAPER = "alltoall"
@@ -92,13 +93,34 @@ def moore_bound(data: ConcurrentFlow) -> Bound:
     if data.uniform:
         total = int(depth.sum())
         needed = float(rounding.down(topology.num_ranks * total))
+        work: Fraction | None = Fraction(topology.num_ranks * total)
         reason = f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others"
     else:
         largest_first = -np.sort(-data.traffic, axis=1)[:, :others]
         needed = rounding.dot_down(largest_first, np.broadcast_to(depth, largest_first.shape))
+        work = _by_level(largest_first, np.broadcast_to(depth, largest_first.shape))
         reason = f"Theorem 2 with out-degree {degree}: the largest demands of every source at the smallest depths"
     value = rounding.quotient_up(rounding.sum_up(topology.capacity), needed)
-    return Bound("moore", value, reason, PAPER)
+    return _stated(data, "moore", value, rounding.quotient(rounding.exact_sum(topology.capacity), work), reason)
+
+
+def _stated(data: ConcurrentFlow, name: str, value: float, fraction: Fraction | None, reason: str) -> Bound:
+    """An upper bound with its fraction, whose nearest float above is the value if the data are whole numbers."""
+    meant = rounding.whole(data.topology.capacity) and (data.uniform or rounding.whole(data.traffic))
+    if fraction is not None and meant:
+        value = min(value, rounding.fraction_up(fraction))
+    return Bound(name, value, reason, PAPER, fraction=fraction)
+
+
+def _by_level(demand: F64, hops: F64 | I64) -> Fraction | None:
+    """Sum of demands times whole numbers of hops, in arrays of the same shape; None where it is not computed."""
+    total = Fraction(0)
+    for level in np.unique(hops).tolist():
+        part = rounding.exact_sum(demand[hops == level])
+        if part is None or (part and not np.isfinite(level)):
+            return None
+        total += part * int(level) if part else 0
+    return total
 
 
 def node_cut_bound(data: ConcurrentFlow) -> Bound:
@@ -112,10 +134,13 @@ def node_cut_bound(data: ConcurrentFlow) -> Bound:
             np.divide(room, wanted, out=ratio[side], where=wanted > 0)
     degree = int(max(topology.out_degree.max(initial=0), topology.in_degree.max(initial=0)))
     ratio = rounding.up(ratio, degree + (1 if data.uniform else ends.size + _groups_of_a_source(data)))
-    worst = ends[np.argmin(ratio.min(axis=0))]
-    name = topology.labels[worst]
+    side, rank = divmod(int(np.argmin(ratio)), ends.size)
+    name = topology.labels[ends[rank]]
     shown = repr(name) if re.fullmatch(r"\d+\.\d+", name) else name  # 0.1 is a name, not a number
-    return Bound("node-cut", float(ratio.min()), f"capacity at vertex {shown}", PAPER)
+    width = rounding.exact_sum(topology.capacity[(topology.tail, topology.head)[side] == ends[rank]])
+    demand = data.traffic[rank] if side == 0 else data.traffic[:, rank]
+    fraction = rounding.quotient(width, rounding.exact_sum(demand))
+    return _stated(data, "node-cut", float(ratio.min()), fraction, f"capacity at vertex {shown}")
 
 
 def _groups_of_a_source(data: ConcurrentFlow) -> int:
@@ -125,8 +150,11 @@ def _groups_of_a_source(data: ConcurrentFlow) -> int:
 
 def distance_bound(data: ConcurrentFlow) -> Bound:
     """Bound from hop distances, since every shard uses at least that many links: Theorem 1 summed over all pairs."""
-    value = length_bound(data, np.ones(data.topology.arcs))
-    return Bound("distance", value, "Theorem 1 with this graph's hop distances", PAPER)
+    topology, value = data.topology, length_bound(data, np.ones(data.topology.arcs))
+    hops = topology.hops[:, topology.terminals]
+    needed = rounding.exact_sum(hops) if data.uniform else _by_level(data.traffic, hops)
+    fraction = rounding.quotient(rounding.exact_sum(topology.capacity), needed)
+    return _stated(data, "distance", value, fraction, "Theorem 1 with this graph's hop distances")
 
 
 def any_lengths_bound(data: ConcurrentFlow) -> Bound:
@@ -211,13 +239,20 @@ def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
                 ratio = np.divide(cut, wanted, out=np.full(cut.size, np.inf), where=wanted > 0)
             if ratio.size and ratio.min() < best:
                 best, entering, side = float(ratio.min()), enters, rank <= int(np.argmin(ratio))
-    size = int(np.count_nonzero(side[topology.terminals]))
-    return Bound(
-        "sweep-cut",
-        cut_value(data, ~side if entering else side),
-        f"cut with {size} rank{'s' * (size != 1)} on one side",
-        PAPER,
-    )
+    size, side = int(np.count_nonzero(side[topology.terminals])), ~side if entering else side
+    reason = f"cut with {size} rank{'s' * (size != 1)} on one side"
+    return _stated(data, "sweep-cut", cut_value(data, side), exact_cut(data, side), reason)
+
+
+def exact_cut(data: ConcurrentFlow, side: Mask) -> Fraction | None:
+    """``c(S -> complement) / D(S -> complement)`` of :func:`cut_value` as a fraction, if the data are decimals."""
+    topology, inside = data.topology, side[data.topology.terminals]
+    capacity = rounding.exact_sum(topology.capacity[side[topology.tail] & ~side[topology.head]])
+    if data.uniform:
+        wanted: Fraction | None = Fraction(int(np.count_nonzero(inside)) * int(np.count_nonzero(~inside)))
+    else:
+        wanted = rounding.exact_sum(data.traffic[np.ix_(inside, ~inside)])
+    return rounding.quotient(capacity, wanted)
 
 
 def cut_value(data: ConcurrentFlow, side: Mask) -> float:

@@ -55,7 +55,7 @@ from opticoll.formulations.variables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.instances.types import Settings
@@ -282,8 +282,12 @@ def round_up(time: float, capacity: F64, unit: Fraction = Fraction(1)) -> float:
 
     Loads are multiples of ``unit``, see :func:`quantum`.
     """
-    rooms, exact = (Fraction(c) / unit for c in np.unique(capacity).tolist()), Fraction(time)
-    return rounding.fraction_down(min(ceil(exact * room) / room for room in rooms))
+    return rounding.fraction_down(whole_paths(Fraction(time), map(Fraction, np.unique(capacity).tolist()), unit))
+
+
+def whole_paths(time: Fraction, capacities: Iterable[Fraction], unit: Fraction) -> Fraction:
+    """Smallest multiple of some ``unit``/c_a that is at least ``time``."""
+    return min(ceil(time * capacity / unit) * unit / capacity for capacity in capacities)
 
 
 def largest_load(data: PathFlow) -> float:

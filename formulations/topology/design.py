@@ -153,10 +153,10 @@ class Design(Formulation):
     def bounds(self) -> list[Bound]:
         """Bounds from distances in any topology of the degree, and from cuts between racks."""
         time, reason = _moore_time(self)
-        result = [Bound("moore", rounding.fraction_up(1 / time), reason, "topology")]
+        result = [Bound("moore", rounding.fraction_up(1 / time), reason, "topology", fraction=1 / time)]
         if self.rack:
             time, reason = _cut_time(self)
-            result.append(Bound("rack-cut", rounding.fraction_up(1 / time), reason, "topology"))
+            result.append(Bound("rack-cut", rounding.fraction_up(1 / time), reason, "topology", fraction=1 / time))
         return result
 
     def cvxpy(self) -> CvxpyModel:

@@ -114,6 +114,7 @@ def bounds(data: TopologyMatchings) -> list[Bound]:
     rho, lines, partners = largest_line(data.demand), lines_of(data.demand), most_partners(data.demand)
     earlier = Fraction(0) if data.first else largest(data.delay)
     s, delay = data.switches, least(data.delay)
+    exact = rounding.as_decimals(data.demand) and least(data.delay) == largest(data.delay)
     if partners > data.switches * data.configurations:
         reason = f"a node has {partners} partners, and the switches {data.switches * data.configurations} matchings"
         return [Bound("partners", math.inf, reason, "topology")]
@@ -122,19 +123,22 @@ def bounds(data: TopologyMatchings) -> list[Bound]:
     count = max(partners, 1)
     if delay == 0 and data.enough:
         reason = "the largest row or column over all switches, which is attained without delay"
-        return [Bound("ports", rounding.fraction_down(rho / s), reason, "topology", exact=True)]
+        value = rounding.fraction_down(rho / s)
+        return [Bound("ports", value, reason, "topology", exact=True, fraction=rho / s if exact else None)]
     return [
         Bound(
             "ports",
             rounding.fraction_down(ports - earlier),
             f"a node sends or receives {float(rho):g} shards over {s} switches",
             "topology",
+            fraction=ports - earlier if exact else None,
         ),
         Bound(
             "partners",
             rounding.fraction_down(by_partner - earlier),
             f"a node has {count} partners: at least {count} configurations, {-(-count // s)} on some switch",
             "topology",
+            fraction=by_partner - earlier if exact else None,
         ),
     ]
 

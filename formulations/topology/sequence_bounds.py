@@ -265,8 +265,7 @@ def bounds(data: TopologySequence) -> list[Bound]:
     if data.configurations == 1 or (data.charge == "any" and (data.startup == 0 or data.overlap)):
         times = {"hops": hop_time(data, data.configurations), **any_number}
         return [
-            Bound(name, _down(_with_delay(data, time, data.configurations)), why, "topology")
-            for name, (time, why) in times.items()
+            _bound(data, name, _with_delay(data, time, data.configurations), why) for name, (time, why) in times.items()
         ]
     best: Time = math.inf
     reason = ""
@@ -278,8 +277,8 @@ def bounds(data: TopologySequence) -> list[Bound]:
             why = why if hops > flow else because
             best, reason = value, f"{why}; least for {configurations} of up to {data.configurations} configurations"
     return [
-        Bound("choice", _down(best), reason, "topology"),
-        *(Bound(name, _down(time + least(data.startup)), why, "topology") for name, (time, why) in any_number.items()),
+        _bound(data, "choice", best, reason),
+        *(_bound(data, name, time + least(data.startup), why) for name, (time, why) in any_number.items()),
     ]
 
 
@@ -293,8 +292,14 @@ def _with_delay(data: TopologySequence, flow: Time, configurations: int) -> Time
     return (max(flow, waiting) if data.overlap else flow + waiting) + least(data.startup) * started
 
 
-def _down(value: Time) -> float:
-    return math.inf if value == math.inf else rounding.fraction_down(Fraction(value))
+def _bound(data: TopologySequence, name: str, value: Time, reason: str) -> Bound:
+    """A bound from a fraction, rounded down; infinite where there is no solution."""
+    if value == math.inf:
+        return Bound(name, math.inf, reason, "topology")
+    exact = rounding.as_decimals(data.demand) and rounding.as_decimals([data.delay, data.startup])
+    fraction = Fraction(value)
+    down = rounding.fraction_down(fraction)
+    return Bound(name, down, reason, "topology", fraction=fraction if exact else None)
 
 
 # known sequences ------------------------------------------------------------------------------------------------------

@@ -402,7 +402,14 @@ def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
     tax = rounding.quotient_down(travelled, total) if total > 0 else 1.0
     spread = rounding.quotient_down(travelled, pool.n * pool.degree)
     reach = f"at most {pool.degree}^h servers are h hops away"
-    load = Bound("ports", worst, f"most bytes of one server over {pool.degree} ports", "topoopt")
+    sides = (direct, direct.T)
+    places = [int(np.argmax(total)) for total in (sent, received)]
+    side = int(received.max() > sent.max())
+    own = [rounding.decimal(group.transfer) for group in pool.groups if places[side] in group.members]
+    bytes_ = rounding.exact_sum(sides[side][places[side]])
+    exact = None if bytes_ is None else (bytes_ + sum(own, Fraction(0))) / pool.degree
+    reason = f"most bytes of one server over {pool.degree} ports"
+    load = Bound("ports", worst, reason, "topoopt", fraction=exact)
     if spread > worst:
         load = Bound("reach", spread, f"{reach}, load spread evenly over all circuits", "topoopt")
     return {"max-load": load, "bandwidth-tax": Bound("reach", tax, reach, "topoopt")}

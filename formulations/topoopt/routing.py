@@ -172,6 +172,7 @@ class FixedCircuits(model.GroupedFlow, Formulation):
                 float(rounding.up(1.0, 2 * self.topology.n + 6)),
                 "some server sends or receives Lambda_0 over each of its circuits",
                 "topoopt",
+                fraction=Fraction(1),
             ),
             Bound("distance", hops, "every byte takes at least the minimum number of hops", "topoopt"),
             Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),

@@ -3,6 +3,8 @@
 # For type checkers and the completion of editors; at run time, __init__.py loads each name when it is first used.
 from opticoll.analysis.bounds import bounds as bounds
 from opticoll.analysis.catalog import solver_table as solver_table
+from opticoll.analysis.conjectures import Conjecture as Conjecture
+from opticoll.analysis.conjectures import conjecture as conjecture
 from opticoll.analysis.design import design as design
 from opticoll.analysis.hybrids import hybrids as hybrids
 from opticoll.analysis.iteration import iteration as iteration
@@ -23,6 +25,7 @@ from opticoll.analysis.sweep import sweep as sweep
 from opticoll.errors import BadInput as BadInput
 from opticoll.errors import NoSolution as NoSolution
 from opticoll.errors import SolverUnavailable as SolverUnavailable
+from opticoll.formulations.bounded_quantity import bound_on as bound_on
 from opticoll.formulations.model import Bound as Bound
 from opticoll.formulations.model import Formulation as Formulation
 from opticoll.formulations.model import NotApplicable as NotApplicable

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import networkx as nx
@@ -17,7 +18,8 @@ from matplotlib.figure import Figure
 from reference import labelled_digraphs
 
 import opticoll as oc
-from opticoll.analysis import sweep as bound_sweep
+from opticoll.analysis.bound_comparison import Quantity, compared
+from opticoll.analysis.bound_values import ComparedBound
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.store import Store
@@ -27,6 +29,7 @@ from opticoll.analysis.study.study_file import Study
 from opticoll.analysis.sweep import Case, Status, sweep
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations import Formulation
+from opticoll.formulations.bounded_quantity import Sense
 from opticoll.instances import Topology, parse
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Proof, Record
@@ -214,12 +217,11 @@ def test_a_solver_without_licence_ends_the_sweep(monkeypatch, capsys):
 RECORD = Record(
     verified=True, sense="min", objective=10.0, bound=8.0, proof=Proof.CERTIFIED_GAP, metrics={"rounds": 10}
 )
-ONE = bound_sweep._Class(parse("ring:4"), 1)
 
 
-def judged(value: float, sense: bound_sweep.Sense, record: Record | None = RECORD, *, metric: bool = False) -> Case:
-    name = "rounds" if metric else "objective"
-    return bound_sweep._case(ONE, value, record, bound_sweep._Quantity(name, sense, metric=metric), 1e-6, "")
+def judged(value: float, sense: Sense, record: Record | None = RECORD, *, metric: bool = False) -> Case:
+    quantity = Quantity("rounds" if metric else "objective", sense, metric=metric)
+    return compared(parse("ring:4"), 1, ComparedBound(value, Fraction(value), True), record, quantity)
 
 
 def test_only_certain_violations_count_where_the_optimum_is_unknown():

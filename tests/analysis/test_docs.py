@@ -1,5 +1,6 @@
 """The documentation matches the code, and builds."""
 
+import dataclasses
 import importlib.util
 import re
 import subprocess
@@ -13,6 +14,8 @@ from opticoll.analysis.benchmark import documents as markers
 from opticoll.analysis.benchmark.measured_tables import tables as timing_tables
 from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.reconfiguration import guide_tables
+from opticoll.instances import parse
+from opticoll.instances.spec import FAMILIES, load_families
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,6 +33,7 @@ def test_generated_pages_are_current():
         "reference/formulations",
         "reference/commands",
         "reference/json",
+        "reference/instances",
         "guide/design",
         "guide/reconfigure",
         "guide/benchmark",
@@ -132,6 +136,7 @@ def test_every_block_of_the_documents_has_something_that_writes_it():
         (tables().PUBLISHED,),
         (tables().LISTED,),
         tuple(guide_tables.BLOCKS),
+        ("conjectures",),  # docs/conjecture_tables.py
     }
     known = {"bench", "verdicts", *(block for blocks in generated for block in blocks)}
     known |= {f"bench-{name}" for name in timing_tables()} | {f"plot-{one.name}" for one in bench.PLOTS}
@@ -167,3 +172,17 @@ def test_site_builds_without_a_warning(tmp_path):
     page = (tmp_path / "site" / "generated" / "api" / "opticoll.formulations.alltoall.html").read_text(encoding="utf-8")
     assert "max F" in page
     assert (tmp_path / "site" / "generated" / "notebooks" / "02-all-to-all.html").exists()
+
+
+def test_every_class_of_instances_is_on_the_reference_page():
+    """Also every attribute that a bound function can read, by the classes themselves."""
+    load_families()
+    text = (ROOT / "docs" / "reference" / "instances.md").read_text(encoding="utf-8")
+    classes = {type(parse(family.example)) for family in FAMILIES.values() if not family.rest}
+    assert len(classes) >= 7
+    for kind in classes:
+        assert f"## {kind.__name__}\n" in text or kind.__name__ == "WdmLine"  # a WdmRing has the same
+        names = {name for base in kind.__mro__ for name in vars(base) if not name.startswith("_")}
+        names |= {field.name for field in dataclasses.fields(kind)}
+        constants = {"named", "least", "circular"}
+        assert all(f"| `{name}`" in text or f"| `{name}(" in text for name in names - constants), kind

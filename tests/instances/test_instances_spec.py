@@ -1,5 +1,6 @@
 """Specs parse and print; instances are frozen, hashed and validated."""
 
+import inspect
 import pickle
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from opticoll.instances import (
     describe,
     parse,
 )
+from opticoll.instances.spec import FAMILIES, load_families
+
+load_families()
 
 EXAMPLES = [row["example"] for row in describe() if row["name"] not in {"file", "mps"} and row["kind"] != "population"]
 
@@ -369,3 +373,33 @@ def test_derived_topologies():
     assert not Topology(3, [0, 1], [1, 0]).connected
     assert Topology(3, [0, 1], [1, 0]).diameter == float("inf")
     assert Topology(3, [0, 1], [1, 0], terminals=[0, 1]).connected
+
+
+@pytest.mark.parametrize(
+    ("spec", "family", "arguments"),
+    [
+        ("genkautz:n=16,d=4", "genkautz", {"n": 16, "d": 4, "loops": "drop"}),
+        ("torus:3x4+fail=1,seed=2", "torus", {"shape": (3, 4), "fail.links": 1, "fail.seed": 2}),
+        ("wdm-ring:n=8,wavelengths=4", "wdm-ring", {"n": 8, "wavelengths": 4, "fibres": 1}),
+        ("dgx1", "dgx1", {}),
+    ],
+)
+def test_an_instance_tells_its_family_and_arguments(spec, family, arguments):
+    instance = parse(spec)
+    assert (instance.family, instance.arguments) == (family, arguments)
+
+
+def test_own_instances_have_no_family():
+    ring = parse("ring:5")
+    assert (ring.relabelled([1, 0, 2, 3, 4]).family, ring.reversed().family) == (None, None)
+    assert ring.relabelled([1, 0, 2, 3, 4]).arguments == {}
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_every_family_records_its_arguments(name):
+    """Except those whose example is a file, which is not there."""
+    if FAMILIES[name].rest:
+        return
+    instance = parse(FAMILIES[name].example)
+    assert instance.family == name
+    assert set(inspect.signature(FAMILIES[name].build).parameters) == set(instance.arguments)

@@ -1,0 +1,86 @@
+"""Write the formulas of ``docs/guide/conjectures.md``: run ``python docs/conjecture_tables.py``.
+
+Every optimum is solved exactly, which takes some minutes; runs in the store are used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from opticoll.analysis.conjectures import Conjecture
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE, BLOCK = ROOT / "docs" / "guide" / "conjectures.md", "conjectures"
+
+
+class Family(NamedTuple):
+    """Instances whose optima are fitted."""
+
+    formulation: str
+    over: str
+    settings: Mapping[str, str] = MappingProxyType({})
+
+
+FAMILIES = (
+    Family("alltoall.master", "ring:{3..24}"),
+    Family("alltoall.master", "ring:{3..14},directed"),
+    Family("alltoall.master", "hypercube:{2..7}"),
+    Family("alltoall.master", "torus:{4..20}x4"),
+    Family("alltoall.master", "circulant:n={5..36},offsets=1x2"),
+    Family("alltoall.master", "circulant:n={7..46},offsets=1x3"),
+    Family("alltoall.master", "kautz:d={2..11},D=2"),
+    Family("alltoall.master", "debruijn:d={2..11},D=2"),
+    Family("alltoall.master", "kautz:d=2,D={1..6}"),
+    Family("alltoall.master", "genkautz:n={4..40},d=2"),
+    Family("alltoall.master", "genkautz:n={8..64},d=4"),
+    Family("optree.tree", "wdm-ring:n={4..60},wavelengths=1", {"depth": "1"}),
+    Family("optree.tree", "wdm-line:n={4..40},wavelengths=1", {"depth": "1"}),
+    Family("optree.tree", "wdm-ring:n={3..40},wavelengths=4"),
+    Family("optree.tree", "wdm-line:n={3..40},wavelengths=8"),
+)
+
+
+def table() -> str:
+    """Markdown table with a row for every class of instances."""
+    from opticoll.analysis.conjectures import conjecture
+
+    lines = ["| formulation, instances | class | formula | fitted, held back | exceptions | proven without solving |"]
+    lines.append("|" + "---|" * 6)
+    for one in FAMILIES:
+        found = conjecture(one.formulation, one.over, settings=one.settings, time_limit=120)
+        lines += [f"| {line} |" for line in _rows(one, found)]
+    return "\n".join(lines)
+
+
+def _rows(family: Family, found: Conjecture) -> list[str]:
+    chosen = "".join(f", `{name}={value}`" for name, value in family.settings.items())
+    head = f"`{family.formulation}`, `{family.over}`{chosen}"
+    solved = sum(one.value is not None for one in found.values)
+    rows = []
+    if all(one.formula is None for one in found.formulas):
+        return [f"{head} | {solved} optima | none found | – | – | –"]
+    for one in found.formulas:
+        formula = "none found" if one.latex is None else f"${found.quantity} = {one.latex}$"
+        if found.quantity == "objective":
+            formula = formula.replace("objective", r"\mathrm{opt}")
+        apart = "none" if not one.exceptions else f"{len(one.exceptions)}, smallest `{one.exceptions[0]}`"
+        proof = "–"
+        if one.at_least:
+            both = f"equality to `{one.proven[-1]}` ({len(one.proven)})" if one.proven else "no equality"
+            least = f"at least the formula to `{one.at_least[-1]}` ({len(one.at_least)})"
+            proof = both if len(one.proven) == len(one.at_least) else f"{least}; {both}"
+        if one.lengths is not None and set(one.lengths) != {"1"}:
+            proof += f"; lengths {', '.join(one.lengths)}"
+        rows.append(f"{head} | {one.condition} | {formula} | {one.fitted}, {one.held_back} | {apart} | {proof}")
+        head = ""
+    return rows
+
+
+if __name__ == "__main__":
+    from opticoll.analysis.benchmark.documents import replaced
+
+    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), BLOCK, table()), encoding="utf-8")
