@@ -111,6 +111,11 @@ def bound_rows(
     BadInput
         For a spec that describes no instance, an unknown formulation or one that does not take the instance.
     """
+    from opticoll.formulations import formulations
+
+    if isinstance(instance, str) and ":" not in instance and instance in formulations():
+        msg = f"bounds: {instance!r} is a formulation; the instance comes first: bounds('ring:8', {instance!r})"
+        raise BadInput(msg)
     given: dict[str, object] = dict(settings or {})
     if demand is not None:
         given["demand"] = demand

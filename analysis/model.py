@@ -229,7 +229,9 @@ class Model:
                 parameter.value = values.reshape(parameter.shape)
             else:
                 parameter = self._stated.find_component(name)
-                for key, value in zip(list(parameter.keys()), values.ravel().tolist(), strict=True):
+                keys, stated = list(parameter.keys()), np.flatnonzero(old[name])
+                held_values = values.ravel() if len(keys) == values.size else values.ravel()[stated]
+                for key, value in zip(keys, held_values.tolist(), strict=True):
                     parameter[key] = value
         return True
 

@@ -302,11 +302,12 @@ def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, .
     return {sum(names, ()): value for names, value in zip(product(*spread), array.ravel().tolist(), strict=True)}
 
 
-def pyomo_parameter(array: NDArray[Any], *axes: Sequence[Hashable]) -> Any:
-    """A mutable parameter of a Pyomo model with the entries of an array, see :func:`entries`."""
+def pyomo_parameter(array: NDArray[Any], *axes: Sequence[Hashable], zeros: bool = True) -> Any:
+    """A mutable parameter of a Pyomo model with the entries of an array (:func:`entries`), or those that are not 0."""
     import pyomo.environ as pyo
 
-    values = {key if len(key) > 1 else key[0]: value for key, value in entries(array, *axes).items()}
+    stated = ((key, value) for key, value in entries(array, *axes).items() if zeros or value)
+    values = {key if len(key) > 1 else key[0]: value for key, value in stated}
     return pyo.Param(list(values), initialize=values, mutable=True, within=pyo.Any)
 
 

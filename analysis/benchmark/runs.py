@@ -320,7 +320,8 @@ def solver_version(name: str) -> str:
     one = np.ones(1)
     form = StandardForm(sp.csc_array(np.ones((1, 1))), one, one, np.zeros(1), one, one, "min", integer=whole)
     with suppress(OpticollError):  # cannot be used here
-        stated = solve_isolated(form, name, SolveRequest(threads=1), wall_limit_s=60.0).version or stated
+        request = SolveRequest(threads=1, cpu_limit_s=2.0)
+        stated = solve_isolated(form, name, request, wall_limit_s=60.0).version or stated
     return stated.partition(" (")[0]
 
 

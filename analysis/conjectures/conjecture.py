@@ -128,7 +128,8 @@ class Conjecture(Fields, frozen=True, kw_only=True):
 
 def _sentence(one: ClassFormula) -> str:
     if one.formula is None:
-        return f"no closed form found in {one.points} instance{'s' * (one.points != 1)}"
+        found = f"no closed form found in {one.points} instance{'s' * (one.points != 1)}"
+        return f"{found}; more allow for more coefficients: c of them take 2 c + 2 instances, half of them held back"
     parts = [f"{one.formula}  ({one.coefficients} coefficients, {one.fitted} fitted, {one.held_back} held back"]
     few = f"; smallest exception {one.exceptions[0]} of {len(one.exceptions)}" if one.exceptions else ""
     text = parts[0] + few + ")"

@@ -305,7 +305,8 @@ def group_names(data: ConcurrentFlow) -> list[tuple[Hashable, ...]]:
 def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
     """The model in Pyomo: ``flow[a,k]``, ``F``, ``balance[u,k]``, ``capacity[a]``.
 
-    k is the source s of a group, the pair (s,t) of a commodity, or its target t if all have one source.
+    k is the source s of a group, the pair (s,t) of a commodity, or its target t if all have one source. A commodity has
+    a demand at its target alone.
     """
     import pyomo.environ as pyo
 
@@ -317,7 +318,7 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
 
     model = pyo.ConcreteModel(name="maximum concurrent flow")
     model.c = pyomo_parameter(data.capacity, A)
-    model.D = pyomo_parameter(data.demand, V, K)
+    model.D = pyomo_parameter(data.demand, V, K, zeros=not data.equality)
     x = pyo.Var(list(blocked), domain=pyo.NonNegativeReals, bounds=lambda _, *j: (0, 0 if blocked[j] else None))
     model.add_component(data.flow, x)
     model.F = pyo.Var(domain=pyo.NonNegativeReals)
@@ -325,7 +326,9 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
 
     def balance(model: pyo.ConcreteModel, u: Hashable, *k: Hashable) -> object:
         inflow, outflow = (pyo.quicksum(x[(a, *k)] for a in arcs[u]) for arcs in (into, out_of))
-        net = inflow - outflow - model.D[(u, *k)] * model.F
+        net = inflow - outflow
+        if (u, *k) in model.D:
+            net -= model.D[(u, *k)] * model.F
         return net == 0 if data.equality else net >= 0
 
     model.balance = pyo.Constraint([index for index, holds in served.items() if holds], rule=balance)

@@ -197,6 +197,7 @@ OUTPUTS = {
     "claims": ["claims", "optree.theorem1", "optree.table1-ring", "optree.table1-wrht"],
     "describe": ["describe", "alltoall.path-mcf"],
     "sweep": ["sweep", "alltoall.master", "--bound", "moore", "--over", "ring:{3,4}"],
+    "conjecture": ["conjecture", "alltoall.master", "--over", "complete:{3..6}", "--store", "runs"],
     "iteration": ["iteration", "vgg", "ideal-switch:n=4"],
     "figure": ["figure", "lumorph-6", "--out", "six.svg", "--store", "runs"],
     "hybrids": ["hybrids", "op-graph:model=dlrm,layers=1,hidden=64", "--gpus", "4", "--batch", "8"],

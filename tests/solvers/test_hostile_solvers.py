@@ -346,7 +346,7 @@ def test_a_build_that_sleeps_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def endless(monkeypatch: pytest.MonkeyPatch, hook: str, **changed: Any) -> Run:
     """Solve the master LP where a function of the formulation does not return, as if the limit were over by then."""
-    monkeypatch.setattr(Budget, "checking", lambda self: (OwnLimits(time.monotonic(), None, None, 2.0), 20.0))
+    monkeypatch.setattr(Budget, "checking", lambda self: (OwnLimits(time.monotonic(), None, None, 0.5), 20.0))
     slow(monkeypatch, **{hook: lambda *given: busy()}, **changed)
     return solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=3600.0))
 
