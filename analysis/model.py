@@ -146,7 +146,10 @@ class Model:
 
     def _data_as_stated(self) -> bool:
         data = self.formulation.updates()
-        return all(np.array_equal(array, data[name].ravel()) for name, array in self._parameters().items())
+        return all(
+            np.array_equal(array, _held(data[name], data[name], array.size))
+            for name, array in self._parameters().items()
+        )
 
     def _parameters(self) -> dict[str, F64]:
         """Current values of the parameters of the model that the formulation can update."""
@@ -229,9 +232,8 @@ class Model:
                 parameter.value = values.reshape(parameter.shape)
             else:
                 parameter = self._stated.find_component(name)
-                keys, stated = list(parameter.keys()), np.flatnonzero(old[name])
-                held_values = values.ravel() if len(keys) == values.size else values.ravel()[stated]
-                for key, value in zip(keys, held_values.tolist(), strict=True):
+                keys = list(parameter.keys())
+                for key, value in zip(keys, _held(values, old[name], len(keys)).tolist(), strict=True):
                     parameter[key] = value
         return True
 
@@ -364,6 +366,11 @@ class Model:
 
 def _value_of(entry: Any) -> float:
     return float(getattr(entry, "value", entry))
+
+
+def _held(array: F64, stated: F64, size: int) -> F64:
+    """The entries of an array that a parameter of this size holds: all, or those that were not 0 when it was stated."""
+    return array.ravel() if array.size == size else array.ravel()[np.flatnonzero(stated)]
 
 
 def _planned(
