@@ -75,11 +75,18 @@ def _names(axis: str, topology: Topology) -> Names | None:
     return makers[axis]() if axis in makers else None
 
 
+def _instance(problem: Any) -> object:
+    if not hasattr(problem, "instance"):
+        msg = f"{problem.name}: axes need the topology of the problem; keep it: self.instance = topology"
+        raise BadInput(msg)
+    return problem.instance
+
+
 def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
     """Shapes of the declared variables; None where the instance is no topology, or there are other variables."""
-    if not isinstance(problem.instance, Topology) or not set(names) <= set(problem.axes):
+    topology, units = _instance(problem), problem.units
+    if not isinstance(topology, Topology) or not set(names) <= set(problem.axes):
         return None
-    topology, units = problem.instance, problem.units
     return {
         name: Array(tuple(_size(axis, topology) for axis in along), axes=tuple(along), unit=units.get(name, ""))
         for name, along in problem.axes.items()
@@ -88,9 +95,10 @@ def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
 
 def index_sets(problem: Any, _values: object = None) -> dict[str, Names]:
     """Names along the known axes."""
-    if not isinstance(problem.instance, Topology):
+    topology = _instance(problem)
+    if not isinstance(topology, Topology):
         return {}
-    named = {axis: _names(axis, problem.instance) for along in problem.axes.values() for axis in along}
+    named = {axis: _names(axis, topology) for along in problem.axes.values() for axis in along}
     return {axis: names for axis, names in named.items() if names is not None}
 
 

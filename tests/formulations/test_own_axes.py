@@ -147,3 +147,10 @@ def test_units_and_concurrent_name_axes():
         type("A", (oc.Formulation,), {**parts, "name": "own.a", "axes": {"f": ("arc",), "F": ()}, "units": {"g": "s"}})
     with pytest.raises(oc.BadInput, match="concurrent names 'G'"):
         type("B", (oc.Formulation,), {**parts, "name": "own.b", "axes": {"f": ("arc",), "F": ()}, "concurrent": "G"})
+
+
+def test_axes_without_an_instance_are_refused_in_one_line():
+    own = stated({"f": ("arc",)})(oc.parse("ring:3"))
+    del own.instance
+    with pytest.raises(oc.BadInput, match=r"keep it: self\.instance = topology$"):
+        own.index_sets({})
