@@ -7,6 +7,7 @@ import pytest
 
 import opticoll as oc
 
+HERE = jedi.InterpreterEnvironment()  # no process of its own
 START = "import opticoll as oc\n"
 #: What a public name is called where it is defined, if not as in the package.
 ELSEWHERE = {"save_topology": "write_topology"}
@@ -16,13 +17,15 @@ MODULES = {"analysis", "contributions", "errors", "formulations", "instances", "
 
 def shown(code):
     """Signatures in an editor and in a notebook, where ``oc`` is a module in memory."""
-    yield from jedi.Script(START + code).get_signatures()
+    yield from jedi.Script(START + code, environment=HERE).get_signatures()
     yield from jedi.Interpreter(code, [{"oc": oc}]).get_signatures()
 
 
 def test_editors_and_notebooks_offer_the_public_names_alone():
-    editor = {one.name for one in jedi.Script(START + "oc.").complete() if not one.name.startswith("_")}
-    notebook = {one.name for one in jedi.Interpreter("oc.", [{"oc": oc}]).complete() if not one.name.startswith("_")}
+    source, interpreter = jedi.Script(START + "oc.", environment=HERE), jedi.Interpreter("oc.", [{"oc": oc}])
+    editor, notebook = (
+        {one.name for one in some.complete() if not one.name.startswith("_")} for some in (source, interpreter)
+    )
     assert editor - MODULES == set(oc.__all__)
     assert notebook == set(oc.__all__)
 
