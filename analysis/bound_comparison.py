@@ -205,18 +205,15 @@ def warnings_about(cases: Sequence[Case], quantity: Quantity, *, concurrent: boo
     concurrent
         Whether the objective is F of a concurrent flow, so that 1/F is its time T.
     """
-    pairs = [
+    known = [
         (case.bound, case.optimum, case.ratio)
         for case in cases
-        if case.ratio is not None and case.bound and case.optimum and case.ratio > 0
+        if case.bound and case.optimum and case.ratio is not None and case.ratio > 0
     ]
-    known = [(bound, optimum, ratio) for bound, optimum, ratio in pairs if bound and optimum and ratio]
     if len(known) < 2 or _alike([optimum for _, optimum, _ in known]):
         return []
-    inverse, name = ("T = 1/F" if concurrent else f"1 / {quantity.name}"), quantity.name
-    if quantity.name == "T":
-        inverse = "F = 1/T"
-    name = "F" if concurrent and name == "objective" else name
+    name = "F" if concurrent and quantity.name == "objective" else quantity.name
+    inverse = "F = 1/T" if name == "T" else "T = 1/F" if concurrent else f"1 / {name}"
     state = "say what it bounds by --on, or by @oc.bound_on in its file"
     products = [bound * optimum for bound, optimum, _ in known]
     if _alike(products):

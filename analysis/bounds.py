@@ -69,8 +69,8 @@ def bounds(
     columns += ["exact", "reason", "paper"]
     several = any("instance" in row for row in found)
     table = pd.DataFrame(found, columns=[*(["instance"] if several else []), *columns])
-    for name in ("value_exact", "T_exact"):
-        texts = [row["value_exact"] if name == "value_exact" else row["T_exact"] for row in found]
+    exact = {"value_exact": [row["value_exact"] for row in found], "T_exact": [row["T_exact"] for row in found]}
+    for name, texts in exact.items():
         fractions = [None if text is None else Fraction(text) for text in texts]
         table[name] = pd.Series(fractions, table.index, dtype=object)
     return table

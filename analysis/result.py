@@ -327,6 +327,8 @@ def _design_on(topology: Topology, task: Task) -> dict[str, NDArray[np.float64]]
     BadInput
         If the task designs no topology, or one of another number of nodes.
     """
+    from opticoll.formulations.topology.design import values_on
+
     model, nodes = named(task.formulation), as_instance(task.instance).n
     if model.name != "topology.design" or topology.n != nodes:
         msg = (
@@ -337,10 +339,7 @@ def _design_on(topology: Topology, task: Task) -> dict[str, NDArray[np.float64]]
     if flow.values is None or not flow.verified:
         msg = f"start: the flows on {topology.spec} were not found: {flow.record.message}"
         raise BadInput(msg)
-    x, g = np.zeros((nodes, nodes)), np.zeros((nodes, nodes, nodes))
-    x[topology.tail, topology.head] = 1.0
-    g[:, topology.tail, topology.head] = flow.values["g"].T
-    return {"x": x, "g": g, "F": flow.values["F"]}
+    return values_on(topology, flow.values["g"], float(flow.values["F"]))
 
 
 def _instance_of(run: Run) -> Instance:

@@ -245,7 +245,7 @@ def sweep(
     """
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.study.running import run_with_progress
-    from opticoll.analysis.study.study_file import study_of
+    from opticoll.analysis.study.study_file import refuse_unavailable, study_of
     from opticoll.formulations.registry import formulation as find
     from opticoll.formulations.registry import named
 
@@ -265,11 +265,10 @@ def sweep(
     limits: dict[str, Any] = {"time_limit_s": time_limit, "tol": tol or TOLERANCE, "exact": exact}
     tasks = [Task(stated, one.instance, method, settings=given, **limits) for one in classes]
     study = study_of("sweep", tasks)
-    if all(cell.unavailable is not None for cell in study.cells):
-        raise SolverUnavailable(str(study.cells[0].unavailable))
+    refuse_unavailable(study)
     listed = [one.instance for one in classes]
     values = evaluated(model, function or label, listed, given, inverse=quantity.inverse)
-    home = store if isinstance(store, Store) else Store(store)
+    home = Store.at(store)
     bounded = tuple(cell for cell, value in zip(study.cells, values, strict=True) if isinstance(value, ComparedBound))
     summary = run_with_progress(replace(study, cells=bounded), home, jobs, dask)
     if summary.results and all(result.status == "unavailable" for result in summary.results.values()):

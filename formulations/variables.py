@@ -284,13 +284,12 @@ def arc_names(topology: Topology) -> list[str]:
 
 def incident_arcs(topology: Topology) -> tuple[dict[Hashable, list[str]], dict[Hashable, list[str]]]:
     """Indices in Pyomo of the arcs into and out of every vertex, by the index of the vertex."""
-    V = vertex_names(topology)
-    into: dict[Hashable, list[str]] = {u: [] for u in V}
-    out_of: dict[Hashable, list[str]] = {u: [] for u in V}
-    for a, u, v in zip(arc_names(topology), topology.tail.tolist(), topology.head.tolist(), strict=True):
-        out_of[V[u]].append(a)
-        into[V[v]].append(a)
-    return into, out_of
+    V, A = vertex_names(topology), arc_names(topology)
+
+    def named(incident: Sequence[Sequence[int]]) -> dict[Hashable, list[str]]:
+        return {u: [A[a] for a in arcs] for u, arcs in zip(V, incident, strict=True)}
+
+    return named(topology.arcs_in), named(topology.arcs_out)
 
 
 def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, ...], float]:

@@ -22,9 +22,8 @@ _by_python = SourceFileLoader.get_code
 
 def _code(self: SourceFileLoader, fullname: str) -> CodeType | None:
     path = self.get_filename(fullname)
-    if "site-packages" in path or fullname.partition(".")[0] == "opticoll" or path.startswith(_OWN):
-        return _by_python(self, fullname)
-    if is_installed(path):
+    ours = fullname.partition(".")[0] == "opticoll" or path.startswith(_OWN)
+    if ours or "site-packages" in path or is_installed(path):
         return _by_python(self, fullname)
     return self.source_to_code(self.get_data(path), path)
 

@@ -71,7 +71,7 @@ def modules_of(source: str, *, file: Path | None = None, own: str = "") -> dict[
             continue
         seen.add(name)
         spec = _spec(name)
-        if spec is None or not counts(spec, name, own):
+        if spec is None or not _counts(spec, name, own):
             continue
         data = _contents(spec)
         if data is None:  # a namespace package
@@ -99,7 +99,7 @@ def files_of(names: Iterable[str]) -> list[str]:
 def is_outside(name: str) -> bool:
     """Whether a module comes from outside installed packages."""
     spec = _spec(name)
-    return spec is not None and counts(spec, name)
+    return spec is not None and _counts(spec, name)
 
 
 def note_loaded(modules: Mapping[str, str]) -> None:
@@ -260,8 +260,7 @@ def _places(spec: ModuleSpec, name: str) -> list[str]:
         return [str(folder) for folder in folders if folder.is_dir()]
 
 
-def counts(spec: ModuleSpec, name: str, own: str = "") -> bool:
-    """Whether a module comes from outside installed packages, or from the package ``own``."""
+def _counts(spec: ModuleSpec, name: str, own: str = "") -> bool:
     top = name.partition(".")[0]
     if top in {"opticoll", "__main__", "__mp_main__"} or top.startswith("opticoll_plugin_"):
         return False

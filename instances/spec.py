@@ -358,6 +358,11 @@ def load_families() -> None:
         import_module(module)
 
 
+def family_name(spec: str) -> str:
+    """The name with which a spec begins, before arguments and modifiers."""
+    return re.split("[:+]", spec, maxsplit=1)[0]
+
+
 def family_of(instance: Instance) -> tuple[Family, dict[str, Json]] | None:
     """Family named by the spec of ``instance``, and its recorded arguments.
 
@@ -369,7 +374,7 @@ def family_of(instance: Instance) -> tuple[Family, dict[str, Json]] | None:
         None if the spec names no family, or an argument is not recorded.
     """
     load_families()
-    known = _named_in(FAMILIES, re.split("[:+]", instance.spec, maxsplit=1)[0])
+    known = _named_in(FAMILIES, family_name(instance.spec))
     recorded = dict(instance.parameters)
     names = inspect.signature(known.build).parameters if known else {}
     if known is None or not recorded.keys() >= names.keys():
@@ -508,7 +513,7 @@ def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:
 def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
     object.__setattr__(instance, "spec", spec)
     object.__setattr__(instance, "parameters", tuple(values.items()))
-    object.__setattr__(instance, "family", re.split("[:+]", spec, maxsplit=1)[0])
+    object.__setattr__(instance, "family", family_name(spec))
     return instance
 
 

@@ -446,7 +446,7 @@ def write_isolated(
         msg = f"{adapter_name} could not write {path}: {answer.message}"
         raise BadOption(msg)
     if comments:
-        mark = chr(92) if path.suffix == ".lp" else "*"
+        mark = "\\" if path.suffix == ".lp" else "*"
         plain = path.with_name(f".{path.name}")
         with path.open("rb") as written, plain.open("wb") as file:
             file.writelines(f"{mark} {line}\n".encode() for line in comments)

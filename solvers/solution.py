@@ -377,8 +377,8 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
         y = np.zeros(len(rows))
         y[positions(result.duals, rows, where, "row")] = list(result.duals.values())
         # Duals of either sign prove what they prove: a maximization may have been solved as a minimization.
-        bounds = [dual_bound(form, y)] if form.sense == "min" else [dual_bound(form, y), dual_bound(form, -y)]
-        bound = min(bounds) if form.sense == "max" else bounds[0]
+        bound = dual_bound(form, y)
+        bound = bound if form.sense == "min" else min(bound, dual_bound(form, -y))
         notes.append("the bound was recomputed from the file's duals by weak duality")
     if bound is None or not math.isfinite(bound):
         bound = None

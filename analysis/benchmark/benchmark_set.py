@@ -115,8 +115,10 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
     from opticoll.instances import parse
 
     result: dict[tuple[Any, ...], Problem] = {}
-    for task in tasks(path):
-        spec = parse(str(task.instance)).spec
+    listed = tasks(path)
+    specs = {text: parse(text).spec for text in dict.fromkeys(str(task.instance) for task in listed)}
+    for task in listed:
+        spec = specs[str(task.instance)]
         settings = tuple(sorted((name, word(value)) for name, value in task.settings.items()))
         words = " ".join([str(task.formulation).partition(".")[2], spec, *(f"{k} {v}" for k, v in settings)])
         one = Problem(

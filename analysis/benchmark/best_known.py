@@ -7,7 +7,6 @@ the published runs of HiGHS.
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import math
@@ -166,11 +165,14 @@ def remark(model: str, instance: str, settings: Mapping[str, object], value: flo
     """
     words = {name: word(text) for name, text in settings.items()}
     stem = _PROGRAMS.sub("", Path(instance.removeprefix("mps:")).name)
+    records, own = best_known(), ""
     for problem in problems():
-        known = best_known().get(problem.name)
+        known = records.get(problem.name)
         exported = model == "matrix.program" and stem == problem.name
         same = problem.formulation == model and dict(problem.settings) == words
-        if known is None or not (exported or (same and parse(problem.instance).hash == parse(instance).hash)):
+        if same and not own:
+            own = parse(instance).hash
+        if known is None or not (exported or (same and known.instance_hash == own)):
             continue
         stated = -value if exported and known.sense == "max" else value
         verdict = _compared(known, stated, None)
@@ -207,14 +209,14 @@ def submit(problem: Problem, path: Path) -> Submission:
 
 def _ship(problem: Problem, path: Path) -> None:
     """Keep a solution with the records if it is small, in place of the one of the last record."""
-    from opticoll.analysis.benchmark.runs import Stated, solution_text
+    from opticoll.analysis.benchmark.runs import Stated, packed_solution
 
     stated = Stated.of(problem)
     values = solution.read_start(type(stated.data), parse(problem.instance), path, dict(problem.settings))
     x = verify.pack(stated.form, values)
     target = SOLUTIONS / f"{problem.name}.sol.gz"
     target.unlink(missing_ok=True)
-    content = b"" if x is None else gzip.compress(solution_text(stated, np.asarray(x)).encode("ascii"), mtime=0)
+    content = b"" if x is None else packed_solution(stated, np.asarray(x))
     if content and len(content) <= MOST_BYTES:
         SOLUTIONS.mkdir(exist_ok=True)
         rewrite(target, content)

@@ -191,23 +191,25 @@ def tags(form: StandardForm) -> list[str]:
     binary = whole & (form.col_lower >= 0) & (form.col_upper <= 1)
     rows = form.A.tocsr()
     lengths = np.diff(rows.indptr)
+    row = np.repeat(np.arange(lengths.size), lengths)
+
+    def total(values: Any) -> Any:
+        return np.bincount(row, values, lengths.size)
 
     def every(marks: Any) -> Any:  # of rows without entries too
-        return np.bincount(np.repeat(np.arange(lengths.size), lengths), marks, lengths.size) == lengths
+        return total(marks) == lengths
 
     low, high = form.row_lower, form.row_upper
     equal, one_sided = low == high, np.isfinite(low) ^ np.isfinite(high)
-    right = np.where(np.isfinite(high), high, -low)
-    sign = np.where(np.isfinite(high), 1.0, -1.0)  # as <=
-    data = rows.data * np.repeat(sign, lengths)
-    right = np.where(np.isfinite(high), right, -low)
+    right = np.where(np.isfinite(high), high, -low)  # as <=
+    data = rows.data * np.where(np.isfinite(high), 1.0, -1.0)[row]
     binaries, integers = every(binary[rows.indices]), every(whole[rows.indices])
     ones, units, positive = every(data == 1), every(np.abs(data) == 1), every(data > 0)
     minus = every(data == -1)
     used = lengths > 0
     two = lengths == 2
-    opposite = two & (np.bincount(np.repeat(np.arange(lengths.size), lengths), data, lengths.size) == 0)
-    mixed = np.bincount(np.repeat(np.arange(lengths.size), lengths), binary[rows.indices], lengths.size)
+    opposite = two & (total(data) == 0)
+    mixed = total(binary[rows.indices])
     kinds = {
         "set_partitioning": equal & binaries & ones & (right == 1),
         "set_packing": one_sided & binaries & ones & (right == 1),

@@ -178,17 +178,13 @@ def write_page(made: Compared, out: Path, title: str) -> Path:
     BadInput
         If the folder cannot be written.
     """
-    from opticoll.analysis.report import page
-
-    drawn = solver_comparison.figures(made.comparison)
-    content = solver_comparison.section(
+    tables = {f"solvers-sensitivity-{name}": table for name, table in made.sensitivity.items()}
+    return solver_comparison.write_page(
         made.comparison,
-        {one.name: one for one in drawn},
-        CLOCK.format(limit=made.limit_s),
-        "opticoll benchmark run",
-    )
-    tables = solver_comparison.tables(made.comparison) | {"solvers-machines": made.machines}
-    tables |= {f"solvers-sensitivity-{name}": table for name, table in made.sensitivity.items()}
-    return page.build_comparison(
-        out, drawn, tables, heading="Solver benchmark", title=title, missing=0, solvers=content
+        out,
+        clock=CLOCK.format(limit=made.limit_s),
+        rerun="opticoll benchmark run",
+        more={"solvers-machines": made.machines, **tables},
+        heading="Solver benchmark",
+        title=title,
     )

@@ -503,8 +503,13 @@ def keep_solution(folder: Path, stated: Stated, x: NDArray[np.float64], value: f
         if stored and stated.flip * value >= float(stored[1]) - 1e-9 * abs(value):
             return None
     folder.mkdir(parents=True, exist_ok=True)
-    rewrite(path, gzip.compress(solution_text(stated, x).encode("ascii"), mtime=0))
+    rewrite(path, packed_solution(stated, x))
     return path
+
+
+def packed_solution(stated: Stated, x: NDArray[np.float64]) -> bytes:
+    """:func:`solution_text`, compressed."""
+    return gzip.compress(solution_text(stated, x).encode("ascii"), mtime=0)
 
 
 def solution_text(stated: Stated, x: NDArray[np.float64]) -> str:

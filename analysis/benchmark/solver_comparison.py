@@ -17,6 +17,7 @@ from opticoll.analysis.report.page_tables import Column, PageTable, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 
 #: Largest recomputed KKT residual of a linear program that counts as solved.
@@ -341,3 +342,30 @@ def section(
         table(solver_metrics.gaps_at_limit(comparison.each), _GAPS, "Runs stopped by the time limit"),
         table(comparison.problems, _PROBLEMS, "Problems of the benchmark"),
     )
+
+
+def write_page(
+    comparison: Comparison,
+    out: Path,
+    *,
+    clock: str,
+    rerun: str,
+    heading: str,
+    title: str,
+    summaries: Mapping[str, pd.DataFrame] | None = None,
+    more: Mapping[str, pd.DataFrame] | None = None,
+    missing: int = 0,
+) -> Path:
+    """Write a comparison as a page with its figures and tables, and with ``more`` tables; see :func:`section`.
+
+    Raises
+    ------
+    BadInput
+        If the folder cannot be written.
+    """
+    from opticoll.analysis.report import page
+
+    drawn = figures(comparison)
+    content = section(comparison, {one.name: one for one in drawn}, clock, rerun, summaries)
+    written = {**tables(comparison), **(more or {})}
+    return page.build_comparison(out, drawn, written, heading=heading, title=title, missing=missing, solvers=content)

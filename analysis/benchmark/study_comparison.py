@@ -232,25 +232,16 @@ def write_page(made: StudyComparison, out: Path) -> Path:
         If the folder cannot be written.
     """
     from opticoll.analysis.benchmark import solver_comparison
-    from opticoll.analysis.report import page
 
-    drawn = solver_comparison.figures(made.comparison)
-    content = solver_comparison.section(
+    return solver_comparison.write_page(
         made.comparison,
-        {one.name: one for one in drawn},
-        CLOCKS[made.clock],
-        f"opticoll study {made.study.source}",
-        made.summaries,
-    )
-    tables = solver_comparison.tables(made.comparison)
-    return page.build_comparison(
         out,
-        drawn,
-        tables,
+        clock=CLOCKS[made.clock],
+        rerun=f"opticoll study {made.study.source}",
+        summaries=made.summaries,
         heading=f"Comparison of study {made.study.name}",
         title=made.study.title,
         missing=made.missing,
-        solvers=content,
     )
 
 

@@ -11,9 +11,9 @@ from opticoll.analysis.bound_comparison import Quantity
 from opticoll.analysis.bound_values import parameters_of
 from opticoll.analysis.conjectures.arc_lengths import ArcOrbits, arc_orbits, candidates, optimal_lengths
 from opticoll.analysis.conjectures.closed_forms import ClosedForm, Point
-from opticoll.analysis.conjectures.fitting import Fit, ResidueClass, by_residues, fitted
+from opticoll.analysis.conjectures.fitting import Fit, ResidueClass, by_residues, explained, fitted
 from opticoll.analysis.sweep import instances_of
-from opticoll.errors import BadInput, SolverUnavailable
+from opticoll.errors import BadInput
 from opticoll.instances import Instance, Topology, parse
 from opticoll.instances.spec import Dimensions, nearest
 from opticoll.solvers.task import Fields, Task, texts
@@ -215,8 +215,7 @@ def conjecture(
         known = {point: value for point, value in points.items() if value is not None}
         if known:
             found, classes = by_residues(known, family.variables, family.base, period)
-            fits = [one.fit for one in classes if one.fit]
-            score = sum(len(fit.fitted) + len(fit.held_back) - fit.coefficients for fit in fits)
+            score = explained(classes)
             if best is None or score > best[0]:
                 best = score, family, found, classes
     if best is None:
@@ -275,7 +274,7 @@ def _exact_values(
     """The exact optimum of every instance by its spec, None where it is not proven; whether it was interrupted."""
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.study.running import run_with_progress
-    from opticoll.analysis.study.study_file import study_of
+    from opticoll.analysis.study.study_file import refuse_unavailable, study_of
     from opticoll.formulations.registry import named
 
     stated = model.name if named(model) else model
@@ -283,9 +282,8 @@ def _exact_values(
         Task(stated, one, method, settings=dict(settings), time_limit_s=time_limit, exact=True) for one in instances
     ]
     study = study_of("conjecture", tasks)
-    if all(cell.unavailable is not None for cell in study.cells):
-        raise SolverUnavailable(str(study.cells[0].unavailable))
-    home = store if isinstance(store, Store) else Store(store)
+    refuse_unavailable(study)
+    home = Store.at(store)
     summary = run_with_progress(study, home, jobs, None)
     answers = home.answered({cell.key for cell in study.cells})
     values: dict[str, Fraction | None] = {}

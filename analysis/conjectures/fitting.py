@@ -172,6 +172,12 @@ def _independent(shape: Shape, order: Sequence[Point], need: int) -> list[Point]
     return None
 
 
+def explained(classes: Sequence[ResidueClass]) -> int:
+    """Number of points that the forms explain, less their free coefficients."""
+    fits = [one.fit for one in classes if one.fit is not None]
+    return sum(len(fit.fitted) + len(fit.held_back) - fit.coefficients for fit in fits)
+
+
 def by_residues(
     values: Mapping[Point, Fraction], variables: tuple[str, ...], base: int | None = None, period: int | None = None
 ) -> tuple[int, list[ResidueClass]]:
@@ -180,9 +186,7 @@ def by_residues(
     periods = [period] if period else range(1, PERIODS.get(len(variables), 2) + 1)
     for p in periods:
         classes = list(_classes(values, variables, base, p))
-        fits = [one.fit for one in classes if one.fit is not None]
-        explained = sum(len(fit.fitted) + len(fit.held_back) for fit in fits)
-        score = explained - sum(fit.coefficients for fit in fits), -p
+        score = explained(classes), -p
         if best is None or score > best[0]:
             best = score, p, classes
     assert best is not None

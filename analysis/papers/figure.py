@@ -70,7 +70,7 @@ def figure(
     from opticoll.analysis.store import Store
 
     stated = figure_named(name)
-    place = store if isinstance(store, Store) else Store(store)
+    place = Store.at(store)
     runs = best_runs(place)
     rows, source = _rows(stated, runs, place)
     result = drawn(stated, rows, source)

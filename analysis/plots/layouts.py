@@ -13,6 +13,7 @@ import numpy as np
 from opticoll.analysis.plots.style import label
 from opticoll.errors import BadInput
 from opticoll.instances import Topology
+from opticoll.instances.spec import family_name
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -95,7 +96,7 @@ def chosen_layout(topology: Topology, named: Instance) -> str:
     n = topology.n
     if getattr(named, "places", None) is not None and named.n == n:
         return "given"
-    chosen = _FAMILIES.get(_family(named), "layers" if topology.num_ranks < n else "spring")
+    chosen = _FAMILIES.get(family_name(named.spec), "layers" if topology.num_ranks < n else "spring")
     if "+host" in named.spec:
         chosen = "racks" if _hosts(topology) is not None else "spring"
     elif named.n != n:
@@ -103,11 +104,6 @@ def chosen_layout(topology: Topology, named: Instance) -> str:
     if chosen == "grid" and _shape(named, n) is None:
         chosen = "spring"
     return "circular" if chosen == "spring" and n > _MOST_SPRINGS else chosen
-
-
-def _family(named: Instance) -> str:
-    """The first word of a spec."""
-    return re.split("[:+]", named.spec, maxsplit=1)[0]
 
 
 def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
@@ -136,7 +132,7 @@ def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
 
 def wafers(named: Instance, n: int) -> I64 | None:
     """The wafer of every tile of a mesh that is larger than one; None for other instances."""
-    if _family(named) != "lightpath" or (shape := _shape(named, n)) is None:
+    if family_name(named.spec) != "lightpath" or (shape := _shape(named, n)) is None:
         return None
     if any(size % part for size, part in zip(shape, WAFER, strict=True)) or shape == WAFER:
         return None
@@ -257,7 +253,7 @@ def _layers(topology: Topology) -> F64:
 def _shape(named: Instance, n: int | None) -> tuple[int, ...] | None:
     """Sizes of a mesh, torus or bipartite graph, ``(n,)`` of a path; None if they do not give n vertices."""
     shape = dict(named.parameters).get("shape")
-    if shape is None and _family(named) in {"path", "wdm-line"}:
+    if shape is None and family_name(named.spec) in {"path", "wdm-line"}:
         shape = (named.n,)
     if not isinstance(shape, tuple) or not all(isinstance(size, int) for size in shape):
         return None

@@ -72,6 +72,11 @@ class Store:
         self.solutions = self.root / "solutions"
         self.locks = self.root / "locks"
 
+    @classmethod
+    def at(cls, place: Store | str | os.PathLike[str] | None) -> Store:
+        """A store itself, or the one in a folder."""
+        return place if isinstance(place, Store) else cls(place)
+
     def check_writable(self) -> None:
         """Refuse a folder that cannot be written, without creating it.
 

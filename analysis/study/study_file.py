@@ -213,6 +213,18 @@ def study_of(name: str, tasks: list[Task]) -> Study:
     return Study(name, "", tuple(_cells(tasks, name)), Path(name))
 
 
+def refuse_unavailable(study: Study) -> None:
+    """Refuse a study none of whose cells can run.
+
+    Raises
+    ------
+    SolverUnavailable
+        With the reason of the first one.
+    """
+    if all(cell.unavailable is not None for cell in study.cells):
+        raise SolverUnavailable(str(study.cells[0].unavailable))
+
+
 def tasks(path: Path) -> list[Task]:
     """Every task of a study file as written, without the checks of :func:`load`.
 

@@ -27,7 +27,6 @@ Solutions over sets that are too large to list (method ``column-generation``) co
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -35,6 +34,7 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow, path_flow
+from opticoll.formulations.flows.flow_bounds import work_by_hops
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
     arc_load,
@@ -61,6 +61,7 @@ from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_names,
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from fractions import Fraction
 
     from opticoll.instances.topology import F64
     from opticoll.instances.types import Settings
@@ -116,11 +117,9 @@ def path_bounds(data: PathFlow) -> list[Bound]:
     ones = np.ones(data.topology.arcs)
     value, reason = length_bound(data, ones), f"Theorem 1 with the shortest of {data.rule}"
     hops = np.rint(shortest_lengths(data, ones) * data.kappa)  # a mean of kappa paths
-    needed = [rounding.exact_sum(data.amount[hops == level]) for level in np.unique(hops).tolist()]
-    work = sum((part * int(level) for part, level in zip(needed, np.unique(hops), strict=True) if part), Fraction(0))
-    fraction = None
-    if None not in needed:
-        fraction = rounding.quotient(rounding.exact_sum(data.topology.capacity), work / data.kappa)
+    work = work_by_hops(data.amount, hops)
+    needed = None if work is None else work / data.kappa
+    fraction = rounding.quotient(rounding.exact_sum(data.topology.capacity), needed)
     result = [replace(bound, exact=False) for bound in data.unrestricted_bounds]
     return [*result, Bound("path-lengths", value, reason, "alltoall", fraction=fraction)]
 

@@ -98,7 +98,7 @@ def moore_bound(data: ConcurrentFlow) -> Bound:
     else:
         largest_first = -np.sort(-data.traffic, axis=1)[:, :others]
         needed = rounding.dot_down(largest_first, np.broadcast_to(depth, largest_first.shape))
-        work = _by_level(largest_first, np.broadcast_to(depth, largest_first.shape))
+        work = work_by_hops(largest_first, np.broadcast_to(depth, largest_first.shape))
         reason = f"Theorem 2 with out-degree {degree}: the largest demands of every source at the smallest depths"
     value = rounding.quotient_up(rounding.sum_up(topology.capacity), needed)
     return _stated(data, "moore", value, rounding.quotient(rounding.exact_sum(topology.capacity), work), reason)
@@ -112,7 +112,7 @@ def _stated(data: ConcurrentFlow, name: str, value: float, fraction: Fraction | 
     return Bound(name, value, reason, PAPER, fraction=fraction)
 
 
-def _by_level(demand: F64, hops: F64 | I64) -> Fraction | None:
+def work_by_hops(demand: F64, hops: F64 | I64) -> Fraction | None:
     """Sum of demands times whole numbers of hops, in arrays of the same shape; None where it is not computed."""
     total = Fraction(0)
     for level in np.unique(hops).tolist():
@@ -152,7 +152,7 @@ def distance_bound(data: ConcurrentFlow) -> Bound:
     """Bound from hop distances, since every shard uses at least that many links: Theorem 1 summed over all pairs."""
     topology, value = data.topology, length_bound(data, np.ones(data.topology.arcs))
     hops = topology.hops[:, topology.terminals]
-    needed = rounding.exact_sum(hops) if data.uniform else _by_level(data.traffic, hops)
+    needed = rounding.exact_sum(hops) if data.uniform else work_by_hops(data.traffic, hops)
     fraction = rounding.quotient(rounding.exact_sum(topology.capacity), needed)
     return _stated(data, "distance", value, fraction, "Theorem 1 with this graph's hop distances")
 

@@ -481,4 +481,13 @@ def topology_of(data: Design, values: Mapping[str, F64]) -> Topology:
     return Topology(data.n, tail, head)
 
 
+def values_on(topology: Topology, flow: F64, throughput: float) -> dict[str, F64]:
+    """The solution with the links of a topology: flows by source over its arcs, ``(m, n)``, and F."""
+    n = topology.n
+    x, g = np.zeros((n, n)), np.zeros((n, n, n))
+    x[topology.tail, topology.head] = 1.0
+    g[:, topology.tail, topology.head] = flow.T
+    return {"x": x, "g": g, "F": np.asarray(throughput)}
+
+
 FORMULATION = Design

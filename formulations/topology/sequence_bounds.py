@@ -262,10 +262,12 @@ def rack_time(data: TopologySequence) -> tuple[Fraction, str]:
 def bounds(data: TopologySequence) -> list[Bound]:
     """All bounds on the objective, rounded down."""
     any_number = {"ports": port_time(data)} | ({"racks": rack_time(data)} if data.rack else {})
+    exact = rounding.as_decimals(data.demand) and rounding.as_decimals([data.delay, data.startup])
     if data.configurations == 1 or (data.charge == "any" and (data.startup == 0 or data.overlap)):
         times = {"hops": hop_time(data, data.configurations), **any_number}
         return [
-            _bound(data, name, _with_delay(data, time, data.configurations), why) for name, (time, why) in times.items()
+            _bound(name, _with_delay(data, time, data.configurations), why, exact=exact)
+            for name, (time, why) in times.items()
         ]
     best: Time = math.inf
     reason = ""
@@ -277,8 +279,8 @@ def bounds(data: TopologySequence) -> list[Bound]:
             why = why if hops > flow else because
             best, reason = value, f"{why}; least for {configurations} of up to {data.configurations} configurations"
     return [
-        _bound(data, "choice", best, reason),
-        *(_bound(data, name, time + least(data.startup), why) for name, (time, why) in any_number.items()),
+        _bound("choice", best, reason, exact=exact),
+        *(_bound(name, time + least(data.startup), why, exact=exact) for name, (time, why) in any_number.items()),
     ]
 
 
@@ -292,11 +294,10 @@ def _with_delay(data: TopologySequence, flow: Time, configurations: int) -> Time
     return (max(flow, waiting) if data.overlap else flow + waiting) + least(data.startup) * started
 
 
-def _bound(data: TopologySequence, name: str, value: Time, reason: str) -> Bound:
-    """A bound from a fraction, rounded down; infinite where there is no solution."""
+def _bound(name: str, value: Time, reason: str, *, exact: bool) -> Bound:
+    """A bound from a fraction, rounded down, and that fraction if it is exact; infinite where there is no solution."""
     if value == math.inf:
         return Bound(name, math.inf, reason, "topology")
-    exact = rounding.as_decimals(data.demand) and rounding.as_decimals([data.delay, data.startup])
     fraction = Fraction(value)
     down = rounding.fraction_down(fraction)
     return Bound(name, down, reason, "topology", fraction=fraction if exact else None)

@@ -13,7 +13,7 @@ from numba import njit
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topology.design import Design, least_time, topology_of
+from opticoll.formulations.topology.design import Design, least_time, topology_of, values_on
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.instances.families.regular_graphs import digraph_spec
@@ -390,7 +390,7 @@ def run_symmetric_search(context: Context) -> Answer:
     def answer_of(result: SearchResult) -> Answer:
         return Answer(
             Termination.TOLERANCE,
-            values=_values_of(data, result),
+            values=_values_of(result),
             solver={
                 "name": "symmetric-search",
                 "version": None,
@@ -426,17 +426,14 @@ def run_symmetric_search(context: Context) -> Answer:
     return answer
 
 
-def _values_of(data: Design, result: SearchResult) -> dict[str, Any]:
+def _values_of(result: SearchResult) -> dict[str, Any]:
     """Links and flows of the best topology as arrays of the model."""
     if result.given is not None:
         return dict(result.given)
     assert result.orbits is not None
     assert result.flows is not None
-    topology, F, n = result.orbits.data.topology, 1.0 / result.time, data.n
-    x, g = np.zeros((n, n)), np.zeros((n, n, n))
-    x[topology.tail, topology.head] = 1.0
-    g[:, topology.tail, topology.head] = result.orbits.lift(result.flows).T * F
-    return {"x": x, "g": g, "F": np.asarray(F)}
+    F = 1.0 / result.time
+    return values_on(result.orbits.data.topology, result.orbits.lift(result.flows) * F, F)
 
 
 METHOD = Method(
