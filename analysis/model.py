@@ -180,8 +180,8 @@ class Model:
 
         Returns
         -------
-        The model itself. Capacities, and in Pyomo demands between the same ranks, change in place and keep what was
-        changed by hand. For anything else the model is built again.
+        The model itself. Capacities, and demands between the same ranks, change in place and keep what was changed by
+        hand. For anything else the model is built again.
 
         Raises
         ------

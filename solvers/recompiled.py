@@ -81,7 +81,7 @@ class Recompiler:
         now = fingerprint(stated)
         if layer_of(stated) == "cvxpy":
             self.fingerprint = now
-            return compiled(stated, self.built)
+            return compiled(stated, self.built, again=True)
         values = _parameter_values(stated)
         if self._form is not None and now == self.fingerprint and values.keys() == self._values.keys():
             changed = [key for key, (_, value) in values.items() if value != self._values[key][1]]

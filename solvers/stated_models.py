@@ -87,8 +87,10 @@ def program_of(
     )
 
 
-def compiled(stated: Any, built: Built | None = None) -> tuple[StandardForm, Built]:
+def compiled(stated: Any, built: Built | None = None, *, again: bool = False) -> tuple[StandardForm, Built]:
     """Compile a Pyomo or CVXPY model; arrays that ``built`` names keep their names and shapes.
+
+    ``again`` is that of :func:`~opticoll.solvers.standard_form.compile_model`.
 
     Returns
     -------
@@ -101,7 +103,7 @@ def compiled(stated: Any, built: Built | None = None) -> tuple[StandardForm, Bui
     """
     with refused():
         now = named_model(stated, built)
-        return compile_model(now), now
+        return compile_model(now, again=again), now
 
 
 @contextmanager

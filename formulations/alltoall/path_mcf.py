@@ -210,8 +210,9 @@ class PathConcurrentFlow(PathFlow, Formulation):
         f = cp.Variable(paths.paths, name="f", nonneg=True)
         F = cp.Variable(name="F", nonneg=True)
         c = cp.Parameter(m, name="c", value=self.topology.capacity)
+        D = cp.Parameter(paths.pairs, name="D", value=self.amount)
         used = np.unique(paths.arcs)
-        serve = paths.membership @ f >= F * self.amount
+        serve = paths.membership @ f >= F * D
         capacity = paths.incidence.tocsr()[used] @ f <= c[used]
         return CvxpyModel(
             cp.Problem(cp.Maximize(F), [serve, capacity]),

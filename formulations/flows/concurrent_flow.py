@@ -346,7 +346,8 @@ def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
     u, k = np.nonzero(np.arange(n)[:, None] != data.sources[None, :])
     net = (data.topology.incidence() @ x)[u, k]
     c = cp.Parameter(m, name="c", value=data.capacity)
-    balance = net == F * data.demand[u, k] if data.equality else net >= F * data.demand[u, k]
+    D = cp.Parameter((n, groups), name="D", value=data.demand)
+    balance = net == F * D[u, k] if data.equality else net >= F * D[u, k]
     capacity = cp.sum(x, axis=1) <= c
     return CvxpyModel(
         cp.Problem(cp.Maximize(F), [balance, capacity]),

@@ -139,10 +139,11 @@ def topology(
     Parameters
     ----------
     obj
-        A ``pathlib.Path`` of a file (:mod:`opticoll.instances.readers.files`; its other options are those of the spec
-        ``file:PATH``); a networkx graph of any kind; an n×n matrix of capacities (array, SciPy sparse matrix, or
-        DataFrame with equal labels of rows and columns; 0 where there is no arc); a DataFrame with columns ``src`` and
-        ``dst``; or a list of tuples (u, v), (u, v, capacity) or (u, v, {attribute: value}).
+        A spec such as ``"torus:4x4"``; a ``pathlib.Path`` of a file (:mod:`opticoll.instances.readers.files`; its
+        other options are those of the spec ``file:PATH``); a networkx graph of any kind; an n×n matrix of capacities
+        (array, SciPy sparse matrix, or DataFrame with equal labels of rows and columns; 0 where there is no arc); a
+        DataFrame with columns ``src`` and ``dst``; or a list of tuples (u, v), (u, v, capacity) or (u, v,
+        {attribute: value}).
     capacity
         Name of the edge attribute or column with the capacity, or a number, the capacity of every edge. By default an
         attribute ``capacity``, ``cap``, ``bandwidth`` or ``bw``; 1 if edges have no numbers at all.
@@ -192,6 +193,13 @@ def _topology(
     draft = Draft(WHAT, "edge")
     draft.ask_ranks = "give ranks=[...], the vertices that send and receive"
     draft.keep_loops = loops == "keep"
+    if isinstance(obj, str):
+        from opticoll.instances.spec import parse
+
+        obj = parse(obj)
+        if not isinstance(obj, Topology):
+            msg = f"{WHAT}: {obj.spec} has no links; it is an instance of its own, which oc.solve takes as it is"
+            raise BadInput(msg)
     if isinstance(obj, Path):
         from opticoll.instances.readers.files import read_topology
 
@@ -199,6 +207,9 @@ def _topology(
         if ranks is None and unit is None:
             return obj
     if isinstance(obj, Topology):
+        if directed is not None:
+            msg = f"{WHAT}: directed= is for files, tables and lists of edges; omit it for {obj.spec}"
+            raise BadInput(msg)
         changed = _changed(obj, capacity, ranks, unit)
         assert isinstance(changed, Topology)
         return changed
@@ -336,13 +347,11 @@ def _table(obj: object) -> list[Edge]:
         return [
             (row[at[0]], row[at[1]], {names[i]: row[i] for i in rest}) for row in obj.itertuples(index=False, name=None)
         ]
-    if isinstance(obj, str) or not isinstance(obj, Iterable):
+    if not isinstance(obj, Iterable):
         msg = (
             f"{WHAT}: cannot be read from type {type(obj).__name__}; give a networkx graph, an n×n matrix of "
             "capacities, a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
         )
-        if isinstance(obj, str):
-            msg += "; a spec such as 'ring:8' is already an instance"
         raise BadInput(msg)
     edges: list[Edge] = []
     for k, item in enumerate(obj):

@@ -109,14 +109,19 @@ def test_a_change_by_hand_outlives_an_update():
     assert model.update(capacity=1.0).solve().objective == pytest.approx(0.4)
 
 
-def test_demands_change_in_place_in_pyomo():
-    model = oc.model("alltoall.master", "ring:4")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FLOWS)
+def test_demands_change_in_place(name, form):
+    model = oc.model(name, "ring:4", form=form)
     before = model.stated
     twice = np.ones((4, 4)) - np.eye(4)
-    twice[0, 2] = 3.0
-    result = model.update(demand=twice).solve()
-    assert model.stated is before
-    assert result.objective == pytest.approx(oc.solve("alltoall.master", "ring:4", demand=twice).objective)
+    for amount in (3.0, 2.0):
+        twice[0, 2] = amount
+        result = model.update(demand=twice).solve()
+        assert model.stated is before
+        assert not model.changed
+        assert result.proof == "optimal"
+        assert result.objective == pytest.approx(oc.solve(name, "ring:4", demand=twice).objective)
 
 
 def test_other_data_build_the_model_again():

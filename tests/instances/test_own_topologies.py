@@ -157,7 +157,9 @@ def mixed(attributes):
         (np.array([[1, 1], [1, 0]]), {}, "loop"),
         (np.array([["a", "b"], ["c", "d"]]), {}, "numbers"),
         (5, {}, "int"),
-        ("ring:8", {}, "str"),
+        ("servers:8,degree=2", {}, "has no links"),
+        ("ring:8", {"directed": False}, "omit it for ring:8"),
+        ("ring:8", {"capacity": 2}, "scale="),
         (nx.DiGraph(), {}, "no vertices"),
         ([(1, 2, 3, 4)], {}, "tuple"),
         ([5], {}, "tuple"),
@@ -180,6 +182,12 @@ def test_objects_that_are_not_topologies_are_refused_in_one_line(obj, options, w
     with pytest.raises(BadInput, match=word) as caught:
         oc.topology(obj, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_spec_is_read_too():
+    assert oc.topology("torus:3x3") == parse("torus:3x3")
+    assert oc.topology("ring:4", ranks=["0", "2"]).ranks == ("0", "2")
+    assert oc.topology("ring:4", name="our ring").spec == "custom:our ring"
 
 
 def test_the_spec_of_an_object_says_that_it_is_not_parsed():
