@@ -227,15 +227,18 @@ class Model:
             return False
         for name in now.keys() - same:
             values = np.asarray(now[name], dtype=float)
-            if self.form == "cvxpy":
-                parameter = self._stated.param_dict[name]
-                parameter.value = values.reshape(parameter.shape)
-            else:
-                parameter = self._stated.find_component(name)
-                keys = list(parameter.keys())
-                for key, value in zip(keys, _held(values, old[name], len(keys)).tolist(), strict=True):
-                    parameter[key] = value
+            self._put(name, values if self.form == "cvxpy" else _held(values, old[name], held[name].size))
         return True
+
+    def _put(self, name: str, values: F64) -> None:
+        """Give a parameter of the model new values, in the order of :meth:`_parameters`."""
+        if self.form == "cvxpy":
+            parameter = self._stated.param_dict[name]
+            parameter.value = values.reshape(parameter.shape)
+            return
+        parameter = self._stated.find_component(name)
+        for key, value in zip(list(parameter.keys()), values.tolist(), strict=True):
+            parameter[key] = value
 
     # the solve
 
@@ -320,7 +323,30 @@ class Model:
             origin=self.formulation,
             origin_instance=self.instance,
             same_objective=self._compile.fingerprint.objective == self._original.objective,
+            capacities_alone=not form.is_mip and self._capacities_alone(form),
             notes=(f"the model of {self.formulation.name} was changed by hand",),
+        )
+
+    def _capacities_alone(self, form: StandardForm) -> bool:
+        """Whether doubling the capacities changes the right-hand sides of their rows in the matrix and nothing else."""
+        held, rows = self._parameters().get("c"), form.rows.get("capacity")
+        if held is None or rows is None or rows.index.size != held.size:
+            return False
+        self._put("c", 2 * held)
+        try:
+            doubled = self._compile(self._stated)[0]
+        finally:
+            self._put("c", held)
+        kept = rows.index >= 0
+        upper = form.row_upper.copy()
+        upper[rows.index[kept]] += held[kept]
+        return (
+            (form.A != doubled.A).nnz == 0
+            and np.array_equal(form.row_lower, doubled.row_lower)
+            and np.array_equal(upper, doubled.row_upper)
+            and np.array_equal(form.col_lower, doubled.col_lower)
+            and np.array_equal(form.col_upper, doubled.col_upper)
+            and np.array_equal(form.cost, doubled.cost)
         )
 
     def _usual_start(self, form: StandardForm) -> Mapping[str, F64] | None:

@@ -20,6 +20,7 @@ from opticoll.analysis.rendering import as_html, as_text, number
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
+from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import NotApplicable, states
 from opticoll.formulations.variables import TIME, arc_labels
 from opticoll.instances import Topology
@@ -40,31 +41,44 @@ NOTHING = 1e-9
 SAME = 1e-6
 
 
+def network(result: Result) -> Topology | None:
+    """The topology whose links carry a solution, also one of a model that was changed by hand; None without one."""
+    instance = None if result.plan is None else result.plan.instance
+    if isinstance(instance, StatedProgram):
+        instance = instance.origin_instance
+    return instance if isinstance(instance, Topology) else None
+
+
 def lengths_of(result: Result) -> F64 | None:
     """The lengths of links that prove the bound, ``(m,)``: the duals of the capacities; None if it rests on others."""
-    plan, duals = result.plan, result.duals
-    if plan is None or not duals or not isinstance(plan.instance, Topology) or "capacity" not in duals:
+    topology, duals = network(result), result.duals
+    if topology is None or not duals or "capacity" not in duals:
         return None
     lengths = np.abs(np.asarray(duals["capacity"], dtype=float))
-    if not lengths.ndim or lengths.shape[0] != plan.instance.arcs or not np.isfinite(lengths).all():
+    if not lengths.ndim or lengths.shape[0] != topology.arcs or not np.isfinite(lengths).all():
         return None
     return lengths.reshape(lengths.shape[0], -1).sum(axis=1)
 
 
 def prices(result: Result) -> F64 | None:
-    """dT/dc of every link [shards / link bandwidth²], ``(m,)``; None where no duals prove T, as in integer programs."""
-    time, lengths = result.T, lengths_of(result)
-    if time is None or lengths is None or not isinstance(result.instance, Topology) or result.bound is None:
+    """dT/dc of every link [shards / link bandwidth²], ``(m,)``; None where no duals prove T, as in integer programs.
+
+    Where nothing but capacities limits the flow, F = sum c y for the duals y, and so dT/dc = -T y / (sum c y). Where
+    other rows limit it too, as in a model that was changed by hand, dT/dc = -T² y, since T = 1/F.
+    """
+    time, lengths, topology = result.T, lengths_of(result), network(result)
+    if time is None or lengths is None or topology is None or result.bound is None:
         return None
-    total = float(result.instance.capacity @ lengths)
-    if not total > 0:
-        return None
-    if result.plan is not None and result.plan.formulation.own:  # only where nothing but capacities limits the flow
-        value = result.bound if result.plan.formulation.concurrent else None
-        if value is None or abs(total - value) > SAME * abs(value):
-            return None
+    assert result.plan is not None
+    problem = result.plan.formulation
+    offered = float(topology.capacity @ lengths)
     kept = np.where(lengths > NOTHING * lengths.max(), lengths, 0.0)
-    return -time * kept / total + 0.0
+    alone = abs(offered - result.bound) <= SAME * abs(result.bound)
+    if isinstance(problem, StatedModel) and not alone:
+        return -time * time * kept + 0.0 if problem.model.capacities_alone else None
+    if not offered > 0 or (problem.own and not (problem.concurrent and alone)):
+        return None
+    return -time * kept / offered + 0.0
 
 
 # bottleneck -----------------------------------------------------------------------------------------------------------
@@ -143,13 +157,17 @@ def bottleneck(result: Result) -> Bottleneck:
                 f"{number(capacity / value)} shards have to: T >= {number(1 / value)}"
             )
             return Bottleneck("cut", reason, binding, (names[side].tolist(), names[~side].tolist()))
-    if lengths is not None and known:
+    if lengths is not None and known and not isinstance(problem, StatedModel):
         named = dict(zip(arc_labels(result.links.topology), lengths.tolist(), strict=True))
         reason = (
             f"with these lengths of links, all data need at least {number(result.T)} times the sum of capacity "
             f"times length: T >= {number(result.T)}"
         )
         return Bottleneck("lengths", reason, binding, lengths=named)
+    if isinstance(problem, StatedModel) and result.bound is not None and result.duals:
+        priced = [name for name, dual in result.duals.items() if np.abs(dual).max(initial=0.0) > NOTHING]
+        reason = f"bound {number(result.bound)} by the duals of the rows {', '.join(priced)}"
+        return Bottleneck(str(result.record.bound_source), reason, binding)
     row = next((row for row in result.bound_rows() if row["name"] == result.record.bound_source), None)
     reason = "no bound is known" if result.bound is None else f"bound {number(result.bound)}"
     return Bottleneck(str(result.record.bound_source), reason if row is None else row["reason"], binding)
@@ -259,6 +277,9 @@ def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callabl
         For an unknown link, a negative factor, or a formulation without a time on links.
     """
     plan, _ = result.solved()
+    if isinstance(plan.formulation, StatedModel) and plan.formulation.origin is not None:
+        msg = "what_if: the model was changed by hand; ask m.update(capacity={...}).solve(), which keeps the change"
+        raise BadInput(msg)
     if result.T is None or not isinstance(plan.instance, Topology) or plan.formulation.needs is not None:
         msg = f"what_if: {plan.formulation.name} states no time on the links of a topology"
         raise BadInput(msg)
@@ -270,23 +291,21 @@ def bound_after(result: Result, changed: Topology) -> float | None:
     """The least T on a topology with other capacities that the duals of a result prove; None if they prove nothing.
 
     The bound is recomputed by the formulation's own certificate on the new problem. Without one it follows from the
-    prices: F = 1/T is concave in c and doubles with it, so F(c') <= sum c' y for the y with F(c) = sum c y.
+    prices: F = 1/T is concave in c, so F(c') <= F(c) + sum y (c' - c) with y = -p/T².
     """
-    plan, duals, price = result.solved()[0], result.duals, prices(result)
-    if not duals or price is None or result.T is None:
+    plan, duals, price, old = result.solved()[0], result.duals, prices(result), network(result)
+    if not duals or price is None or result.T is None or old is None:
         return None
-    old = plan.instance
-    assert isinstance(old, Topology)
     arcs = _places(old, changed)
+    if isinstance(plan.formulation, StatedModel) or not states(plan.formulation, "certify"):
+        capacity = np.zeros(old.arcs)
+        capacity[arcs] = changed.capacity
+        flow = 1 / result.T - float(price @ (capacity - old.capacity)) / result.T**2
+        return np.inf if flow <= NOTHING / result.T else 1 / flow
     try:
         problem: Formulation = type(plan.formulation).prepare(changed, plan.parameters)
     except NotApplicable:
         return np.inf
-    if not states(plan.formulation, "certify"):
-        capacity = np.zeros(old.arcs)
-        capacity[arcs] = changed.capacity
-        offered = float(price @ capacity)
-        return np.inf if offered == 0 else result.T * float(price @ old.capacity) / offered
     bound = problem.certify({**duals, "capacity": np.asarray(duals["capacity"])[arcs]})
     if bound is None or not np.isfinite(bound.value):
         return None
@@ -331,8 +350,8 @@ def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
     found = loads[loads["price"] < 0].sort_values("price", kind="stable").head(most)
     table = found[["src", "dst", "capacity", "utilisation", "price"]].copy()
     table["elasticity"] = found["price"] * found["capacity"] / float(result.T or np.nan)
-    topology = result.solved()[0].instance
-    assert isinstance(topology, Topology)
+    topology = network(result)
+    assert topology is not None
     position = {name: place for place, name in enumerate(loads.index)}
     doubled = [with_capacities(topology, {position[name]: 2.0}, factors=True) for name in table.index]
     table["T if doubled, at least"] = [bound_after(result, changed) for changed in doubled]
@@ -347,6 +366,8 @@ def no_price(result: Result) -> str:
         return f"{name} states no time T, whose derivative a price would be"
     if result.plan is not None and result.plan.formulation.problem == "MILP":
         return f"{name} is an integer program, which has no prices; its bound rests on {result.record.bound_source}"
+    if result.plan is not None and isinstance(result.plan.formulation, StatedModel) and lengths_of(result) is not None:
+        return "capacities of links also occur in other rows of the changed model, so that their duals are no prices"
     if result.plan is not None and result.plan.formulation.own and lengths_of(result) is not None:
         return f"{name} has other limits than the capacities of links, so that these alone do not determine T"
     return f"the bound rests on {result.record.bound_source}, not on duals; solve with a solver, such as method='highs'"

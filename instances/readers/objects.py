@@ -196,9 +196,9 @@ def _topology(
     if isinstance(obj, str):
         from opticoll.instances.spec import parse
 
-        obj = parse(obj)
+        spec, obj = obj, parse(obj)
         if not isinstance(obj, Topology):
-            msg = f"{WHAT}: {obj.spec} has no links; it is an instance of its own, which oc.solve takes as it is"
+            msg = f"{WHAT}: {spec} has no links; it is an instance of its own, which oc.solve takes as it is"
             raise BadInput(msg)
     if isinstance(obj, Path):
         from opticoll.instances.readers.files import read_topology

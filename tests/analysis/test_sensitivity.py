@@ -4,6 +4,7 @@ import json
 
 import networkx as nx
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 
 import opticoll as oc
@@ -161,3 +162,44 @@ def test_the_command_line_shows_rows_that_contradict_each_other(capsys, tmp_path
     why = json.loads(capsys.readouterr().out)["why"]
     assert (why["kind"], why["irreducible"]) == ("conflict", True)
     assert [row["name"] for row in why["rows"]] == ["c1", "c2", "c3"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_prices_of_a_changed_model_are_the_derivatives_of_its_time(seed):
+    rng = np.random.default_rng(seed)
+    net = oc.topology("genkautz:n=5,d=2")
+    model = oc.model("alltoall.master", net).update(capacity=rng.uniform(0.5, 2, net.arcs))
+    free = model.solve()
+    work = 0.9 * free.value * float(net.hops.sum())  # all data together take 10 % more than this much flow
+    model.pyomo.fair = pyo.Constraint(expr=sum(model.pyomo.g.values()) <= work)
+    result = model.solve()
+    table = result.link_loads()
+    assert result.T > free.T * (1 + 1e-6)
+    assert result.bottleneck().reason.endswith("fair")
+    capacity = table["capacity"].to_numpy()
+    assert -float(capacity @ table["price"]) < result.T - 1e-3  # the row that was added holds the rest of the price
+    step = 1e-5
+    for link, price in table["price"].items():
+        name = link.replace(" ", "")
+        change = {
+            sign: model.update(capacity={name: table.loc[link, "capacity"] + sign * step}).solve().T - result.T
+            for sign in (1, -1)
+        }
+        assert change[1] / step >= price - 1e-4  # T is convex
+        assert -change[-1] / step <= price + 1e-4
+        model.update(capacity={name: table.loc[link, "capacity"]})
+    doubled = result.sensitivity().iloc[0]
+    name = result.sensitivity().index[0].replace(" ", "")
+    exact = model.update(capacity={name: 2 * doubled["capacity"]}).solve().T
+    assert exact >= doubled["T if doubled, at least"] - 1e-9
+
+
+def test_capacities_in_other_rows_leave_a_changed_model_without_prices():
+    model = oc.model("alltoall.master", "ring:4")
+    model.pyomo.half = pyo.Constraint(expr=model.pyomo.g["0->1", 0] <= 0.5 * model.pyomo.c["0->1"])
+    result = model.solve()
+    assert "price" not in result.link_loads()
+    with pytest.raises(oc.BadInput, match="capacities of links also occur in other rows"):
+        result.sensitivity()
+    with pytest.raises(oc.BadInput, match=r"m\.update\(capacity="):
+        result.what_if({"0->1": 2})
