@@ -109,7 +109,11 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
                 value = parse_rate(str(value), where) / parse_rate(topology.capacity_unit)
             new[arcs] = _number(value, where, factors=factors) * (new[arcs] if factors else 1.0)
     else:
-        values = np.asarray(changes, dtype=float)
+        try:
+            values = np.asarray(changes, dtype=float)
+        except (TypeError, ValueError):
+            msg = f"capacity: {str(changes)[:60]!r} is no number; give numbers by link, such as {{'a->b': 2}}"
+            raise BadInput(msg) from None
         if values.shape not in {(), (topology.arcs,)}:
             msg = f"capacity: has shape {values.shape}; give a number, or one per link: ({topology.arcs},)"
             raise BadInput(msg)

@@ -290,7 +290,9 @@ def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
     kind = _kind(parameter)
     if kind == "int":
         if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
-            msg = f"{where} must be a whole number, not {text!r}"
+            span = re.fullmatch(r"(\d+)\.\.(\d+)", text, re.ASCII)
+            hint = "" if span is None else f"; a range, where one is taken, is written {{{text}}}"
+            msg = f"{where} must be a whole number, not {text!r}{hint}"
             raise BadSpec(msg)
         return int(text)
     if kind == "float":

@@ -243,6 +243,9 @@ def _refuse_unknown_settings(
     """Refuse remaining settings that look like misspelt parameters, or that no solver takes as options."""
     known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
     for name in left:
+        if name == "solver":
+            msg = f"{model.name}: no setting 'solver'; a solver is a method too: --method {left[name]}"
+            raise BadOption(msg)
         if name == "demand":
             msg = f"{model.name}: no setting 'demand'; its traffic is fixed by the formulation"
             raise BadOption(msg)

@@ -220,6 +220,9 @@ class Task(msgspec.Struct, frozen=True):
             if number is not None and (isinstance(number, bool) or not isinstance(number, kind)):
                 msg = f"{name}: must be {'a number' if kind is Real else 'a whole number'}, not {number!r}"
                 raise BadOption(msg)
+        if not isinstance(self.exact, bool):
+            msg = f"exact: must be True or False, not {self.exact!r}"
+            raise BadOption(msg)
         for name, value, most in (
             ("time limit", self.time_limit_s, MOST_S),
             ("memory limit", self.memory_limit_gib, MOST_GIB),

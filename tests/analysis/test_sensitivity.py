@@ -68,6 +68,8 @@ def test_a_link_that_fails():
     line = oc.solve("alltoall.master", "path:3", method="highs")
     assert line.what_if({"0->1": 0}).at_least == np.inf
     assert "some data cannot arrive" in repr(line.what_if({"0->1": 0}))
+    with pytest.raises(oc.BadInput, match="'0->1' is no number; give numbers by link"):
+        result.what_if("0->1")
     with pytest.raises(oc.BadInput, match="no such link; did you mean '0->1'"):
         result.what_if({"0->11": 2})
 

@@ -168,6 +168,7 @@ def test_importing_instances_loads_no_heavy_library():
         ("ring:", "'n' is missing"),
         ("ring:eight", "whole number"),
         ("ring:8.0", "whole number"),
+        ("ring:3..8", "a range, where one is taken, is written {3..8}"),
         ("ring:8,", "empty"),
         ("ring:8,8", "true or false"),
         ("ring:8,true,1", "too many"),

@@ -238,6 +238,8 @@ def test_a_topology_made_in_python_needs_no_spec():
         ({"seed": 1.5}, BadOption, "seed: must be a whole number"),
         ({"threads": True}, BadOption, "threads: must be a whole number"),
         ({"time_limit_s": "5"}, BadOption, "time limit: must be a number"),
+        ({"exact": "yes"}, BadOption, "exact: must be True or False, not 'yes'"),
+        ({"settings": {"solver": "highs"}}, BadOption, "a solver is a method too: --method highs"),
         (
             {"formulation": "alltoall.link-mcf", "method": "master-child", "settings": {"mastr": "x"}},
             BadOption,
