@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 
-from opticoll.analysis.papers.topoopt import traffic_figures, tree_figures
+from opticoll.analysis.papers.topoopt import repair_figures, traffic_figures, tree_figures
 from opticoll.analysis.papers.topoopt.figures import FIGURES
 
 
@@ -67,3 +67,10 @@ def test_trees_are_compared_with_rings():
             assert (load, tax) == pytest.approx((n / (n - 1), 1.0))
     small = [tree_figures.compared(spec)[0] for spec in tree_figures.SMALL]
     assert (min(small), sorted(small)[2], max(small)) == pytest.approx((1.0427, 1.3680, 2.8781), abs=1e-4)
+
+
+def test_a_failed_circuit_of_four_rings():
+    loads = pd.DataFrame(repair_figures.failed("candle"), columns=["repair", "load"]).groupby("repair")["load"]
+    assert loads.min().to_dict() == pytest.approx({"least": 4 / 3, "reroute": 2.0, "spread": 4 / 3})
+    assert loads.max().to_dict() == pytest.approx(loads.min().to_dict())
+    assert set(loads.size()) == {8}
