@@ -228,6 +228,7 @@ def outputs() -> Mapping[str, object]:
     from opticoll.analysis.hybrids import Hybrids
     from opticoll.analysis.iteration import IterationTime
     from opticoll.analysis.ledger.claim import ClaimRow
+    from opticoll.analysis.repair import Repairs
     from opticoll.analysis.sweep import SweepResult
 
     return {
@@ -244,6 +245,7 @@ def outputs() -> Mapping[str, object]:
         "iteration": IterationTime,
         "figure": FigureOutput,
         "hybrids": Hybrids,
+        "repair": Repairs,
         "list": list[catalog.NameRow],
         "list instances": list[catalog.InstanceRow],
         "list formulations": list[catalog.FormulationRow],

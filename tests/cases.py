@@ -191,6 +191,8 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("servers:n=4,degree=2,traffic=alltoall", {"objective": "bandwidth-tax"}),
         ("servers:n=4,degree=3,traffic=dlrm", {"rings": "default"}),
         ("servers:n=4,degree=3,traffic=vgg", {"objective": "bandwidth-tax", "flows": "pair"}),
+        ("servers:n=3,degree=2,traffic=dlrm", {"all_reduce": "trees"}),
+        ("servers:n=4,degree=2,traffic=dlrm", {"all_reduce": "trees", "flows": "pair"}),
     ],
     "topoopt.utility": [
         ("servers:n=3,degree=2,traffic=random,seed=1", {}),

@@ -77,6 +77,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("topology.steps", RING, {}, ("topology",)),
     ("topology.steps", RING, {}, ()),
     ("topoopt.topology", "servers:n=4,degree=3,traffic=vgg", {}, ("y",)),
+    ("topoopt.topology", "servers:n=4,degree=3,traffic=vgg", {"all_reduce": "trees"}, ("ring_trees",)),
 ]
 #: Solutions choose sizes of this many.
 CHOSEN = 3

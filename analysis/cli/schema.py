@@ -10,8 +10,8 @@ import click
 def schema(command: tuple[str, ...]) -> int:
     """Print the JSON Schema of what a command prints with --json.
 
-    COMMAND is solve, check, study, compare, results, bounds, claims, describe, sweep, iteration, hybrids, list, or
-    `list KIND`. Without it, print one object with all schemas.
+    COMMAND is solve, check, study, compare, results, bounds, claims, describe, sweep, iteration, hybrids, repair,
+    list, or `list KIND`. Without it, print one object with all schemas.
     """
     from opticoll.analysis import json_outputs
     from opticoll.analysis.cli import output

@@ -6,7 +6,9 @@ Source  TopoOpt, section 4; section 5.4, Eq. (1)
 Data    V servers of degree d; T_st >= 0 point-to-point traffic [bytes], (n,n); groups k of servers M_k, each member of
         which sends S_k bytes over its hop of a ring all-reduce
 Design  circuits c, directed from tail to head, parallel ones allowed, (m,)
-        rings r: a cyclic order of the members of group k(r) that carries the share w_r of S_k
+        rings r: a cyclic order of the members of group k(r) that carries the share w_r of S_k; or, as ``trees``, the
+            places of the members in a pair of double binary trees (appendix A), each edge of which carries
+            w_r S_k k / (4 (k - 1)) both ways, half of the summed bytes
         routes q: a chain of circuits without repeated servers that carries b_q bytes
 
 Demand of the chosen rings   D = T + sum_r w_r S_k(r) [hop of r from s to t], (n,n)
@@ -26,6 +28,7 @@ As named arrays (circuits, groups and servers are numbered from 0)
     circuits (m,2)                          tail and head, sorted by both
     ring_start (R+1,), ring_order (.,)      ring r is ring_order[ring_start[r]:ring_start[r+1]], servers in order
     ring_group (R,), ring_share (R,)
+    ring_trees (R,)                         1 where the order is that of trees, 0 of a ring; 0 everywhere if left out
     route_start (Q+1,), route_circuits (.,) route q is route_circuits[route_start[q]:route_start[q+1]], circuits
     route_bytes (Q,)
     loads (m,)                              given loads

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.topoopt.binary_trees import double_binary_tree, tree_traffic
 from opticoll.formulations.variables import Array, Links, Names, SolutionSize, arc_labels, pair_labels
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
@@ -37,11 +38,30 @@ _REAL = ("ring_share", "route_bytes", "loads")
 
 @dataclass(frozen=True)
 class Ring:
-    """A cyclic order of a group's members and the share of the group's all-reduce that it carries."""
+    """An order of a group's members and the share of the group's all-reduce that it carries.
+
+    The order is that of a ring, or with ``trees`` the places in a pair of double binary trees
+    (:mod:`opticoll.formulations.topoopt.binary_trees`).
+    """
 
     group: int
     share: float
     order: tuple[int, ...]
+    trees: bool = False
+
+    @cached_property
+    def hops(self) -> tuple[I64, I64, F64]:
+        """Sender, receiver and size of every hop, ``(h,)`` each, relative to a hop of a ring of all the all-reduce.
+
+        On a ring every member sends to the next. An edge of a binary tree carries one half of the S summed bytes both
+        ways, which is k / (4 (k - 1)) of the 2 (k - 1) / k S bytes over a hop of a ring of k members.
+        """
+        order = np.asarray(self.order, dtype=np.int64)
+        if not self.trees:
+            return order, np.roll(order, -1), np.ones(order.size)
+        matrix = tree_traffic(double_binary_tree(order.size), order.size / (2 * (order.size - 1)))
+        sender, receiver = np.nonzero(matrix)
+        return order[sender], order[receiver], matrix[sender, receiver]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +146,8 @@ class CircuitDesign:
             "route_bytes": self.route_bytes,
             "loads": self.loads,
         }
+        if any(ring.trees for ring in self.rings):
+            flat["ring_trees"] = np.array([ring.trees for ring in self.rings])
         return {name: np.asarray(array, dtype=np.float64) for name, array in flat.items()}
 
 
@@ -148,17 +170,17 @@ def server_pool(instance: object, where: str) -> ServerPool:
 
 
 def ring_demand(pool: ServerPool, rings: Sequence[Ring]) -> F64:
-    """D of these rings: point-to-point traffic plus every ring's share from each member to the next, ``(n, n)``."""
+    """D of these rings: point-to-point traffic plus every ring's share over each of its hops, ``(n, n)``."""
     demand = pool.point_to_point.copy()
     for ring in rings:
-        order = np.asarray(ring.order, dtype=np.int64)
-        demand[order, np.roll(order, -1)] += ring.share * pool.groups[ring.group].transfer
+        sender, receiver, part = ring.hops
+        demand[sender, receiver] += ring.share * pool.groups[ring.group].transfer * part
     return demand
 
 
-def default_rings(pool: ServerPool) -> tuple[Ring, ...]:
-    """One ring per group, in the order of its members: the demand is ``pool.traffic``."""
-    return tuple(Ring(k, 1.0, group.members) for k, group in enumerate(pool.groups))
+def default_rings(pool: ServerPool, *, trees: bool = False) -> tuple[Ring, ...]:
+    """One ring per group, or pair of trees, in the order of its members; for rings the demand is ``pool.traffic``."""
+    return tuple(Ring(k, 1.0, group.members, trees) for k, group in enumerate(pool.groups))
 
 
 def sorted_circuits(circuits: ArrayLike) -> I64:
@@ -206,6 +228,7 @@ def arrays(pool: ServerPool) -> dict[str, Array]:
         "ring_order": _column(members, n, "member", "server"),
         "ring_group": _column(rings, groups, "ring", "group"),
         "ring_share": Array((rings,), axes=("ring",)),
+        "ring_trees": Array((rings,), low=0, high=2, required=False, axes=("ring",)),
         "route_start": _column(SolutionSize("routes", plus=1), SolutionSize("hops", plus=1), "boundary", "hop"),
         "route_circuits": _column(hops, circuits, "hop", "circuit"),
         "route_bytes": Array((routes,), axes=("route",), unit="bytes"),
@@ -261,8 +284,15 @@ def read_design(pool: ServerPool, values: Mapping[str, F64]) -> CircuitDesign | 
     if not fits:
         return None
     start, order = result["ring_start"], result["ring_order"]
+    kinds = np.asarray(values.get("ring_trees", np.zeros(group.size)), dtype=float)
+    if kinds.shape != group.shape or not np.isin(kinds, (0.0, 1.0)).all():
+        return None
+    if (np.diff(start)[kinds > 0] < 2).any():
+        return None
     rings = tuple(
-        Ring(int(group[r]), float(real["ring_share"][r]), tuple(order[start[r] : start[r + 1]].tolist()))
+        Ring(
+            int(group[r]), float(real["ring_share"][r]), tuple(order[start[r] : start[r + 1]].tolist()), bool(kinds[r])
+        )
         for r in range(group.size)
     )
     return CircuitDesign(pool, circuits, rings, result["route_start"], result["route_circuits"], real["route_bytes"])
@@ -374,22 +404,24 @@ def describe(design: CircuitDesign) -> dict[str, float | int | None]:
     }
 
 
-def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
+def lower_bounds(pool: ServerPool, *, trees: bool = False) -> dict[str, Bound]:
     r"""Lower bounds on ``max-load`` [bytes] and ``bandwidth-tax`` for every design of a pool.
 
     ports
         A server sends (receives) all its bytes over d ports: max load >= max_v sent_v / d. A member sends the group's
-        transfer in any ring.
+        transfer in any ring; with ``trees``, at least as much as the place with the fewest neighbours in both trees.
     reach
         At most d servers are one hop away, d^2 two, ...: bytes of v to its j-th largest destination travel at least the
         depth of position j, bytes of rings at least one hop. Divided by the demand this bounds the tax, by the n d
         circuits the max load.
     """
-    members = np.zeros(pool.n)
-    for group in pool.groups:
+    members, least = np.zeros(pool.n), np.zeros(pool.n)
+    least_of = [group.transfer * (_least_of_trees(group.size) if trees else 1.0) for group in pool.groups]
+    for group, own in zip(pool.groups, least_of, strict=True):
         members[list(group.members)] += group.transfer
+        least[list(group.members)] += own
     direct = pool.point_to_point
-    sent, received = direct.sum(axis=1) + members, direct.sum(axis=0) + members
+    sent, received = direct.sum(axis=1) + least, direct.sum(axis=0) + least
     # Sums of at most n pairs and the transfers of the groups.
     roundings = pool.n + len(pool.groups)
     worst = float(rounding.down(float(max(sent.max(), received.max())) / pool.degree, roundings + 2))
@@ -398,21 +430,29 @@ def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
     backward = (np.sort(direct, axis=0)[::-1][: pool.n - 1].T * depth).ravel()
     further = max(rounding.sum_down(forward), rounding.sum_down(backward))
     travelled = float(rounding.down(rounding.sum_down([further, rounding.sum_down(members)]), roundings + 1))
-    total = float(rounding.up(rounding.sum_up(sent), roundings))
+    total = float(rounding.up(rounding.sum_up(direct.sum(axis=1) + members), roundings))
     tax = rounding.quotient_down(travelled, total) if total > 0 else 1.0
     spread = rounding.quotient_down(travelled, pool.n * pool.degree)
     reach = f"at most {pool.degree}^h servers are h hops away"
     sides = (direct, direct.T)
     places = [int(np.argmax(total)) for total in (sent, received)]
     side = int(received.max() > sent.max())
-    own = [rounding.decimal(group.transfer) for group in pool.groups if places[side] in group.members]
+    pairs = zip(pool.groups, least_of, strict=True)
+    of_server = [rounding.decimal(own) for group, own in pairs if places[side] in group.members]
     bytes_ = rounding.exact_sum(sides[side][places[side]])
-    exact = None if bytes_ is None else (bytes_ + sum(own, Fraction(0))) / pool.degree
+    exact = None if bytes_ is None or trees else (bytes_ + sum(of_server, Fraction(0))) / pool.degree
     reason = f"most bytes of one server over {pool.degree} ports"
     load = Bound("ports", worst, reason, "topoopt", fraction=exact)
     if spread > worst:
         load = Bound("reach", spread, f"{reach}, load spread evenly over all circuits", "topoopt")
     return {"max-load": load, "bandwidth-tax": Bound("reach", tax, reach, "topoopt")}
+
+
+@cache
+def _least_of_trees(size: int) -> float:
+    """Fewest bytes that a place in a pair of trees sends, relative to a hop of a ring."""
+    sender, _, part = Ring(0, 1.0, tuple(range(size)), trees=True).hops
+    return float(rounding.down(np.bincount(sender, part).min(), 8))
 
 
 def demand_fractions(

@@ -4,9 +4,9 @@ Source  TopoOpt, section 4 (the problem that TopologyFinder solves heuristically
         Programming 68, 1995 (the same problem in lightwave networks)
 Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pair; k in K commodities: a server's
         traffic (``flows=source``), or a pair's (``flows=pair``: larger and tighter); r in R cyclic orders of the
-        all-reduce groups (``rings=free``; one per group with ``rings=default``)
-Data    d ports; D_uk >= 0 demand of commodity k at u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
-        a hop of ring r; U the maximum load of circuits from every server to its next d servers, in closed form: the
+        all-reduce groups, or pairs of trees (``rings=free``; one per group with ``rings=default``)
+Data    d ports; D_uk >= 0 demand of commodity k at u, s_k its server, B_k = sum_u D_uk with all rings; S_ra bytes of
+        hop a of ring r; U the maximum load of circuits from every server to its next d servers, in closed form: the
         unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
         traffic alone (:func:`opticoll.formulations.topoopt.circuit_design.lower_bounds`,
         :mod:`opticoll.formulations.topoopt.forwarding`)
@@ -17,7 +17,7 @@ min U t                         (``objective=max-load``)  or  min U sum f / tota
     ports_out[i]     sum_jc y_ijc <= d
     ports_in[j]      sum_ic y_ijc <= d
     order[i,j,c]     y_ij(c+1) <= y_ijc
-    balance[u,k]     inflow_u(f_k) - outflow_u(f_k) - sum_{r from s_k to u} S_r share_r = D_uk      u != s_k
+    balance[u,k]     inflow_u(f_k) - outflow_u(f_k) - sum_{hops a of r from s_k to u} S_ra share_r = D_uk   u != s_k
     split[g]         sum_{r of g} share_r = 1                                       (rings=free, where there are groups)
     open[k,i,j]      f_kij <= B_k y_ij0
     pair_load[i,j]   sum_k f_kij <= sum_c w_ijc                                     (max-load, up to total_load)
@@ -33,8 +33,9 @@ from parallel circuits: p = 1.
 
 ``parallel`` = p limits the circuits of a pair (0: the number of ports). With ``rings=default`` every group's all-reduce
 uses the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists for
-groups of at most ``MOST_MEMBERS`` servers. The solution is a design of :mod:`opticoll.formulations.topoopt`, which
-checks it.
+groups of at most ``MOST_MEMBERS`` servers. With ``all_reduce=trees`` a group sums over pairs of double binary trees in
+place of rings (appendix A), in the orders of the +p rings of TotientPerms. The solution is a design of
+:mod:`opticoll.formulations.topoopt`, which checks it.
 
 Closed form: demand only from each server to its successors on d rings over all servers has tax 1.
 """
@@ -105,6 +106,13 @@ class Wiring(Formulation):
             choices=("free", "default"),
         ),
         Parameter(
+            "all_reduce",
+            str,
+            default="rings",
+            help="all-reduce over rings, or over pairs of double binary trees",
+            choices=("rings", "trees"),
+        ),
+        Parameter(
             "flows",
             str,
             default="source",
@@ -120,6 +128,7 @@ class Wiring(Formulation):
     parallel: int
     free_rings: bool
     by_pair: bool
+    trees: bool = False
 
     @property
     def n(self) -> int:
@@ -142,13 +151,23 @@ class Wiring(Formulation):
         return float(self.pool.point_to_point.sum()) + self.pool.all_reduce_bytes
 
     @cached_property
+    def by_default(self) -> tuple[Ring, ...]:
+        """The ring, or pair of trees, of every group in the order of its members."""
+        return default_rings(self.pool, trees=self.trees)
+
+    @cached_property
+    def default_demand(self) -> F64:
+        """Demand with the default rings or trees [bytes], ``(n, n)``."""
+        return circuit_design.ring_demand(self.pool, self.by_default)
+
+    @cached_property
     def fixed(self) -> F64:
         """Demand that is independent of the rings [bytes], ``(n, n)``."""
-        return self.pool.point_to_point if self.free_rings else self.pool.traffic
+        return self.pool.point_to_point if self.free_rings else self.default_demand
 
     @cached_property
     def orders(self) -> tuple[Ring, ...]:
-        """All R cyclic orders of all groups (``rings=free``); empty otherwise.
+        """All R cyclic orders of all groups, or pairs of trees (``rings=free``); empty otherwise.
 
         Raises
         ------
@@ -158,7 +177,7 @@ class Wiring(Formulation):
         if not self.free_rings:
             return ()
         for group in self.pool.groups:
-            if group.size > MOST_MEMBERS:
+            if group.size > MOST_MEMBERS and not self.trees:
                 msg = (
                     f"{NAME}: an all-reduce group of {group.size} has too many rings to list in a program; set "
                     f"rings=default, or use --method design-search"
@@ -168,14 +187,17 @@ class Wiring(Formulation):
 
     @cached_property
     def candidates(self) -> tuple[Ring, ...]:
-        """Rings for a search: all rings of a group, or the +p rings if it has more than ``MOST_MEMBERS`` servers."""
+        """Rings for a search: all rings of a group, or the +p rings if it has more than ``MOST_MEMBERS`` servers.
+
+        Of trees, those in the orders of the +p rings.
+        """
         if not self.free_rings:
             return ()
         results = []
         for number, group in enumerate(self.pool.groups):
-            if group.size > MOST_MEMBERS:
+            if group.size > MOST_MEMBERS or self.trees:
                 steps = [p for p in range(1, group.size) if np.gcd(p, group.size) == 1]
-                results += [Ring(number, 0.0, tuple(group.ring(p).tolist())) for p in steps]
+                results += [Ring(number, 0.0, tuple(group.ring(p).tolist()), self.trees) for p in steps]
                 continue
             first, *others = group.members
             results += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
@@ -195,7 +217,7 @@ class Wiring(Formulation):
         n, widest = self.n, min(self.degree, self.n - 1)
         servers, load = np.arange(n), np.zeros((widest + 1, n))
         for distance in range(1, n):
-            demand = self.pool.traffic[servers, (servers + distance) % n]
+            demand = self.default_demand[servers, (servers + distance) % n]
             steps, rest = divmod(distance, widest)
             for step in range(steps):
                 load[widest] += np.roll(demand, step * widest)
@@ -208,7 +230,7 @@ class Wiring(Formulation):
     def byte_hops(self) -> float:
         """Minimum byte-hops of any design [bytes], rounded down."""
         within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
-        by_depth = circuit_design.lower_bounds(self.bounded_pool)["bandwidth-tax"].value * self.total
+        by_depth = circuit_design.lower_bounds(self.bounded_pool, trees=self.trees)["bandwidth-tax"].value * self.total
         return float(rounding.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
 
     @cached_property
@@ -219,17 +241,44 @@ class Wiring(Formulation):
     @cached_property
     def bounded_pool(self) -> ServerPool:
         """Pool for the bounds: with ``rings=default`` all traffic is point-to-point."""
-        return self.pool if self.free_rings else ServerPool(self.n, self.degree, self.pool.traffic)
+        return self.pool if self.free_rings else ServerPool(self.n, self.degree, self.default_demand)
+
+    @cached_property
+    def most_of_trees(self) -> F64:
+        """Largest demand of every pair and group over all pairs of trees [bytes], ``(groups, n, n)``."""
+        most = np.zeros((len(self.pool.groups), self.n, self.n))
+        for ring in self.candidates:
+            sender, receiver, part = ring.hops
+            own = most[ring.group]
+            own[sender, receiver] = np.maximum(own[sender, receiver], self.pool.groups[ring.group].transfer * part)
+        return most
 
     @cached_property
     def most(self) -> F64:
         """Largest demand of every pair over all choices of rings [bytes], ``(n, n)``."""
         most = self.fixed.copy()
+        if self.free_rings and self.trees:
+            return most + self.most_of_trees.sum(axis=0)
         if self.free_rings:
             for group in self.pool.groups:
                 indices = np.ix_(group.members, group.members)
                 most[indices] += group.transfer * (1 - np.eye(group.size))
         return most
+
+    @cached_property
+    def most_sent(self) -> F64:
+        """Largest number of bytes that a server sends over all choices of rings, ``(n,)``."""
+        sent = self.fixed.sum(axis=1)
+        if not self.free_rings:
+            return sent
+        for number, group in enumerate(self.pool.groups):
+            most = np.zeros(self.n)
+            for ring in (one for one in self.candidates if self.trees and one.group == number):
+                sender, _, part = ring.hops
+                most = np.maximum(most, group.transfer * np.bincount(sender, part, self.n))
+            most[list(group.members)] = np.maximum(most[list(group.members)], 0.0 if self.trees else group.transfer)
+            sent += most
+        return sent
 
     @cached_property
     def lower_bounds(self) -> list[Bound]:
@@ -239,7 +288,7 @@ class Wiring(Formulation):
         bytes_ = float(rounding.up(self.total, n * n + len(self.pool.groups)))
         value = rounding.quotient_down(hops, n * d if self.goal == "max-load" else bytes_)
         return [
-            circuit_design.lower_bounds(self.bounded_pool)[self.goal],
+            circuit_design.lower_bounds(self.bounded_pool, trees=self.trees)[self.goal],
             Bound("transport", value, reason, "topoopt"),
         ]
 
@@ -259,11 +308,7 @@ class Wiring(Formulation):
             demand[target, np.arange(source.size)] = fixed[source, target]
             return source, demand / self.unit, most[source, target] / self.unit
         source = np.flatnonzero(most.sum(axis=1) > 0)
-        sends = fixed.sum(axis=1)
-        if self.free_rings:
-            for group in self.pool.groups:
-                sends[list(group.members)] += group.transfer
-        return source, np.ascontiguousarray(fixed[source].T) / self.unit, sends[source] / self.unit
+        return source, np.ascontiguousarray(fixed[source].T) / self.unit, self.most_sent[source] / self.unit
 
     @cached_property
     def pairs(self) -> tuple[I64, I64]:
@@ -289,9 +334,8 @@ class Wiring(Formulation):
         of_server = {int(s): k for k, s in enumerate(source)}
         for r, ring in enumerate(self.orders):
             size = self.pool.groups[ring.group].transfer / self.unit
-            for place, u in enumerate(ring.order):
-                v = ring.order[(place + 1) % len(ring.order)]
-                results.append((r, of_pair[u, v] if self.by_pair else of_server[u], v, size))
+            for u, v, part in zip(*(column.tolist() for column in ring.hops), strict=True):
+                results.append((r, of_pair[u, v] if self.by_pair else of_server[u], v, size * part))
         if not results:
             none = np.zeros(0, dtype=np.int64)
             return none, none, none, np.zeros(0)
@@ -326,12 +370,18 @@ class Wiring(Formulation):
             limit,
             given.get("rings", "free") == "free",
             given.get("flows", "source") == "pair",
+            given.get("all_reduce", "rings") == "trees",
         )
 
     def derived(self) -> list[Fraction]:
         """Demands in units of U, and U over the total demand; U, L and H are decimals."""
         pairs = np.argwhere(self.most > 0) if self.by_pair else None
-        result, total = circuit_design.demand_fractions(self.pool, self.fixed, pairs, free_rings=self.free_rings)
+        free = self.free_rings and not self.trees
+        result, total = circuit_design.demand_fractions(self.pool, self.fixed, pairs, free_rings=free)
+        if self.free_rings and self.trees:
+            hops = {float(self.pool.groups[r.group].transfer * p) for r in self.candidates for p in r.hops[2].tolist()}
+            numbers = {*hops, *self.most[self.most > 0].tolist(), *self.most_sent.tolist()}
+            result += [rounding.decimal(value) for value in sorted(numbers)]
         return [value / rounding.entered(self.unit) for value in result] + [rounding.entered(self.unit) / total]
 
     def cvxpy(self) -> CvxpyModel:
@@ -451,7 +501,7 @@ class Wiring(Formulation):
         m, loads = n * (n - 1), self.goal == "max-load"
         flows = groups * (n - 1) * (n - 1)
         split = len(self.pool.groups) if rings else 0
-        hops = sum(len(ring.order) for ring in self.orders)
+        hops = sum(ring.hops[0].size if self.trees else len(ring.order) for ring in self.orders)
         rows = 2 * n + m * (p - 1) + groups * (n - 1) + flows + 1 + split
         nonzeros = 2 * m * p + 2 * m * (p - 1) + flows * 2 - groups * (n - 1) + 2 * flows + flows + hops + rings
         if loads:
@@ -484,7 +534,7 @@ class Wiring(Formulation):
         """Worst violation of every block of :func:`.circuit_design.residuals`, and of the parameters.
 
         ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for any other than the
-        default rings.
+        default rings; ``rings`` also for trees in place of rings, or the reverse.
         """
         result, read = circuit_design.residuals(self.pool, values), circuit_design.read_design(self.pool, values)
         if read is None:
@@ -492,8 +542,10 @@ class Wiring(Formulation):
         _, number = np.unique(read.circuits, axis=0, return_counts=True)
         result["parallel"] = float(max(int(number.max(initial=0)) - self.parallel, 0))
         own = circuit_design.ring_demand(self.pool, read.rings)
-        same = self.free_rings or np.allclose(own, self.pool.traffic, rtol=1e-9, atol=0.0)
+        same = self.free_rings or np.allclose(own, self.default_demand, rtol=1e-9, atol=0.0)
         result["default_rings"] = 0.0 if same else np.inf
+        if any(ring.trees != self.trees for ring in read.rings):
+            result["rings"] = np.inf
         return result
 
     def objective(self, values: Mapping[str, F64]) -> float:
@@ -555,9 +607,10 @@ def _ring_shares(
     R = [(ring.group, ">".join(map(str, ring.order))) for ring in data.orders]
     brings: dict[tuple[int, ...], list[tuple[RingIndex, float]]] = {}
     for r, ring in zip(R, data.orders, strict=True):
-        for u, v in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
+        sender, receiver, part = ring.hops
+        for u, v, size in zip(sender.tolist(), receiver.tolist(), part.tolist(), strict=True):
             hop = (v, u, v) if data.by_pair else (v, u)
-            brings.setdefault(hop, []).append((r, data.pool.groups[ring.group].transfer / data.unit))
+            brings.setdefault(hop, []).append((r, data.pool.groups[ring.group].transfer / data.unit * size))
     return R, brings
 
 
@@ -606,7 +659,7 @@ def _design_of(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign | None:
     tail, head = data.pairs
     count = np.zeros((data.n, data.n), dtype=np.int64)
     count[tail, head] = np.rint(np.nan_to_num(y[tail, head])).sum(axis=1).astype(np.int64)
-    rings: tuple[Ring, ...] = default_rings(data.pool)
+    rings: tuple[Ring, ...] = data.by_default
     if data.orders:
         rings = rings_of(data, np.asarray(values["share"], dtype=float))
     source = data.commodities[0]
@@ -634,7 +687,9 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
     group = np.array([ring.group for ring in data.candidates])
     share = share / np.bincount(group, share)[group]
     return tuple(
-        Ring(ring.group, float(part), ring.order) for ring, part in zip(data.candidates, share, strict=True) if part > 0
+        Ring(ring.group, float(part), ring.order, ring.trees)
+        for ring, part in zip(data.candidates, share, strict=True)
+        if part > 0
     )
 
 

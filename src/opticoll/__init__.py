@@ -43,6 +43,7 @@ _HOMES = {
     "parse": ("opticoll.instances", "parse"),
     "plot_topology": ("opticoll.analysis.plots.network_plots", "plot_topology"),
     "reconfigure": ("opticoll.analysis.reconfiguration.reconfigure", "reconfigure"),
+    "repair": ("opticoll.analysis.repair", "repair"),
     "save_topology": ("opticoll.instances", "write_topology"),
     "set_solution": ("opticoll.solvers.adapters.interface", "set_solution"),
     "solve": ("opticoll.analysis.result", "solve"),

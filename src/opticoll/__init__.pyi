@@ -15,6 +15,7 @@ from opticoll.analysis.plots.network_plots import plot_topology as plot_topology
 from opticoll.analysis.reconfiguration.envelope import envelope as envelope
 from opticoll.analysis.reconfiguration.reconfigure import reconfigure as reconfigure
 from opticoll.analysis.reconfiguration.sequence_records import best_sequence as best_sequence
+from opticoll.analysis.repair import repair as repair
 from opticoll.analysis.result import Result as Result
 from opticoll.analysis.result import solve as solve
 from opticoll.analysis.result_files import check as check

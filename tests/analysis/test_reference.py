@@ -201,6 +201,7 @@ OUTPUTS = {
     "iteration": ["iteration", "vgg", "ideal-switch:n=4"],
     "figure": ["figure", "lumorph-6", "--out", "six.svg", "--store", "runs"],
     "hybrids": ["hybrids", "op-graph:model=dlrm,layers=1,hidden=64", "--gpus", "4", "--batch", "8"],
+    "repair": ["repair", "servers:n=4,degree=2,traffic=dlrm", "--circuit", "0-1"],
     "list": ["list"],
     **{f"list {kind}": ["list", kind] for kind in catalog.KINDS},
 }

@@ -27,7 +27,8 @@ import opticoll.instances
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.topoopt import claims as topoopt_claims
 from opticoll.analysis.papers.topoopt import design_claims, network_claims, price_claims, time_claims
-from opticoll.solvers.methods.topoopt import alternating, binary_trees, coin_routing, ring_permutations
+from opticoll.formulations.topoopt import binary_trees
+from opticoll.solvers.methods.topoopt import alternating, coin_routing, ring_permutations
 
 LEDGER = PaperLedger(
     "topoopt",

@@ -10,9 +10,10 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.readings import Readings, spread, swept
 from opticoll.analysis.papers.topoopt.natural_readings import COINS, EXACTLY
+from opticoll.formulations.topoopt import binary_trees
 from opticoll.formulations.topoopt.circuit_design import lower_bounds
 from opticoll.instances import parse
-from opticoll.solvers.methods.topoopt import binary_trees, coin_routing, ring_permutations
+from opticoll.solvers.methods.topoopt import coin_routing, ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:

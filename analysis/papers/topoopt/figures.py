@@ -429,6 +429,7 @@ def _rows(rows: pd.DataFrame) -> pd.DataFrame:
     plain = [
         one.get("objective", "max-load") == "max-load"
         and one.get("rings", "free") == "free"
+        and one.get("all_reduce", "rings") == "rings"
         and str(one.get("parallel", "0")) == "0"
         for one in settings
     ]

@@ -14,11 +14,12 @@ import numpy as np
 from opticoll.analysis.papers.paper_figure import Figures, frame
 from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.style import INK, MUTED, series
+from opticoll.formulations.topoopt import binary_trees
 from opticoll.formulations.topoopt.circuit_design import Ring, ring_demand
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
-from opticoll.solvers.methods.topoopt import binary_trees, ring_permutations
+from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:

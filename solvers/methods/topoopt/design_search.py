@@ -624,6 +624,11 @@ def answer(search: WiringSearch, ending: Termination, message: str = "") -> Answ
     )
 
 
+def refuse(data: Wiring) -> str | None:
+    """Why trees are not searched: the bounds of the enumeration are those of rings."""
+    return "searches rings, not all_reduce=trees" if data.trees else None
+
+
 METHOD = Method(
     name="design-search",
     title="Exchanges and enumeration of circuits",
@@ -641,4 +646,5 @@ METHOD = Method(
         Parameter("prove", bool, default=True, help="enumerate afterwards; if false, a heuristic without proof"),
     ),
     run=run,
+    refuse=refuse,
 )

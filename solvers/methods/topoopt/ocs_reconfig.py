@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topoopt.circuit_design import default_rings
+from opticoll.formulations.topoopt.circuit_design import default_rings, ring_demand
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
-def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) -> CircuitDesign:
+def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1, trees: bool = False) -> CircuitDesign:
     """OCS-reconfig's design (Algorithm 5): circuits by demand, default rings, shortest paths.
 
     Parameters
@@ -32,6 +32,8 @@ def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) ->
         Factor on a pair's demand after each circuit (one half in the paper), above 0 and at most 1.
     paths
         Number of shortest paths that a forwarded demand is split over.
+    trees
+        All-reduce over the default pair of double binary trees of every group.
 
     Raises
     ------
@@ -41,9 +43,11 @@ def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1) ->
     if not 0 < discount <= 1:
         msg = f"ocs-reconfig: discount={discount}; use a factor above 0 and at most 1"
         raise NotApplicable(msg)
-    circuits = greedy_circuits(pool.traffic, pool.degree, geometric(pool.degree, discount))
-    linked = connected(pool.n, circuits, pool.degree, pool.traffic)
-    return routed_design(pool, linked, default_rings(pool), paths=paths)
+    rings = default_rings(pool, trees=trees)
+    traffic = ring_demand(pool, rings)
+    circuits = greedy_circuits(traffic, pool.degree, geometric(pool.degree, discount))
+    linked = connected(pool.n, circuits, pool.degree, traffic)
+    return routed_design(pool, linked, rings, paths=paths)
 
 
 def starting_design(data: Wiring) -> CircuitDesign:
@@ -64,7 +68,12 @@ def run_ocs_reconfig(context: Context) -> Answer:
     end (:func:`connected`).
     """
     settings = context.parameters
-    design = ocs_reconfig(context.instance, discount=float(settings["discount"]), paths=int(settings["split"]))
+    design = ocs_reconfig(
+        context.instance,
+        discount=float(settings["discount"]),
+        paths=int(settings["split"]),
+        trees=context.data.trees,
+    )
     return Answer(
         Termination.TOLERANCE,
         values=design.values(),

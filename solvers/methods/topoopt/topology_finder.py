@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topoopt.circuit_design import Ring, ports_left, sorted_circuits
+from opticoll.formulations.topoopt.circuit_design import Ring, ports_left, ring_demand, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.coin_routing import coin_routes
@@ -208,21 +208,34 @@ def group_ports(pool: ServerPool) -> list[int]:
 
 
 def group_rings(
-    pool: ServerPool, *, primes: bool = False, binary: bool = False
+    pool: ServerPool, *, primes: bool = False, binary: bool = False, trees: bool = False
 ) -> tuple[list[Ring], list[tuple[int, int]]]:
-    """Rings of all groups, and the circuits of those that have ports."""
+    """Rings of all groups, or pairs of ``trees``, and the circuits of those that have ports."""
     rings: list[Ring] = []
     circuits: list[tuple[int, int]] = []
     for k, (group, count) in enumerate(zip(pool.groups, group_ports(pool), strict=True)):
-        if count == 0:
-            rings.append(Ring(k, 1.0, group.members))
+        number = count // tree_ports(group.size) if trees else count
+        if number == 0:
+            rings.append(Ring(k, 1.0, group.members, trees))
             continue
-        steps = selected(group.size, count, primes, binary)
+        steps = selected(group.size, number, primes, binary)
         for step in steps:
-            order = group.ring(step)
-            rings.append(Ring(k, 1.0 / len(steps), tuple(order.tolist())))
-            circuits += zip(order.tolist(), np.roll(order, -1).tolist(), strict=True)
+            rings.append(Ring(k, 1.0 / len(steps), tuple(group.ring(step).tolist()), trees))
+            circuits += _circuits_of(rings[-1])
     return rings, circuits
+
+
+@cache
+def tree_ports(size: int) -> int:
+    """Circuits out of the server with the most neighbours in a pair of double binary trees: 4 from four servers on."""
+    return int(np.bincount(np.array(_circuits_of(Ring(0, 1.0, tuple(range(size)), trees=True)))[:, 0]).max())
+
+
+def _circuits_of(ring: Ring) -> list[tuple[int, int]]:
+    """A circuit for every hop; two where both trees have the same edge."""
+    sender, receiver, part = ring.hops
+    number = np.rint(part / part.min()).astype(np.int64)
+    return list(zip(np.repeat(sender, number).tolist(), np.repeat(receiver, number).tolist(), strict=True))
 
 
 @lru_cache(maxsize=4)  # a study plans many cells on one instance
@@ -234,6 +247,7 @@ def topology_finder(
     matching: Matching = "blossom",
     paths: int = 1,
     forwarding: Forwarding = "shortest",
+    trees: bool = False,
 ) -> CircuitDesign:
     """TopologyFinder's design (Algorithm 1).
 
@@ -252,18 +266,29 @@ def topology_finder(
     forwarding
         ``shortest``; ``coin-change`` over the rings of a group of all servers in order; ``k-shortest``: point-to-point
         traffic of every pair over its ``paths`` shortest paths, also between servers with circuits of their own.
+    trees
+        Pairs of double binary trees in place of rings (appendix A).
 
     Raises
     ------
     NotApplicable
         For coin change if no such group has rings.
     """
-    rings, ringed = group_rings(pool, primes=primes, binary=binary)
+    rings, ringed = group_rings(pool, primes=primes, binary=binary, trees=trees)
     own = sorted_circuits(ringed)
-    matched = matched_circuits(pool.point_to_point, *ports_left(pool.n, pool.degree, own), matching)
-    circuits = connected(pool.n, np.concatenate([own, matched]), pool.degree, pool.traffic)
+    direct, traffic = pool.point_to_point, pool.traffic
+    if trees:
+        wired = np.zeros((pool.n, pool.n), dtype=bool)
+        wired[own[:, 0], own[:, 1]] = True
+        traffic = ring_demand(pool, rings)
+        direct = np.where(wired, direct, traffic)
+    matched = matched_circuits(direct, *ports_left(pool.n, pool.degree, own), matching)
+    circuits = connected(pool.n, np.concatenate([own, matched]), pool.degree, traffic)
     if forwarding != "coin-change":
         return routed_design(pool, circuits, rings, paths=paths, spread=forwarding == "k-shortest")
+    if trees:
+        msg = "coin change: it routes over rings, and all_reduce=trees has none; use forwarding=shortest"
+        raise NotApplicable(msg)
     everyone = tuple(range(pool.n))
     counts = zip(pool.groups, group_ports(pool), strict=True)
     coins = [
@@ -298,6 +323,11 @@ def run_topology_finder(context: Context) -> Answer:
     ``binary`` applies appendix E.2's rule: a group of k servers gets at most log2 k rings, rounded up, and where that
     is fewer than its share, their ratio is 2. The ports it saves go to the matchings of point-to-point traffic.
 
+    With ``all_reduce=trees`` (appendix A, E.1) a group gets pairs of double binary trees in place of rings, whose
+    places are in the orders of the +p rings. A pair takes as many ports as its busiest server has neighbours, 4 from
+    four servers on, so d_k ports hold d_k / 4 pairs, rounded down. The hops of a group with fewer ports join the
+    traffic that is matched.
+
     Where the paper is not explicit: ports belong to servers, so groups without a common server do not compete for them
     (d_k = ceil(d_A R_k / sum of R over the groups that share a server with k), at most the free ports of its members;
     the largest group first). A group without a port keeps its default ring over several hops. Line 2 demands a
@@ -311,6 +341,7 @@ def run_topology_finder(context: Context) -> Answer:
         matching=cast("Matching", settings["matching"]),
         paths=int(settings["split"]),
         forwarding=cast("Forwarding", settings["forwarding"]),
+        trees=context.data.trees,
     )
     return Answer(
         Termination.TOLERANCE,

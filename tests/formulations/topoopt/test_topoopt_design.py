@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import circuit_design, iteration_loads
+from opticoll.formulations.topoopt import circuit_design, iteration_loads, topology
 from opticoll.formulations.topoopt.circuit_design import Ring, build_design, lower_bounds, read_design, residuals
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
@@ -350,7 +350,8 @@ def test_methods_return_designs(name, given):
     assert method.applies(SimpleNamespace(name="topoopt.topology"))
     assert not method.applies(SimpleNamespace(name="topoopt.routing"))
     assert {p.name for p in method.parameters} == set(given)
-    answer = method.run(SimpleNamespace(instance=task.instance, parameters=given))
+    data = topology.Wiring.prepare(task.instance)
+    answer = method.run(SimpleNamespace(instance=task.instance, data=data, parameters=given))
     assert max(residuals(pool, answer.values).values()) < 1e-12
 
 

@@ -1,0 +1,174 @@
+"""Repairs of a failed circuit: loads by hand, ports, and the least load by a second linear program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import opticoll as oc
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.topoopt.circuit_design import ring_demand
+from opticoll.formulations.topoopt.topology import Wiring
+from opticoll.instances import parse
+from opticoll.instances.servers import AllReduceGroup, ServerPool
+from opticoll.solvers.methods.topoopt import link_repair
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
+
+
+def one_group(n: int, degree: int, direct: dict[tuple[int, int], float] | None = None) -> ServerPool:
+    """All servers sum bytes, S = 1 over a hop of a ring; ``direct`` are bytes between servers."""
+    matrix = np.zeros((n, n))
+    for pair, size in (direct or {}).items():
+        matrix[pair] = size
+    return ServerPool(n, degree, matrix, groups=[AllReduceGroup(tuple(range(n)), 1.0)])
+
+
+@pytest.mark.parametrize(("n", "degree"), [(5, 2), (8, 3), (16, 4)])
+def test_a_ring_in_parts_by_hand(n, degree):
+    """d rings share S: 1/d each. d - 1 rings carry 1/(d - 1), the least there is; a forwarded hop doubles a load."""
+    pool = one_group(n, degree)
+    design, problem = topology_finder(pool), Wiring.prepare(pool)
+    assert design.max_load == pytest.approx(1 / degree)
+    for pair in link_repair.pairs_of(design)[:4]:
+        (failure,) = link_repair.failures(problem, design, [pair])
+        assert failure.loads["reroute"] == pytest.approx(2 / degree)
+        assert failure.loads["spread"] == pytest.approx(1 / (degree - 1))
+        assert failure.loads["swap"] is None, "all circuits are of rings"
+        assert failure.least == pytest.approx(1 / (degree - 1))
+        assert failure.bound == pytest.approx(1 / (degree - 1)), "the server that is left with d - 1 ports sends S"
+        assert failure.violation == 0.0
+
+
+def crossed() -> ServerPool:
+    """One ring over four servers of two ports, and traffic across it, which gets circuits 0-2, 2-0, 1-3, 3-1."""
+    return one_group(4, 2, {(0, 2): 1.0, (2, 0): 1.0, (1, 3): 1.0, (3, 1): 1.0})
+
+
+def test_ports_are_swapped_by_hand():
+    """0-1 fails: 0-2 and 3-1 become 0-1 and 3-2. Traffic 0-2 then passes 1, and 3-1 passes 0: 0-1 carries 1 + 1 + 1."""
+    design = topology_finder(crossed())
+    assert link_repair.pairs_of(design) == [(0, 1), (0, 2), (1, 2), (1, 3), (2, 0), (2, 3), (3, 0), (3, 1)]
+    after = link_repair.repaired(design, (0, 1), "swap")
+    assert after is not None
+    assert link_repair.pairs_of(after) == [(0, 1), (1, 2), (1, 3), (2, 0), (2, 3), (3, 0), (3, 2)]
+    assert after.max_load == pytest.approx(3.0)
+    rerouted = link_repair.repaired(design, (0, 1), "reroute")
+    assert rerouted is not None
+    assert rerouted.max_load == pytest.approx(2.0), "the hop 0-1 of the ring takes 0-2, 2-3 and 3-1 beside 1 of each"
+    assert link_repair.repaired(design, (0, 1), "spread") is None, "there is no other ring"
+    assert link_repair.violation(design, (0, 1), after) == 0.0
+    assert link_repair.violation(design, (0, 1), design) == 1.0, "the intact design uses a port too many"
+
+
+def test_a_circuit_beside_the_failed_one_takes_its_ring():
+    pool = one_group(4, 2, {(0, 1): 4.0})
+    design = topology_finder(pool)
+    assert Counter(map(tuple, design.circuits.tolist()))[0, 1] == 2
+    assert link_repair.broken_rings(design, (0, 1)) == []
+    after = link_repair.repaired(design, (0, 1), "reroute")
+    assert after is not None
+    assert (design.max_load, after.max_load) == pytest.approx((2.5, 5.0))
+    assert link_repair.repaired(design, (0, 1), "spread") is None, "no ring is broken"
+
+
+def least_load(pool: ServerPool, circuits: np.ndarray) -> float:
+    """Least maximum load by flows of pairs over circuits, the +p rings in any shares."""
+    n, (group,) = pool.n, pool.groups
+    steps = [p for p in range(1, group.size) if np.gcd(p, group.size) == 1]
+    rings = [topology_finder(pool).rings[0].__class__(0, 1.0, tuple(group.ring(p).tolist())) for p in steps]
+    demands = [ring_demand(pool, [ring]) - pool.point_to_point for ring in rings]
+    most = pool.point_to_point + sum(demands)
+    pairs = [tuple(map(int, pair)) for pair in np.argwhere(most > 0)]
+    m, k = len(circuits), len(pairs)
+    columns = m * k + len(rings) + 1
+    equal, right = [], []
+    for number, (s, t) in enumerate(pairs):
+        for v in range(n):
+            if v == t:
+                continue
+            row = np.zeros(columns)
+            for c, (u, w) in enumerate(circuits.tolist()):
+                row[number * m + c] += (u == v) - (w == v)
+            if v == s:
+                for r, demand in enumerate(demands):
+                    row[m * k + r] = -demand[s, t]
+            equal.append(row)
+            right.append(float(pool.point_to_point[s, t]) if v == s else 0.0)
+    shares = np.zeros(columns)
+    shares[m * k : -1] = 1.0
+    load = np.zeros((m, columns))
+    for c in range(m):
+        load[c, c : m * k : m] = 1.0
+        load[c, -1] = -1.0
+    cost = np.zeros(columns)
+    cost[-1] = 1.0
+    return float(linprog(cost, load, np.zeros(m), np.array([*equal, shares]), [*right, 1.0]).fun)
+
+
+@pytest.mark.parametrize("pool", [crossed(), one_group(5, 2, {(0, 3): 1.0, (4, 1): 2.0})], ids=["crossed", "five"])
+def test_the_least_load_is_that_of_a_second_program(pool):
+    """With five servers all 24 rings are listed, but no others than the +p rings help on circuits of +p rings."""
+    design, problem = topology_finder(pool), Wiring.prepare(pool)
+    for pair in link_repair.pairs_of(design)[:3]:
+        left = link_repair.without(design.circuits, pair)
+        best = link_repair.best_on(problem, left)
+        assert best.bound == pytest.approx(best.value, rel=1e-6)
+        assert best.value <= least_load(pool, left) * (1 + 1e-6)
+        if pool.n == 4:
+            assert best.value == pytest.approx(least_load(pool, left), rel=1e-6)
+
+
+@pytest.mark.parametrize("spec", ["servers:n=8,degree=4,traffic=dlrm", "servers:n=8,degree=3,traffic=random,seed=2"])
+def test_every_repair_passes_the_checker_on_the_ports_that_are_left(spec):
+    pool = parse(spec)
+    design, problem = topology_finder(pool), Wiring.prepare(pool)
+    tail, head = (np.bincount(design.circuits[:, side], minlength=pool.n) for side in (0, 1))
+    for pair in link_repair.pairs_of(design)[:6]:
+        best = link_repair.best_on(problem, link_repair.without(design.circuits, pair))
+        for way in link_repair.WAYS:
+            after = link_repair.repaired(design, pair, way)
+            if after is None:
+                continue
+            assert max(problem.residuals(after.values()).values()) < 1e-9
+            assert link_repair.violation(design, pair, after) < 1e-9
+            assert (after.circuits[:, 0] == pair[0]).sum() <= tail[pair[0]] - 1
+            assert (after.circuits[:, 1] == pair[1]).sum() <= head[pair[1]] - 1
+            if way != "swap":
+                assert after.max_load >= best.value * (1 - 1e-9)
+
+
+def test_the_method_is_checked_like_any_other():
+    pool = one_group(8, 2)
+    settings = {"failed": "0-1", "repair": "spread"}
+    run = oc.solve(oc.Task("topoopt.topology", pool, "link-repair", settings=settings))
+    assert run.verified
+    assert run.objective == pytest.approx(1.0)
+    assert run.metrics["repair"] == "spread"
+    assert run.metrics["port_violation"] == 0.0
+    best = oc.solve(oc.Task("topoopt.topology", pool, "link-repair"))
+    assert best.metrics["load_before"] == pytest.approx(0.5)
+    assert best.objective == pytest.approx(1.0)
+
+
+def test_bad_failures_are_refused():
+    design = topology_finder(one_group(8, 1))
+    for text, says in (
+        ("0", "servers, such as 0-1"),
+        ("0-x", "such as 0-1"),
+        ("0-2", "circuits to 1"),
+        ("9-1", "none"),
+    ):
+        with pytest.raises(NotApplicable, match=says):
+            link_repair.parse_pair(text, design)
+    assert link_repair.parse_pair("0-1", design) == (0, 1)
+    assert [link_repair.repaired(design, (0, 1), way) for way in link_repair.WAYS] == [None] * 3
+    (failure,) = link_repair.failures(Wiring.prepare(design.pool), design, [(0, 1)], optimum=False)
+    assert failure.loads == dict.fromkeys(link_repair.WAYS)
+    assert failure.least is None
+    shared = replace(design, rings=(replace(design.rings[0], share=0.5),) * 2)
+    assert link_repair.rings_over(shared, (0, 1)) == [0, 1]
+    assert link_repair.broken_rings(shared, (0, 1)) == [0, 1]
