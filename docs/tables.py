@@ -69,6 +69,7 @@ PROVEN = {
     "alltoall.path-mcf": "on its path set; over all paths by column generation",
     "alltoall.reduce-scatter": "by max-flow on every topology tried",
     "alltoall.sccl": "N = 20 with one step more than the diameter",
+    "alltoall.timestep-child": "with its master",
     "alltoall.timestep-mcf": "the fluid optimum at L = diameter on `hypercube:3`, `bipartite:4x4`",
     "alltoall.virtual-channels": "small instances",
     "lumorph.co-scheduling": "the logs of all three models, up to 256 GPUs; 32 random calls",

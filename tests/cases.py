@@ -57,6 +57,12 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("path:3+host=2", {"relays": "step"}),
         ("path:3+host=0.7,relay=nic", {"steps": "2"}),
     ],
+    "alltoall.timestep-child": [
+        ("path:3", {}),
+        ("ring:4,directed+scale=0.5", {"source": "2", "steps": "4"}),
+        ("hypercube:2+host=1.5", {}),
+        ("path:3+host=2", {"relays": "step"}),
+    ],
     "alltoall.all-gather": [("path:3", {}), ("star:4", {}), ("hypercube:2+host=1.5", {}), ("ring:4+scale=3", {})],
     "alltoall.broadcast": [
         ("path:3", {}),

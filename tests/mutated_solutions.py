@@ -41,6 +41,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("alltoall.reduce-scatter", RING, {}, ()),
     ("alltoall.sccl", RING, {}, ()),
     ("alltoall.timestep-mcf", RING, {}, ()),
+    ("alltoall.timestep-child", RING, {}, ()),
     ("alltoall.virtual-channels", RING, {}, ()),
     ("alltoall.channels", RING, {}, ()),
     ("matrix.program", PROGRAM, {}, ()),
@@ -103,7 +104,7 @@ def needed_arrays(model: type[Formulation], instance: Any) -> dict[str, np.ndarr
     """Arrays that the formulation can take as data: ones, or the first path of every pair."""
     assert model.needs is not None
     basis = formulation(model.needs)
-    data = basis.prepare(instance, read_parameters(basis.parameters, {}, basis.name))
+    data = basis.prepare(instance, read_parameters(basis.parameters, dict(model.needed_settings), basis.name))
     result = {key: np.ones(array.shape) for key, array in data.arrays(()).items()}  # type: ignore[arg-type]
     if basis.name == "alltoall.min-congestion":
         result["x"] = np.zeros(data.paths.paths)

@@ -16,6 +16,7 @@ CASES = {
     "alltoall.path-mcf": ("ring:5", {"paths": "all"}, "column-generation"),
     "alltoall.sccl": ("ring:4", {"chunks": 2}, "source-flows"),
     "alltoall.timestep-mcf": ("mesh:2x2", {}, {"aggregate": "source"}),
+    "alltoall.timestep-child": ("path:3", {"steps": 3}, "certified-pdlp"),
     "alltoall.all-gather": ("mesh:2x3", {}, "worst-cut"),
     "alltoall.broadcast": ("mesh:2x3", {"root": 1}, "tree-packing"),
     "alltoall.reduce-scatter": ("mesh:2x3", {}, "tree-packing"),
