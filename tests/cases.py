@@ -122,6 +122,12 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:1x3,lasers=2", {"collective": f"file:{PARTIAL}", "rmax": "2", "bounds": "false"}),
         ("lightpath:1x3,lasers=1", {"collective": "reduce-scatter", "rmax": "3"}),
     ],
+    "lumorph.forwarded-rounds": [
+        ("lightpath:1x2,lasers=1", {}),
+        ("lightpath:1x3,lasers=1", {"bounds": "false"}),
+        ("lightpath:2x2,lasers=2", {"collective": "scatter", "root": "1", "rmax": "2"}),
+        ("wdm-ring:n=3,wavelengths=2", {"rmax": "2", "collective": "all-gather"}),
+    ],
     "optree.tree": [
         ("wdm-ring:n=4,wavelengths=2", {"depth": "2"}),
         ("wdm-ring:n=7,wavelengths=2", {}),

@@ -54,6 +54,8 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("lumorph.rounds", MESH, {}, ("C",)),
     ("lumorph.rounds", MESH, {"program": "coded"}, ()),
     ("lumorph.rounds", MESH, {"program": "printed", "rmax": "2"}, ()),
+    ("lumorph.forwarded-rounds", MESH, {}, ()),
+    ("lumorph.forwarded-rounds", MESH, {"rmax": "2"}, ("D", "X")),
     ("lumorph.sum-rounds", MESH, {}, ()),
     ("lumorph.sum-rounds", MESH, {"rmax": "2"}, ("C", "F")),
     ("optree.one-stage", FIBRES, {}, ("route_colour",)),

@@ -500,6 +500,7 @@ def test_the_set_is_graded_and_covers_every_formulation_it_can():
         "topoopt.utility",
         "alltoall.channels",
         "alltoall.timestep-child",
+        "lumorph.forwarded-rounds",
     }
     problems = benchmark_set.problems()
     assert len(problems) >= 120
