@@ -74,6 +74,7 @@ PROVEN = {
     "alltoall.virtual-channels": "small instances",
     "lumorph.co-scheduling": "the logs of all three models, up to 256 GPUs; 32 random calls",
     "lumorph.forwarded-rounds": "all-to-all on 16x16 tiles with 16 lasers, by the index algorithm; 2x4 by the program",
+    "lumorph.iteration": "32 random calls and 8 stages on 16 GPUs",
     "lumorph.min-overlap": "permutations and recursive exchanges up to 16x16, also with 10 % of the links removed",
     "lumorph.rounds": "all-gather and all-to-all from 2x4 to 16x16 tiles; 2x4 by the program alone",
     "lumorph.sum-rounds": "all-reduce on 2x2 tiles with 1 to 16 lasers, on 2x4 tiles with 1, 4, and 6 to 16",

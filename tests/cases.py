@@ -122,6 +122,13 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:1x3,lasers=2", {"collective": f"file:{PARTIAL}", "rmax": "2", "bounds": "false"}),
         ("lightpath:1x3,lasers=1", {"collective": "reduce-scatter", "rmax": "3"}),
     ],
+    "lumorph.iteration": [
+        ("training:random,gpus=4,calls=3,seed=1,stages=1", {}),
+        ("training:random,gpus=6,calls=4,seed=2,stages=3", {"variant": "printed"}),
+        ("training:random,gpus=6,calls=4,seed=2,stages=3", {"first": "calls", "algorithm": "ring"}),
+        ("training:random,gpus=8,calls=4,seed=5,stages=3", {"overlap": "false"}),
+        ("training:random,gpus=6,calls=3,seed=4,stages=4", {"batches": "false"}),
+    ],
     "lumorph.forwarded-rounds": [
         ("lightpath:1x2,lasers=1", {}),
         ("lightpath:1x3,lasers=1", {"bounds": "false"}),

@@ -46,6 +46,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("alltoall.channels", RING, {}, ()),
     ("matrix.program", PROGRAM, {}, ()),
     ("lumorph.co-scheduling", "training:random,gpus=8,calls=6,seed=3", {}, ()),
+    ("lumorph.iteration", "training:random,gpus=8,calls=4,seed=3,stages=2", {}, ()),
     ("lumorph.min-overlap", MESH, {}, ()),
     ("lumorph.min-overlap", MESH, {}, ("path_arcs",)),
     ("lumorph.min-overlap", MESH, {"model": "path"}, ()),

@@ -27,6 +27,7 @@ CASES = {
     "lumorph.min-overlap": ("lightpath:2x3", {}, "negotiated-rerouting"),
     "lumorph.co-scheduling": ("training:ncf,gpus=4", {}, "independent-sets"),
     "lumorph.rounds": ("lightpath:2x2", {}, "certified-rounds"),
+    "lumorph.iteration": ("training:random,gpus=8,calls=6,seed=3,stages=3", {}, "boundary-batches"),
     "lumorph.forwarded-rounds": ("lightpath:2x2,lasers=2", {}, "index-algorithm"),
     "lumorph.sum-rounds": ("lightpath:1x3,lasers=2", {}, "combined-rounds"),
     "optree.tree": ("wdm-ring:n=12,wavelengths=2", {}, "tree-search"),

@@ -501,6 +501,7 @@ def test_the_set_is_graded_and_covers_every_formulation_it_can():
         "alltoall.channels",
         "alltoall.timestep-child",
         "lumorph.forwarded-rounds",
+        "lumorph.iteration",
     }
     problems = benchmark_set.problems()
     assert len(problems) >= 120
