@@ -253,6 +253,10 @@ class Formulation:
         Formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
     needed_by
         Parameter that names the method for the formulation ``needs``; by default ``auto`` chooses it.
+    needed_settings
+        Settings of the formulation ``needs``: pairs of parameter and value.
+    passed_on
+        Parameters whose values the formulation ``needs`` takes as well, if it has them.
     given_by
         Parameter that names the method whose ``construct`` gives data that the instance lacks: :meth:`prepare` takes
         that function as third argument.
@@ -281,6 +285,8 @@ class Formulation:
     forms: ClassVar[tuple[Form, ...]] = ()
     needs: ClassVar[str | None] = None
     needed_by: ClassVar[str | None] = None
+    needed_settings: ClassVar[tuple[tuple[str, str], ...]] = ()
+    passed_on: ClassVar[tuple[str, ...]] = ("demand",)
     given_by: ClassVar[str | None] = None
     concurrent: ClassVar[str | None] = None
     size: ClassVar[str] = ""

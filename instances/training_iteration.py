@@ -22,10 +22,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AllReduceCall:
-    """An all-reduce among ``ranks``, ascending, each with a buffer of ``size`` bytes; one rank alone sends nothing."""
+    """An all-reduce among ``ranks``, ascending, each with a buffer of ``size`` bytes; one rank alone sends nothing.
+
+    ``ready`` is the stage of the iteration at whose end it is issued, if the iteration states stages.
+    """
 
     ranks: tuple[int, ...]
     size: int
+    ready: int = 0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Computing of ``computing_us`` microseconds, and then the transfers of a layer, which the next stage waits for.
+
+    ``layer`` is that of the transfers (:class:`LayerTransfer`) that are sent at its end; -1 for none.
+    """
+
+    computing_us: float
+    layer: int = -1
 
 
 @dataclass(frozen=True)
@@ -55,18 +70,22 @@ class TrainingIteration(Instance):
         All-reduces in the order in which they are issued.
     transfers
         Transfers between layers.
+    stages
+        What is computed, in the order of time, with the transfers between; empty if that is not known.
     spec, parameters
         As for every instance.
 
     Raises
     ------
     BadInput
-        For a call or transfer without GPUs, with a GPU that does not exist, or of less than one byte.
+        For a call or transfer without GPUs, with a GPU that does not exist, or of less than one byte; for a stage with
+        computing that is not a time, or a call that is ready after a stage that does not exist.
     """
 
     n: int
     calls: tuple[AllReduceCall, ...]
     transfers: tuple[LayerTransfer, ...] = ()
+    stages: tuple[Stage, ...] = ()
     spec: str = "custom"
     parameters: tuple[tuple[str, Any], ...] = ()
 
@@ -75,12 +94,13 @@ class TrainingIteration(Instance):
         n: int,
         calls: Iterable[AllReduceCall],
         transfers: Iterable[LayerTransfer] = (),
+        stages: Iterable[Stage] = (),
         *,
         spec: str = "custom",
         parameters: Settings | tuple[tuple[str, Any], ...] = (),
     ) -> None:
         check_positive(n, "n", spec, least=2)
-        calls, transfers = tuple(calls), tuple(transfers)
+        calls, transfers, stages = tuple(calls), tuple(transfers), tuple(stages)
         groups = [(f"call {k}", call.ranks, call.size) for k, call in enumerate(calls)]
         for k, each in enumerate(transfers):
             groups += [(f"transfer {k}", ends, each.size) for ends in (each.sources, each.targets)]
@@ -92,10 +112,18 @@ class TrainingIteration(Instance):
             if list(call.ranks) != sorted(set(call.ranks)):
                 msg = f"{spec}: call {k} must name its GPUs once each, in ascending order"
                 raise BadInput(msg)
+            if not 0 <= call.ready < max(len(stages), 1):
+                msg = f"{spec}: call {k} is ready after stage {call.ready}; stages are 0 to {max(len(stages), 1) - 1}"
+                raise BadInput(msg)
+        for b, stage in enumerate(stages):
+            if not 0 <= stage.computing_us < np.inf:
+                msg = f"{spec}: stage {b} computes for {stage.computing_us} us; give a finite time of at least 0"
+                raise BadInput(msg)
         put = object.__setattr__
         put(self, "n", int(n))
         put(self, "calls", calls)
         put(self, "transfers", transfers)
+        put(self, "stages", stages)
         put(self, "spec", spec)
         put(self, "parameters", tuple(parameters.items()) if isinstance(parameters, dict) else parameters)
 
@@ -119,7 +147,7 @@ class TrainingIteration(Instance):
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the number of GPUs, the calls and the transfers."""
+        """SHA-256 of the number of GPUs, the calls, the transfers and, if there are any, the stages."""
         digest = hashlib.sha256(b"opticoll-iteration-1")
         digest.update(np.array([self.n, len(self.calls), len(self.transfers)], dtype="<i8").tobytes())
         for call in self.calls:
@@ -127,4 +155,8 @@ class TrainingIteration(Instance):
         for each in self.transfers:
             counts = (each.layer, each.size, len(each.sources), len(each.targets))
             digest.update(np.array([*counts, *each.sources, *each.targets], dtype="<i8").tobytes())
+        if self.stages:
+            digest.update(np.array([stage.computing_us for stage in self.stages], dtype="<f8").tobytes())
+            digest.update(np.array([stage.layer for stage in self.stages], dtype="<i8").tobytes())
+            digest.update(np.array([call.ready for call in self.calls], dtype="<i8").tobytes())
         return digest.hexdigest()

@@ -16,7 +16,7 @@ from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailab
 from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Topology, parse, plugins
-from opticoll.instances.demands import UNIFORM, DemandSpec
+from opticoll.instances.demands import DemandSpec
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
@@ -166,11 +166,17 @@ def make_plan(
 
 
 def shared_parameters(model: Formulation | type[Formulation], parameters: Settings) -> dict[str, Setting]:
-    """The demand that a formulation passes on to the one it takes its data from; empty if it is the default."""
-    if model.needs is None or parameters.get("demand") in (None, UNIFORM):
+    """What a formulation sets in the one it takes its data from: its fixed settings, and what it passes on.
+
+    Values that are the default there are left out.
+    """
+    if model.needs is None:
         return {}
-    known = {parameter.name for parameter in formulation(model.needs).parameters}
-    return {"demand": parameters["demand"]} if "demand" in known else {}
+    defaults = {parameter.name: parameter.default for parameter in formulation(model.needs).parameters}
+    passed = {name: parameters[name] for name in model.passed_on if name in defaults and name in parameters}
+    return dict(model.needed_settings) | {
+        name: value for name, value in passed.items() if value is not None and value != defaults[name]
+    }
 
 
 def _refuse_too_large(

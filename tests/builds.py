@@ -25,6 +25,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import parse
 from opticoll.solvers.methods import prepared
+from opticoll.solvers.plan import shared_parameters
 
 TOLERANCE = 1e-12
 
@@ -35,16 +36,27 @@ def problem_of(name, spec, settings=()):
     model, instance = formulation(name), parse(spec)
     needed = None
     if model.needs is not None:
-        needed = {"alltoall.master": fluid, "alltoall.min-congestion": first_paths}[model.needs](instance)
+        solution = {
+            "alltoall.master": fluid,
+            "alltoall.timestep-mcf": fluid_in_steps,
+            "alltoall.min-congestion": first_paths,
+        }[model.needs]
+        needed = solution(instance, shared_parameters(model, read_parameters(model.parameters, dict(settings), name)))
     return prepared(model, instance, read_parameters(model.parameters, dict(settings), name), needed)
 
 
-def fluid(instance):
+def fluid(instance, _parameters):
     """Any flow that a child LP can split: half of every arc's capacity for every source."""
     return {"g": np.repeat(instance.capacity[:, None] / 2, instance.num_ranks, axis=1)}
 
 
-def first_paths(instance):
+def fluid_in_steps(instance, parameters):
+    """Any flow in steps that a child LP can split: half of every arc's capacity in every step for every source."""
+    data = formulation("alltoall.timestep-mcf").prepare(instance, parameters)
+    return {"f": np.broadcast_to(instance.capacity[:, None, None] / 2, data.shape), "U": np.ones(data.steps)}
+
+
+def first_paths(instance, _parameters):
     """The first path of every pair."""
     paths = formulation("alltoall.min-congestion").prepare(instance, {}).paths
     x = np.zeros(paths.paths)

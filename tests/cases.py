@@ -57,6 +57,12 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("path:3+host=2", {"relays": "step"}),
         ("path:3+host=0.7,relay=nic", {"steps": "2"}),
     ],
+    "alltoall.timestep-child": [
+        ("path:3", {}),
+        ("ring:4,directed+scale=0.5", {"source": "2", "steps": "4"}),
+        ("hypercube:2+host=1.5", {}),
+        ("path:3+host=2", {"relays": "step"}),
+    ],
     "alltoall.all-gather": [("path:3", {}), ("star:4", {}), ("hypercube:2+host=1.5", {}), ("ring:4+scale=3", {})],
     "alltoall.broadcast": [
         ("path:3", {}),
@@ -115,6 +121,19 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:1x2,lasers=1", {"rmax": "2"}),
         ("lightpath:1x3,lasers=2", {"collective": f"file:{PARTIAL}", "rmax": "2", "bounds": "false"}),
         ("lightpath:1x3,lasers=1", {"collective": "reduce-scatter", "rmax": "3"}),
+    ],
+    "lumorph.iteration": [
+        ("training:random,gpus=4,calls=3,seed=1,stages=1", {}),
+        ("training:random,gpus=6,calls=4,seed=2,stages=3", {"variant": "printed"}),
+        ("training:random,gpus=6,calls=4,seed=2,stages=3", {"first": "calls", "algorithm": "ring"}),
+        ("training:random,gpus=8,calls=4,seed=5,stages=3", {"overlap": "false"}),
+        ("training:random,gpus=6,calls=3,seed=4,stages=4", {"batches": "false"}),
+    ],
+    "lumorph.forwarded-rounds": [
+        ("lightpath:1x2,lasers=1", {}),
+        ("lightpath:1x3,lasers=1", {"bounds": "false"}),
+        ("lightpath:2x2,lasers=2", {"collective": "scatter", "root": "1", "rmax": "2"}),
+        ("wdm-ring:n=3,wavelengths=2", {"rmax": "2", "collective": "all-gather"}),
     ],
     "optree.tree": [
         ("wdm-ring:n=4,wavelengths=2", {"depth": "2"}),

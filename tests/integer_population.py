@@ -158,6 +158,25 @@ def _sum_rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
     return _mesh(random, ("1x2", "1x3", "1x4", "2x2")), settings
 
 
+def _iteration(random: Random) -> tuple[Instance, dict[str, Any]]:
+    gpus, calls, seed = int(random.integers(4, 9)), int(random.integers(3, 13)), int(random.integers(1000))
+    settings = {
+        "algorithm": str(random.choice(["lumorph-4", "lumorph-2", "ring"])),
+        "overlap": bool(random.integers(4)),
+        "first": str(random.choice(["transfers", "calls"])),
+    }
+    stages = int(random.integers(1, 5))
+    return parse(f"training:random,gpus={gpus},calls={calls},seed={seed},stages={stages}"), settings
+
+
+def _forwarded_rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
+    settings = {
+        "collective": str(random.choice(["broadcast", "scatter", "gather", "all-gather", "all-to-all"])),
+        "bounds": bool(random.integers(2)),
+    }
+    return _mesh(random, ("1x2", "1x3", "1x4", "2x2", "2x3", "2x4")), settings
+
+
 def _one_stage(random: Random) -> tuple[Instance, dict[str, Any]]:
     shape = random.choice(["line", "ring"])
     return parse(f"wdm-{shape}:n={int(random.integers(3, 9))},wavelengths={int(random.integers(1, 5))}"), {}
@@ -275,6 +294,8 @@ DRAWS: Mapping[str, tuple[int, Draw]] = {
     "topology.steps": (12, _steps),
     "topoopt.utility": (12, _utility),
     "alltoall.channels": (12, _channels),
+    "lumorph.forwarded-rounds": (12, _forwarded_rounds),
+    "lumorph.iteration": (12, _iteration),
 }
 
 

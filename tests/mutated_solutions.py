@@ -41,10 +41,12 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("alltoall.reduce-scatter", RING, {}, ()),
     ("alltoall.sccl", RING, {}, ()),
     ("alltoall.timestep-mcf", RING, {}, ()),
+    ("alltoall.timestep-child", RING, {}, ()),
     ("alltoall.virtual-channels", RING, {}, ()),
     ("alltoall.channels", RING, {}, ()),
     ("matrix.program", PROGRAM, {}, ()),
     ("lumorph.co-scheduling", "training:random,gpus=8,calls=6,seed=3", {}, ()),
+    ("lumorph.iteration", "training:random,gpus=8,calls=4,seed=3,stages=2", {}, ()),
     ("lumorph.min-overlap", MESH, {}, ()),
     ("lumorph.min-overlap", MESH, {}, ("path_arcs",)),
     ("lumorph.min-overlap", MESH, {"model": "path"}, ()),
@@ -53,6 +55,8 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("lumorph.rounds", MESH, {}, ("C",)),
     ("lumorph.rounds", MESH, {"program": "coded"}, ()),
     ("lumorph.rounds", MESH, {"program": "printed", "rmax": "2"}, ()),
+    ("lumorph.forwarded-rounds", MESH, {}, ()),
+    ("lumorph.forwarded-rounds", MESH, {"rmax": "2"}, ("D", "X")),
     ("lumorph.sum-rounds", MESH, {}, ()),
     ("lumorph.sum-rounds", MESH, {"rmax": "2"}, ("C", "F")),
     ("optree.one-stage", FIBRES, {}, ("route_colour",)),
@@ -104,7 +108,7 @@ def needed_arrays(model: type[Formulation], instance: Any) -> dict[str, np.ndarr
     """Arrays that the formulation can take as data: ones, or the first path of every pair."""
     assert model.needs is not None
     basis = formulation(model.needs)
-    data = basis.prepare(instance, read_parameters(basis.parameters, {}, basis.name))
+    data = basis.prepare(instance, read_parameters(basis.parameters, dict(model.needed_settings), basis.name))
     result = {key: np.ones(array.shape) for key, array in data.arrays(()).items()}  # type: ignore[arg-type]
     if basis.name == "alltoall.min-congestion":
         result["x"] = np.zeros(data.paths.paths)

@@ -368,12 +368,12 @@ def _split(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, 
         for target, split in zip(targets.tolist(), paths, strict=True):
             for path in split:
                 moves = [a for a in path.arcs if unrolled.arc[a] >= 0]
-                way = _straight(topology, source, target, unrolled.arc[moves].tolist(), unrolled.step[moves].tolist())
+                way = straight(topology, source, target, unrolled.arc[moves].tolist(), unrolled.step[moves].tolist())
                 results += [(source, target, *way)] * round(path.amount)
     return results
 
 
-def _straight(
+def straight(
     topology: Topology, source: int, target: int, arcs: list[int], steps: list[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Remove the cycles of a path and end it at its destination."""

@@ -22,6 +22,7 @@ class TimeExpanded:
 
     Vertex (u, t), numbered ``t n + u``, is u after t = 0 .. L steps. Arc a of the topology in step t = 1 .. L runs from
     (tail_a, t-1), or (tail_a, t) if the tail is a relay, to (head_a, t); a waiting arc from (u, t-1) to (u, t), u in H.
+    The label of (u, t) is ``u@t``.
     The graph has no cycles except those of relays within a step.
 
     Parameters
@@ -73,7 +74,14 @@ def unroll(topology: Topology, steps: int, holds: Mask | None = None) -> TimeExp
     positions = place.reshape(m + stays.size, steps)
     arc = np.repeat(np.concatenate([np.arange(m), np.full(stays.size, -1)]), steps)[order]
     step = np.tile(np.arange(steps), m + stays.size)[order]
-    graph = Topology(n * (steps + 1), tail, head, capacity, spec=f"{topology.spec} over {steps} steps")
+    graph = Topology(
+        n * (steps + 1),
+        tail,
+        head,
+        capacity,
+        spec=f"{topology.spec} over {steps} steps",
+        labels=tuple(f"{label}@{t}" for t in range(steps + 1) for label in topology.labels),
+    )
     return TimeExpanded(graph, positions[:m], positions[m:], arc, step)
 
 

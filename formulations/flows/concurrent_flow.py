@@ -102,8 +102,12 @@ class ConcurrentFlow:
 
     @cached_property
     def served(self) -> Mask:
-        """Rows of ``balance``: every vertex except the group's own source, shape ``(n, |K|)``."""
-        mask = np.ones((self.topology.n, self.groups), dtype=bool)
+        """Rows of ``balance``, ``(n, |K|)``: every vertex except the group's own source, and those without any arc.
+
+        A vertex without arcs has a row if it has demand, which then nothing can meet.
+        """
+        touched = (self.topology.in_degree + self.topology.out_degree > 0) | self.demand.any(axis=1)
+        mask = np.repeat(touched[:, None], self.groups, axis=1)
         mask[self.sources, np.arange(self.groups)] = False
         return mask
 
@@ -343,7 +347,7 @@ def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
     m, groups, n = data.topology.arcs, data.groups, data.topology.n
     x = cp.Variable((m, groups), name=data.flow, bounds=[0, np.where(data.blocked, 0.0, np.inf)])
     F = cp.Variable(name="F", nonneg=True)
-    u, k = np.nonzero(np.arange(n)[:, None] != data.sources[None, :])
+    u, k = np.nonzero(data.served)
     net = (data.topology.incidence() @ x)[u, k]
     c = cp.Parameter(m, name="c", value=data.capacity)
     D = cp.Parameter((n, groups), name="D", value=data.demand)

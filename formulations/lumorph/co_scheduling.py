@@ -47,6 +47,48 @@ NAME = "lumorph.co-scheduling"
 #: Maximum number of calls: their pairs are listed.
 MOST_CALLS = 2000
 _ALGORITHMS = {"lumorph-4": LUMORPH_4, "lumorph-2": LUMORPH_2, "ring": RING}
+#: Parameters that determine the times of calls.
+COSTS = (
+    Parameter(
+        "algorithm",
+        str,
+        default="lumorph-4",
+        help="algorithm that determines the times",
+        choices=tuple(_ALGORITHMS),
+    ),
+    Parameter(
+        "variant",
+        str,
+        default="plotted",
+        help="the authors' costs as printed, plotted or coded",
+        choices=("printed", "plotted", "coded"),
+    ),
+)
+
+
+def timed_calls(instance: object, parameters: Settings, formulation: str) -> tuple[Mask, F64, I64]:
+    """Calls of more than one GPU, longest first: ``member`` ``(K, n)``, ``time`` [us] and ``call``, ``(K,)`` each.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a training iteration, or one without calls of more than one GPU, or with too many.
+    """
+    if not isinstance(instance, TrainingIteration):
+        msg = f"{formulation}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
+        raise NotApplicable(msg)
+    shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
+    if not 0 < len(shared) <= MOST_CALLS:
+        msg = f"{formulation}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"
+        raise NotApplicable(msg)
+    name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
+    cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
+    time = np.array([round(cost[len(call.ranks)].time(call.size), 3) for _, call in shared])
+    member = np.zeros((len(shared), instance.n), dtype=bool)
+    for row, (_, call) in enumerate(shared):
+        member[row, list(call.ranks)] = True
+    order = np.argsort(-time, kind="stable")
+    return member[order], time[order], np.array([k for k, _ in shared])[order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,22 +106,7 @@ class CallBatches(Formulation):
     example = "training:random,gpus=8,calls=6,seed=3"
     sense = "min"
     problem = "MILP"
-    parameters = (
-        Parameter(
-            "algorithm",
-            str,
-            default="lumorph-4",
-            help="algorithm that determines the times",
-            choices=tuple(_ALGORITHMS),
-        ),
-        Parameter(
-            "variant",
-            str,
-            default="plotted",
-            help="the authors' costs as printed, plotted or coded",
-            choices=("printed", "plotted", "coded"),
-        ),
-    )
+    parameters = COSTS
     size = "at most K (K + 1) / 2 variables"
     meaning = "time of all batches [us]"
     forms = ("cvxpy", "pyomo")
@@ -115,24 +142,8 @@ class CallBatches(Formulation):
         NotApplicable
             For anything but a training iteration, or one without calls of more than one GPU, or with too many.
         """
-        if not isinstance(instance, TrainingIteration):
-            msg = f"{NAME}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
-            raise NotApplicable(msg)
-        shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
-        if not 0 < len(shared) <= MOST_CALLS:
-            msg = f"{NAME}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"
-            raise NotApplicable(msg)
         assert parameters is not None
-        name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
-        cost = {
-            size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}
-        }
-        time = np.array([round(cost[len(call.ranks)].time(call.size), 3) for _, call in shared])
-        member = np.zeros((len(shared), instance.n), dtype=bool)
-        for row, (_, call) in enumerate(shared):
-            member[row, list(call.ranks)] = True
-        order = np.argsort(-time, kind="stable")
-        return cls(member[order], time[order], np.array([k for k, _ in shared])[order])
+        return cls(*timed_calls(instance, parameters, NAME))
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""

@@ -20,8 +20,8 @@ In every round
     waveguides   an arc holds at most ``waveguides`` circuits of one wavelength
     payload      every transfer has a circuit from its source to its target; a circuit carries at most ``load`` chunks
     causality    a chunk or partial sum is sent only if it was held before the round began
-    redundant    no vertex receives a chunk that it holds or that it neither contributes to nor requires; no
-                 contribution counts twice
+    redundant    no vertex receives a chunk that it holds or, unless it may forward it (``relays``), that it neither
+                 contributes to nor requires; no contribution counts twice
     post         every (chunk, vertex) of Post is held at the end, sums complete
 """
 
@@ -291,16 +291,19 @@ def opposite_arcs(topology: Topology, reversed_copy: Topology) -> I64:
 
 
 def violations(
-    topology: Topology, collective: Collective, limits: Limits, schedule: RoundSchedule | None
+    topology: Topology, collective: Collective, limits: Limits, schedule: RoundSchedule | None, *, relays: bool = False
 ) -> dict[str, float]:
-    """Number of violations of each block (see the module); infinite if there is no valid schedule."""
+    """Number of violations of each block (see the module); infinite if there is no valid schedule.
+
+    With ``relays``, copies may pass through vertices that do not require them.
+    """
     if schedule is None or not _in_range(topology, collective, schedule):
         return dict.fromkeys(BLOCKS, np.inf)
     counts = dict.fromkeys(BLOCKS, 0.0)
     counts["paths"] = _path_violations(topology, limits, schedule)
     counts |= _circuit_violations(topology, limits, schedule)
     counts["payload"] = _payload_violations(topology.n, limits, schedule)
-    counts |= (_summed if collective.summing else _copied)(collective, schedule)
+    counts |= _summed(collective, schedule) if collective.summing else _copied(collective, schedule, relays)
     return counts
 
 
@@ -373,7 +376,7 @@ def _payload_violations(n: int, limits: Limits, schedule: RoundSchedule) -> floa
     return float(np.maximum(transfers - room, 0).sum())
 
 
-def _copied(collective: Collective, schedule: RoundSchedule) -> dict[str, float]:
+def _copied(collective: Collective, schedule: RoundSchedule, relays: bool) -> dict[str, float]:
     """Replay copies by the round in which each (chunk, vertex) is first held."""
     n = collective.n
     held = collective.key(collective.pre)
@@ -393,8 +396,8 @@ def _copied(collective: Collective, schedule: RoundSchedule) -> dict[str, float]
         at = np.minimum(np.searchsorted(keys, pairs), keys.size - 1)
         return np.asarray(np.where(keys[at] == pairs, since[at], np.iinfo(np.int64).max), dtype=np.int64)
 
-    deliveries = collective.key(collective.deliveries)
-    unwanted = ~np.isin(received, deliveries)
+    allowed = collective.key(collective.deliveries)
+    unwanted = np.isin(received, held) if relays else ~np.isin(received, allowed)
     again = received.size - np.unique(received).size
     causality = (held_since(sent) >= schedule.transfer_round).sum() if sent.size else 0
     missing = (held_since(collective.key(collective.post)) == np.iinfo(np.int64).max).sum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from opticoll.instances.readers.files import read_matrix, read_specified
 from opticoll.instances.servers import AllReduceGroup, ServerPool, check_servers
 from opticoll.instances.spec import check_positive, family, nearest
 from opticoll.instances.topology import Instance, Topology, both_ways, check_size
-from opticoll.instances.training_iteration import AllReduceCall, TrainingIteration
+from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer, Stage, TrainingIteration
 from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def servers(
     example="training:bert,gpus=256",
     source="LuMorph, section 6 and appendix C; logs of the authors' simulator, https://github.com/lumorphnetwork/code",
 )
-def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIteration:
+def training(model: str, gpus: int, calls: int = 0, seed: int = 0, stages: int = 0) -> TrainingIteration:
     """One iteration of training: all-reduce calls in order, and transfers between layers.
 
     Parameters
@@ -327,6 +327,9 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIt
         Number of calls of ``random``; 0 for one per GPU.
     seed
         Seed of ``random``.
+    stages
+        Stages of ``random``, 0 if computing is not stated: each computes for 10 to 1000 us, then two out of three send
+        1 KiB to 1 MiB (a random power of two) from one GPU to another, and every call is ready after a random one.
 
     Raises
     ------
@@ -343,22 +346,34 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIt
         if gpus not in GPUS:
             msg = f"training: {model} has no log on {gpus} GPUs; use one of {', '.join(map(str, GPUS))}"
             raise BadSpec(msg)
-        if calls or seed:
-            msg = f"training: {model} is a log, which does not use calls or seed; omit them, or use random"
+        if calls or seed or stages:
+            msg = f"training: {model} is a log, which does not use calls, seed or stages; omit them, or use random"
             raise BadSpec(msg)
         return TrainingIteration(gpus, *iteration(model, gpus), spec="training")
     check_positive(gpus, "gpus", "training", least=4)
     check_positive(calls, "calls", "training", least=0)
     check_positive(seed, "seed", "training", least=0)
-    if calls > _MOST_CALLS:
-        msg = f"training: calls={calls} exceeds the limit of {_MOST_CALLS}; choose fewer"
-        raise BadSpec(msg)
+    check_positive(stages, "stages", "training", least=0)
+    for name, number in (("calls", calls), ("stages", stages)):
+        if number > _MOST_CALLS:
+            msg = f"training: {name}={number} exceeds the limit of {_MOST_CALLS}; choose fewer"
+            raise BadSpec(msg)
     random = np.random.default_rng(seed)
     made = []
     for _ in range(calls or gpus):
         ranks = random.choice(gpus, int(random.integers(2, gpus // 2, endpoint=True)), replace=False)
         made.append(AllReduceCall(tuple(sorted(ranks.tolist())), 2 ** int(random.integers(12, 26, endpoint=True))))
-    return TrainingIteration(gpus, made, spec="training")
+    if not stages:
+        return TrainingIteration(gpus, made, spec="training")
+    computing, sent = [], []
+    for b in range(stages):
+        source, target = random.choice(gpus, 2, replace=False).tolist()
+        sends = bool(random.integers(3))
+        computing.append(Stage(round(float(random.uniform(10.0, 1000.0)), 3), b if sends else -1))
+        if sends:
+            sent.append(LayerTransfer(b, 2 ** int(random.integers(10, 20, endpoint=True)), (source,), (target,)))
+    issued = [replace(call, ready=int(random.integers(stages))) for call in made]
+    return TrainingIteration(gpus, issued, sent, computing, spec="training")
 
 
 _FAT_TREE = "Al-Fares, Loukissas & Vahdat, SIGCOMM 2008; oversubscribed: TopoOpt (Wang et al., NSDI 2023), section 5.1"

@@ -233,7 +233,13 @@ def test_schedules_where_there_are_some(solved, name, tmp_path):
             assert moves.save(tmp_path / f"s.{ending}")["delivers"]
         with pytest.raises(BadInput, match="unknown schedule format"):
             moves.save(tmp_path / "s.txt")
-    elif name in {"lumorph.rounds", "lumorph.sum-rounds", "optree.tree", "optree.one-stage"}:
+    elif name in {
+        "lumorph.rounds",
+        "lumorph.sum-rounds",
+        "lumorph.forwarded-rounds",
+        "optree.tree",
+        "optree.one-stage",
+    }:
         rounds = result.schedule()
         assert rounds.save(tmp_path / "r.json")["delivers"]
         assert rounds.frame["round"].max() + 1 == result.metrics["rounds"]

@@ -18,6 +18,7 @@ from opticoll.solvers.plan import make_plan, plan_key, resume_key
 VERSIONED = {
     "alltoall.master": "ring:4",
     "alltoall.child": "ring:4",
+    "alltoall.timestep-child": "ring:4",
     "alltoall.virtual-channels": "ring:4",
     "alltoall.min-congestion": "ring:4",
     "lumorph.rounds": "lightpath:2x2",
@@ -96,7 +97,7 @@ def test_a_run_follows_the_run_that_it_needs(method: str, upgrade: Upgrade, monk
 
 
 def test_the_key_on_record_is_the_key_before_the_run() -> None:
-    for name in ("alltoall.child", "alltoall.virtual-channels"):
+    for name in ("alltoall.child", "alltoall.timestep-child", "alltoall.virtual-channels"):
         for exact in (False, True):
             task = oc.Task(name, "ring:4", exact=exact)
             run = oc.solve(task)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -15,10 +16,11 @@ from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.flows.concurrent_flow import GroupedFlow
     from opticoll.instances.topology import F64, Topology
     from opticoll.instances.types import Json
     from opticoll.solvers.methods.method import Context
@@ -113,45 +115,58 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
 
     Every child's flow is repaired to match its own source flow exactly.
     """
+    from opticoll.formulations.alltoall.child import child_of
+
+    topology: Topology = context.instance
+    traffic = context.data.flow.traffic
+    ranks = np.flatnonzero(traffic.any(axis=1)).tolist()
+    children = [(rank, partial(child_of, topology, rank, g[:, i], traffic[rank])) for i, rank in enumerate(ranks)]
+    # Every target receives its full demand; F follows from the joint load.
+    flows = np.concatenate(solve_children(context, children), axis=1)
+    F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
+    values = {"f": flows * F, "F": np.asarray(F)}
+    return Divided(values, f"{len(ranks)} child LPs", {"children": len(ranks)})
+
+
+def solve_children(context: Context, children: Sequence[tuple[int, Callable[[], GroupedFlow]]]) -> list[F64]:
+    """Solve child LPs, given by rank and as functions that make them, by the method's executor and ``solver``.
+
+    Returns
+    -------
+    The flow of every child that delivers its demands, a column per destination.
+
+    Raises
+    ------
+    NoSolution
+        If some child's LP has no usable solution.
+    """
     from opticoll.solvers.executor import make_executor
     from opticoll.solvers.task import SolveRequest
 
-    topology: Topology = context.instance
     cluster = str(context.parameters["dask"]) or None
     jobs = int(context.parameters["jobs"])
-    traffic = context.data.flow.traffic
-    senders = np.flatnonzero(traffic.any(axis=1)).tolist()
-    columns: list[F64 | None] = [None] * len(senders)
+    flows: dict[int, F64] = {}
     with make_executor(jobs=jobs or (None if cluster else context.task.threads), dask=cluster) as executor:
         request = SolveRequest(context.remaining(), threads=1, seed=context.task.seed)
         solver, alone = str(context.parameters["solver"]), executor.shares_files
-        items = [
-            ChildTask(topology, rank, traffic[rank], g[:, i], solver, request, alone=alone)
-            for i, rank in enumerate(senders)
-        ]
+        items = [ChildTask(rank, problem, solver, request, alone=alone) for rank, problem in children]
         for index, flow in executor.map_unordered(solve_child, items):
             context.remaining()
             if isinstance(flow, BaseException):
                 raise flow
-            columns[index] = flow
-    # Every target receives its full demand; F follows from the joint load.
-    flows = np.concatenate([c for c in columns if c is not None], axis=1)
-    F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
-    values = {"f": flows * F, "F": np.asarray(F)}
-    return Divided(values, f"{len(senders)} child LPs", {"children": len(senders)})
+            flows[index] = flow
+    return [flows[index] for index in range(len(children))]
 
 
 @dataclass(frozen=True)
 class ChildTask:
-    """A child LP to solve: the number of its source, its demands ``(N,)`` and flow ``(m,)``, and the solver.
+    """A child LP to solve: the number of its source, the function that makes it, and the solver.
 
     ``alone`` states that the executing process uses no other solver, as a process of a cluster might.
     """
 
-    topology: Topology
     number: int
-    shards: F64
-    capacity: F64
+    problem: Callable[[], GroupedFlow]
     solver: str
     request: SolveRequest
     alone: bool
@@ -166,13 +181,13 @@ def solve_child(item: ChildTask) -> F64:
         If the child's LP has no usable solution.
     """
     from opticoll.errors import NoSolution
-    from opticoll.formulations.alltoall import child
     from opticoll.solvers.methods.flows.time_form import reformulate
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled
     from opticoll.solvers.standard_form import compile_model
 
     # f / F does not depend on the unit of capacity, and solvers drop tiny entries.
-    data = child.child_of(item.topology, item.number, item.capacity / max(item.capacity.max(), 1e-300), item.shards)
+    stated = item.problem()
+    data: Any = replace(stated, capacity=stated.capacity / max(stated.capacity.max(), 1e-300))
     form = compile_model(data.matrix())
     steps = scaling_steps(form)
     steps.append(reformulate(steps[-1].form if steps else form, data))

@@ -263,7 +263,7 @@ def pattern_of(
         msg = (
             f"{algorithm}: chunk {personal.chunks[0]} of {collective.name!r} is for one vertex or has several holders; "
             "this algorithm spreads or sums over groups: use all-gather, broadcast, reduce-scatter, reduce, "
-            "all-reduce, or method layer-to-layer"
+            "all-reduce, or method layer-to-layer; the index algorithm solves lumorph.forwarded-rounds"
         )
         raise NotApplicable(msg)
     shape = grid_shape(topology)

@@ -1,7 +1,8 @@
 """Methods: known collective algorithms as schedules of Algorithm 1, with one chunk per circuit and round.
 
 A step that is one round in the cost model may take several here, since b chunks for a peer need b circuits. The index
-all-to-all is not a method: it forwards through GPUs that do not require the chunk, which (3) forbids.
+all-to-all is a method of ``lumorph.forwarded-rounds``, not of Algorithm 1: it forwards through GPUs that do not require
+the chunk, which (3) forbids.
 """
 
 from __future__ import annotations

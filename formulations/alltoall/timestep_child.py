@@ -1,0 +1,193 @@
+r"""One child LP of the all-to-all in time steps: a source's flow in steps, split by destination.
+
+Source  all-to-all paper, section 3.1.3: the time-stepped LP is decomposed as in section 3.1.2, (10)-(14)
+Sets    v in V vertices (u, t), u after t = 0..L steps; a in A arcs: those of the topology in every step and, where data
+        can be held, waiting from (u, t-1) to (u, t) (:mod:`opticoll.formulations.alltoall.time_expansion`); k in R
+        ranks other than the source s with demand
+Data    g_a >= 0 flow of source s over arc a in its step, in a solution of ``alltoall.timestep-mcf`` by source [shards];
+        on waiting arcs more than leaves s in all steps; D_k > 0 demand of k from s [shards], (|R|,)
+Vars    f_ak >= 0 flow for destination k over arc a [shards], (|A|, |R|); F >= 0 served fraction [-]
+
+max F  s.t.
+    balance[v,k]   inflow_v(f_k) - outflow_v(f_k) = F D_k [v = (k,L)]   v != (s,0)
+    capacity[a]    sum_k f_ak <= g_a
+
+Fixed at 0, as in ``alltoall.timestep-mcf`` by commodity: arcs of the topology into s and out of the destination, those
+that s does not reach by their step, and those from whose head the destination is not reached by step L.
+
+Closed form: F_s = 1 for every solution of the master, so the decomposition is exact. Not less, because causality and
+balance mean that g is a flow from (s, 0) that brings D_k to every (k, L), and such a flow splits into paths by
+destination; one that passes its destination or s again waits there instead. Not more, because nothing returns to s, and
+what leaves it is sum_k D_k. (The child of the link MCF, ``alltoall.child``, can be above its master's F: there a source
+may bring more than it must.) Its source sends f / F_s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.alltoall.time_expansion import PAPER
+from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.variables import (
+    BANDWIDTHS,
+    SHARDS,
+    Array,
+    Links,
+    Names,
+    arc_labels,
+    vertex_labels,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from fractions import Fraction
+
+    from opticoll.instances.topology import F64
+    from opticoll.instances.types import Settings
+
+NAME = "alltoall.timestep-child"
+
+
+@dataclass(frozen=True, eq=False)
+class StepChild(model.GroupedFlow, Formulation):
+    """The problem: the flow of one source in steps, split by destination.
+
+    Parameters
+    ----------
+    commodities
+        The time-stepped model of the commodities of the source.
+    time
+        Time of all steps of the master's solution [shards / link bandwidth].
+    """
+
+    name = NAME
+    paper = PAPER
+    where = "section 3.1.3"
+    title = "Child LP in time steps: one source's flow split by destination"
+    sense = "max"
+    problem = "LP"
+    parameters = (
+        Parameter("source", int, default=0, help="number of the rank whose flow is split"),
+        *(one for one in StepFlow.parameters if one.name in ("steps", "relays", "demand")),
+    )
+    needs = StepFlow.name
+    needed_settings = (("aggregate", "source"),)
+    passed_on = ("steps", "relays", "demand")
+    concurrent = "F"
+    size = "(N-1) (m + N) L + 1 variables"
+    meaning = "served fraction F_s of one source within its share of the master's flow [-]"
+    shards = True
+
+    commodities: StepFlow
+    time: float
+
+    @classmethod
+    def prepare(
+        cls, instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
+    ) -> Self:
+        """The data of the model; ``needed`` are the values of a solution of ``alltoall.timestep-mcf`` by source.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a topology of at least two ranks with a path for every demand, some demand has a
+            distance above the number of steps, or ``source`` is not one of its ranks or sends nothing.
+        """
+        given = dict(parameters or {})
+        number = int(given.pop("source", 0))
+        master = StepFlow.prepare(instance, {**given, **dict(cls.needed_settings)})
+        topology = master.topology
+        if not 0 <= number < topology.num_ranks:
+            msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.num_ranks - 1}"
+            raise NotApplicable(msg)
+        column = np.flatnonzero(master.groups.sources == topology.terminals[number])
+        if not column.size:
+            senders = np.searchsorted(topology.terminals, master.groups.sources).tolist()
+            msg = f"{NAME}: source={number} sends nothing under this demand; choose one of {str(senders[:20])[1:-1]}"
+            raise NotApplicable(msg)
+        if needed is None:  # for sizes and refusals
+            return cls.of(master, int(column[0]), np.repeat(topology.capacity[:, None], master.steps, axis=1), 1.0)
+        flow = np.asarray(needed["f"], dtype=float)[:, int(column[0])]
+        return cls.of(master, int(column[0]), flow, float(np.asarray(needed["U"], dtype=float).sum()))
+
+    @classmethod
+    def of(cls, master: StepFlow, column: int, flow: F64, time: float) -> Self:
+        """The child of group ``column`` of the model by source, under its flow ``(m, L)`` in ``time``."""
+        topology, steps = master.topology, master.steps
+        source, wanted = int(master.groups.sources[column]), master.groups.demand[:, column]
+        targets = np.flatnonzero(wanted)
+        amount, sources = wanted[targets], np.full(targets.size, source)
+        commodities = replace(
+            master, groups=model.by_commodity(topology, sources, targets, amount), aggregate="commodity"
+        )
+        unrolled = commodities.unrolled
+        graph = unrolled.graph
+        flow = np.maximum(flow, 0.0)
+        leaves = float(flow[topology.tail == source].sum())
+        # Twice what leaves the source, as a power of two: the capacity of waiting arcs, which nothing can fill.
+        capacity = np.full(graph.arcs, 2.0 ** np.ceil(np.log2(2.0 * leaves)) if leaves > 0 else 0.0)
+        capacity[unrolled.moving] = flow
+        blocked = np.zeros((graph.arcs, targets.size), dtype=bool)
+        blocked[unrolled.moving] = (commodities.upper == 0).transpose(0, 2, 1)
+        flows = model.by_commodity(graph, sources, targets + topology.n * steps, amount, capacity=capacity)
+        return cls(
+            topology=graph,
+            sources=flows.sources,
+            demand=flows.demand,
+            capacity=capacity,
+            blocked=flows.blocked | blocked,
+            equality=True,
+            flow="f",
+            commodities=commodities,
+            time=time,
+        )
+
+    def bounds(self) -> list[Bound]:
+        """Bounds of hop distances under g, and of what leaves the source."""
+        topology, unrolled = self.commodities.topology, self.commodities.unrolled
+        moved, leaving = np.zeros((2, self.topology.arcs))
+        moved[unrolled.moving] = 1.0
+        leaving[unrolled.moving[topology.tail == self.sources[0]]] = 1.0
+        return [
+            Bound("distance", model.length_bound(self, moved), "Theorem 1 under the capacities g", "alltoall"),
+            Bound("source", model.length_bound(self, leaving), "what leaves the source in all steps", "alltoall"),
+        ]
+
+    def by_step(self, values: Mapping[str, F64]) -> F64:
+        """F / F over the arcs of the topology, ``(m, |R|, L)``: the source's commodities in the schedule."""
+        flow = np.asarray(values["f"], dtype=float) / float(np.asarray(values["F"]))
+        return flow[self.commodities.unrolled.moving].transpose(0, 2, 1)
+
+    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+        """F_s, the steps and the number of ranks."""
+        return {"F_s": value, "steps": self.commodities.steps, "ranks": self.commodities.topology.num_ranks}
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Shards of the source over every arc in all steps, within the time of all steps."""
+        load = self.by_step(values).sum(axis=(1, 2))
+        topology = self.commodities.topology
+        return Links(topology, load, topology.capacity, self.time, SHARDS, BANDWIDTHS)
+
+    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+        """Shapes of the arrays."""
+        shape = (self.topology.arcs, self.groups)
+        return {"f": Array(shape, axes=("arc", "destination"), unit=SHARDS), "F": Array()}
+
+    def index_sets(self, _values: object = None) -> dict[str, Names]:
+        """Names of arcs between vertices after steps, ``u@t``, and of destinations."""
+        topology = self.commodities.topology
+        targets = np.argmax(self.demand, axis=0) % topology.n
+        return {"arc": arc_labels(self.topology), "destination": vertex_labels(topology, targets)}
+
+    def derived(self) -> Iterable[Fraction]:
+        """The demands."""
+        return rounding.decimals(self.demand)
+
+
+FORMULATION = StepChild

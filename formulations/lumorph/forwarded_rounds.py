@@ -1,0 +1,583 @@
+r"""Copies in the fewest rounds of circuits, forwarded and combined: what the index algorithm solves.
+
+Source  LuMorph, section 4 and appendix C (all-to-all in log2 N rounds); Bruck et al., IEEE TPDS 8(11), 1997 (index
+        algorithm, k-port lower bound)
+Sets    r in 0..T-1 rounds, T = ``rmax``; q classes of chunks with the same Pre; s != d, v vertices; i in P_sd routes of
+        a pair; w in 0..L-1 wavelengths; e arcs
+Data    Pre, Post of a copying collective (:mod:`opticoll.formulations.rounds`), Post[q] the union over the chunks of q;
+        L lasers and photodiodes of a tile, or wavelengths of a WDM fibre; W waveguides, or fibres, of an arc; P_sd, by
+        default the two routes of one bend; R_min
+Vars    D[r,s,d,i,w] in {0,1} a circuit connects s to d on route i and wavelength w in round r; X[r,q,s,d] in {0,1} s
+        sends the chunks of q to d in round r, for d not in Pre[q], in the first round s in Pre[q]; B[r,q,v] in {0,1} v
+        has the chunks of q after round r, for v not in Pre[q]; R[r] in {0,1} round r is used. In files, all are flat
+        lists in index order
+
+min sum_r R[r]  s.t.
+    state[r,q,d]        B[r,q,d] - B[r-1,q,d] - sum_s X[r,q,s,d] = 0
+    finish[q,v]         B[T-1,q,v] = 1                                       for v in Post[q]
+    hold[r,q,s,d]       X[r,q,s,d] - B[r-1,q,s] <= 0                         for s not in Pre[q]
+    connected[r,q,s,d]  X[r,q,s,d] - sum_iw D[r,s,d,i,w] <= 0
+    laser[r,s,w]        sum_di D[r,s,d,i,w] - R[r] <= 0
+    photodiode[r,d,w]   sum_si D[r,s,d,i,w] - R[r] <= 0
+    waveguide[r,e,w]    sum over routes i through e of D[r,s,d,i,w] - W R[r] <= 0
+    order[r]            R[r] - R[r-1] <= 0
+    R[r] = 1 for r < R_min
+
+This is :mod:`opticoll.formulations.lumorph.rounds` without its (3), which lets only GPUs of Post receive a chunk, and
+with any number of chunks on a circuit in a round, as in the cost model, where a round lasts longer if it carries more.
+Section 4 and appendix C of the paper take log2 N rounds for an all-to-all; that needs both. Chunks of one class cost
+nothing together, so that an all-to-all takes as many rounds as an all-gather; a schedule sends only the chunks that
+somebody further on requires. On WDM fibres ``laser`` and ``photodiode`` are absent, as in ``lumorph.rounds``.
+
+Bounds, for any routes. A vertex sends and receives at most k circuits in a round, k the most lasers or, if fewer,
+wavelengths of its arcs. *spread*: after R rounds at most (k+1)^R |Pre[q]| vertices have the chunks of q.
+*gather*: what v has after R rounds began at no more than (k+1)^R vertices. So an all-to-all on N GPUs needs
+ceil(log_{k+1} N) rounds, which the index algorithm of radix k + 1 takes where waveguides suffice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from opticoll.formulations.lumorph.circuits import PAPER
+from opticoll.formulations.lumorph.round_builds import add_constraints, incidence, numbered
+from opticoll.formulations.lumorph.rounds import Circuit, RoundModel, circuits_off
+from opticoll.formulations.lumorph.route_sets import candidate_routes
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.rounds.collectives import CollectiveSpec
+from opticoll.formulations.rounds.round_schedule import (
+    RoundSchedule,
+    from_values,
+    schedule_arrays,
+    stated,
+    violations,
+)
+from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.variables import Array, round_links, round_sets
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.round_schedule import Limits
+    from opticoll.formulations.variables import IndexSets, Links
+    from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.types import Json, Settings
+
+NAME = "lumorph.forwarded-rounds"
+#: Maximum number of variables that a build lists.
+MOST_VARIABLES = 3_000_000
+PARAMETERS = (
+    Parameter(
+        "collective",
+        CollectiveSpec,
+        CollectiveSpec("all-to-all"),
+        "broadcast, scatter, gather, all-gather, all-to-all, or file:PATH without sums",
+    ),
+    Parameter("root", int, 0, "root of broadcast, scatter and gather"),
+    Parameter("pieces", int, 1, "chunks per shard"),
+    Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (algorithm-2: 1)"),
+    Parameter(
+        "routes",
+        str,
+        "straight",
+        "route set: straight first, Yen's shortest, or one of least overlap per pair",
+        ("straight", "yen", "algorithm-2"),
+    ),
+    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
+    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
+    Parameter("rmax", int, 0, "maximum number of rounds; 0 for a sufficient number"),
+    Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardedRounds(Formulation):
+    """Data of the model.
+
+    ``direct`` is the same collective without forwarding, one chunk a circuit, as in
+    :mod:`opticoll.formulations.lumorph.rounds`; ``rmax`` and ``use_bounds`` are the parameters.
+    """
+
+    name = NAME
+    paper = PAPER
+    where = "section 4, appendix C"
+    title = "Copies in the fewest rounds of circuits, forwarded and combined"
+    example = "lightpath:2x2,lasers=1,waveguides=1"
+    sense = "min"
+    problem = "MILP"
+    parameters = PARAMETERS
+    size = "R n^2 (K L + n) variables"
+    meaning = "rounds of circuits"
+    forms = ("cvxpy", "pyomo")
+
+    direct: RoundModel
+    rmax: int
+    use_bounds: bool
+
+    @property
+    def topology(self) -> Topology:
+        """The tiles or nodes."""
+        return self.direct.topology
+
+    @property
+    def collective(self) -> Collective:
+        """The copying collective."""
+        return self.direct.collective
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Limits of a round, with any number of chunks on a circuit."""
+        return replace(self.direct.limits, load=None)
+
+    @cached_property
+    def class_of(self) -> I64:
+        """Q of every chunk, ``(chunks,)``; chunks with the same Pre have the same, in the order of first chunks."""
+        held = np.zeros((self.collective.chunks, self.collective.n), dtype=bool)
+        held[tuple(self.collective.pre.T)] = True
+        _, first, which = np.unique(held, axis=0, return_index=True, return_inverse=True)
+        place = np.empty(first.size, dtype=np.int64)
+        place[np.argsort(first)] = np.arange(first.size)
+        return place[which.ravel()]
+
+    @cached_property
+    def given(self) -> Mask:
+        """Whether v is in Pre[q], ``(|Q|, n)``."""
+        result = np.zeros((int(self.class_of.max()) + 1, self.collective.n), dtype=bool)
+        result[self.class_of[self.collective.pre[:, 0]], self.collective.pre[:, 1]] = True
+        return result
+
+    @cached_property
+    def wanted(self) -> Mask:
+        """Whether v is in Post[q] and not in Pre[q], ``(|Q|, n)``."""
+        result = np.zeros_like(self.given)
+        chunk, vertex = self.collective.deliveries.T
+        result[self.class_of[chunk], vertex] = True
+        return result
+
+    @cached_property
+    def peers(self) -> int:
+        """k: the most circuits that a vertex sends, or receives, in a round."""
+        limits, topology = self.limits, self.topology
+        on_arcs = max(int(topology.out_degree.max()), int(topology.in_degree.max())) * limits.waveguides
+        each = on_arcs if limits.ports is None else min(on_arcs, limits.ports)
+        return each * limits.wavelengths
+
+    @cached_property
+    def known_bounds(self) -> list[Bound]:
+        """Analytic bounds on the number of rounds, for any routes."""
+        k, bounds = self.peers, []
+        spread = [(int(h.sum()), int((h | w).sum())) for h, w in zip(self.given, self.wanted, strict=True)]
+        holders, reached = max(spread, key=lambda pair: _rounds(k, *pair))
+        reason = f"chunks of {holders} vertices reach {reached}; with {k} peers a round their number grows {k + 1}-fold"
+        bounds.append(Bound("spread", float(_rounds(k, holders, reached)), reason, PAPER))
+        alone = self.given.sum(axis=1) == 1  # classes with the same single holder are one class
+        heard = (self.wanted & alone[:, None]).sum(axis=0) + 1
+        v = int(heard.argmax())
+        reason = f"vertex {v} hears from {int(heard[v]) - 1} others; with {k} peers a round, {k + 1} times as many"
+        bounds.append(Bound("gather", float(_rounds(k, 1, int(heard[v]))), reason, PAPER))
+        return bounds
+
+    @cached_property
+    def least(self) -> int:
+        """Best analytic bound [rounds]."""
+        return int(max(bound.value for bound in self.known_bounds))
+
+    @cached_property
+    def floor(self) -> int:
+        """R_min."""
+        return min(self.least, self.horizon) if self.use_bounds else 0
+
+    @cached_property
+    def routes(self) -> RouteSet:
+        """P_sd of all ordered pairs of vertices, ascending."""
+        n = self.topology.n
+        source, target = np.divmod(np.flatnonzero(~np.eye(n, dtype=bool).ravel()), n)
+        return candidate_routes(self.topology, source, target, self.direct.routes_kind, self.direct.paths)
+
+    @cached_property
+    def horizon(self) -> int:
+        """T: ``rmax``, or the rounds of the index algorithm of radix 2, first fit on the first routes.
+
+        Raises
+        ------
+        NotApplicable
+            For a program that is too large to list.
+        """
+        size = self.estimate()["variables"]  # before routes are listed
+        if size > MOST_VARIABLES:
+            msg = (
+                f"{NAME}: {size:,} variables on {self.topology.spec} are too many to list; lower rmax, paths or "
+                "lasers, or use --method index-algorithm"
+            )
+            raise NotApplicable(msg)
+        return self.rmax or self._sufficient()
+
+    def _sufficient(self) -> int:
+        """Rounds of doubling steps, whose circuits are packed into rounds first fit: always enough."""
+        members = np.flatnonzero((self.given | self.wanted).any(axis=0))
+        routes, n, p = self.routes, self.topology.n, members.size
+        total, stride = 0, 1
+        while stride < p:
+            used: defaultdict[tuple[int, str, int, int], int] = defaultdict(int)
+            last = 0
+            for position, s in enumerate(members.tolist()):
+                d = int(members[(position + stride) % p])
+                pair = s * (n - 1) + d - (d > s)
+                needs = [("arc", arc, self.limits.waveguides) for arc in routes.path(int(routes.first[pair]))]
+                if self.limits.ports is not None:
+                    needs += [("laser", s, self.limits.ports), ("photodiode", d, self.limits.ports)]
+                slot = 0
+                while any(used[slot, kind, item, 0] >= most for kind, item, most in needs):
+                    slot += 1
+                for kind, item, _ in needs:
+                    used[slot, kind, item, 0] += 1
+                last = max(last, slot)
+            total += last // self.limits.wavelengths + 1
+            stride *= 2
+        return total
+
+    @cached_property
+    def columns(self) -> dict[str, I64]:
+        """``r``, ``s``, ``d``, route number ``path`` and ``w`` of every D, in order."""
+        routes, L = self.routes, self.limits.wavelengths
+        r, path, w = (a.ravel() for a in np.indices((self.horizon, routes.paths, L)))
+        return {
+            "r": r,
+            "s": routes.source[routes.pair][path],
+            "d": routes.target[routes.pair][path],
+            "path": path,
+            "w": w,
+        }
+
+    @cached_property
+    def sends(self) -> tuple[I64, I64, I64, I64]:
+        """r, q, s, d of every X, in order."""
+        Q, n = self.given.shape
+        r, q, s, d = (a.ravel() for a in np.indices((self.horizon, Q, n, n)))
+        kept = (s != d) & ~self.given[q, d] & ((r > 0) | self.given[q, s])
+        return r[kept], q[kept], s[kept], d[kept]
+
+    @cached_property
+    def states(self) -> tuple[I64, I64, I64]:
+        """r, q, v of every B, in order."""
+        r, q, v = (a.ravel() for a in np.indices((self.horizon, *self.given.shape)))
+        kept = ~self.given[q, v]
+        return r[kept], q[kept], v[kept]
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
+
+        Raises
+        ------
+        NotApplicable
+            As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that sum.
+        """
+        from opticoll.formulations.model import read_parameters
+
+        given = read_parameters(PARAMETERS, parameters or {}, NAME)
+        shared = {name: value for name, value in given.items() if name not in {"rmax", "bounds"}}
+        rmax = int(given["rmax"])
+        if rmax < 0:
+            msg = f"{NAME}: rmax={rmax} is negative; use 0 for the default"
+            raise NotApplicable(msg)
+        direct = RoundModel.prepare(instance, shared)
+        if direct.collective.summing:
+            msg = f"{NAME}: {direct.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"
+            raise NotApplicable(msg)
+        if not len(direct.collective.deliveries):
+            msg = f"{NAME}: {direct.collective.name!r} has no deliveries; give a collective with at least one"
+            raise NotApplicable(msg)
+        return cls(direct, rmax, bool(given["bounds"]))
+
+    # Builds -----------------------------------------------------------------------------------------------------
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraint by constraint as in the module docstring."""
+        import pyomo.environ as pyo
+
+        T, n, limits = self.horizon, self.topology.n, self.limits
+        rounds, waves, V = range(T), range(limits.wavelengths), range(n)
+        pre = [set(np.flatnonzero(row).tolist()) for row in self.given]
+        post = [set(np.flatnonzero(row).tolist()) for row in self.wanted]
+        Q = range(len(pre))
+        ways = {
+            (s, d): [self.routes.path(p) for p in range(*self.routes.first[k : k + 2])]
+            for k, (s, d) in enumerate(zip(self.routes.source.tolist(), self.routes.target.tolist(), strict=True))
+        }
+        D = [(r, s, d, i, w) for r in rounds for s, d in ways for i in range(len(ways[s, d])) for w in waves]
+        X = [
+            (r, q, s, d)
+            for r, q, s, d in product(rounds, Q, V, V)
+            if s != d and d not in pre[q] and (r > 0 or s in pre[q])
+        ]
+        B = [(r, q, v) for r, q, v in product(rounds, Q, V) if v not in pre[q]]
+        through: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
+        out: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
+        into: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
+        for r, s, d, i, w in D:
+            out.setdefault((r, s, w), []).append((r, s, d, i, w))
+            into.setdefault((r, d, w), []).append((r, s, d, i, w))
+            for e in ways[s, d][i]:
+                through.setdefault((r, e, w), []).append((r, s, d, i, w))
+
+        model = pyo.ConcreteModel(name="forwarded rounds")
+        model.D, model.X, model.B = (pyo.Var(index, domain=pyo.Binary) for index in (D, X, B))
+        model.R = pyo.Var(rounds, domain=pyo.Binary, bounds=lambda _, r: (float(r < self.floor), 1.0))
+        model.rounds = pyo.Objective(expr=pyo.quicksum(model.R[r] for r in rounds), sense=pyo.minimize)
+
+        def state(m: Any, r: int, q: int, d: int) -> Any:
+            senders = [s for s in V if s != d and (r > 0 or s in pre[q])]
+            before = m.B[r - 1, q, d] if r > 0 else 0
+            return m.B[r, q, d] - before - pyo.quicksum(m.X[r, q, s, d] for s in senders) == 0
+
+        def connected(m: Any, r: int, q: int, s: int, d: int) -> Any:
+            circuits = pyo.quicksum(m.D[r, s, d, i, w] for i in range(len(ways[s, d])) for w in waves)
+            return m.X[r, q, s, d] - circuits <= 0
+
+        def limited(used: Mapping[tuple[int, int, int], list[tuple[int, ...]]], most: int) -> Any:
+            return lambda m, r, *item: pyo.quicksum(m.D[key] for key in used[r, *item]) - most * m.R[r] <= 0
+
+        rules: dict[str, tuple[Sequence[Any], Any]] = {
+            "state": (B, state),
+            "finish": ([(q, v) for q in Q for v in sorted(post[q])], lambda m, q, v: m.B[T - 1, q, v] == 1),
+            "hold": (
+                [key for key in X if key[2] not in pre[key[1]]],
+                lambda m, r, q, s, d: m.X[r, q, s, d] - m.B[r - 1, q, s] <= 0,
+            ),
+            "connected": (X, connected),
+            "waveguide": (sorted(through), limited(through, limits.waveguides)),
+            "order": (list(rounds)[1:], lambda m, r: m.R[r] - m.R[r - 1] <= 0),
+        }
+        if limits.ports is not None:
+            rules["laser"] = (sorted(out), limited(out, limits.ports))
+            rules["photodiode"] = (sorted(into), limited(into, limits.ports))
+        axes = add_constraints(model, rules)
+        return PyomoModel(model, {"D": (D,), "X": (X,), "B": (B,), "R": (list(rounds),)}, axes)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, as products of incidence matrices of rows and columns."""
+        import cvxpy as cp
+
+        T, n, Q = self.horizon, self.topology.n, len(self.given)
+        col, (xr, xq, xs, xd), (br, bq, bv) = self.columns, self.sends, self.states
+        N, M, K = col["r"].size, xr.size, br.size
+        D, X, B = (cp.Variable(size, name=name, boolean=True) for name, size in (("D", N), ("X", M), ("B", K)))
+        R = cp.Variable(T, name="R", integer=True, bounds=[(np.arange(T) < self.floor).astype(float), np.ones(T)])
+        at = np.full(T * Q * n, -1)
+        at[(br * Q + bq) * n + bv] = np.arange(K)
+
+        received = incidence(at[(xr * Q + xq) * n + xd], np.arange(M), (K, M))
+        later = np.flatnonzero(br > 0)
+        before = incidence(later, at[((br[later] - 1) * Q + bq[later]) * n + bv[later]], (K, K))
+        last = np.flatnonzero((br == T - 1) & self.wanted[bq, bv])
+        forwarded = np.flatnonzero(~self.given[xq, xs])
+        held = at[((xr[forwarded] - 1) * Q + xq[forwarded]) * n + xs[forwarded]]
+        pair, (when, *_) = numbered(col["r"], col["s"], col["d"])
+        circuits = incidence(pair, np.arange(N), (when.size, N))
+        of_x = np.searchsorted(
+            np.unique((col["r"] * n + col["s"]) * n + col["d"]), (xr * n + xs) * n + xd
+        )  # the row of every X among the pairs of the rounds
+        result: dict[str, Any] = {
+            "state": B - before @ B - received @ X == 0,
+            "finish": B[last] == 1,
+            "connected": X - circuits[of_x] @ D <= 0,
+        }
+        if forwarded.size:
+            result["hold"] = X[forwarded] - B[held] <= 0
+        if self.limits.ports is not None:
+            for name, end in (("laser", "s"), ("photodiode", "d")):
+                row, (when, *_) = numbered(col["r"], col[end], col["w"])
+                result[name] = incidence(row, np.arange(N), (when.size, N)) @ D - self.limits.ports * R[when] <= 0
+        start, arcs = select(self.routes.start, self.routes.arcs, col["path"])
+        owner = np.repeat(np.arange(N), np.diff(start))
+        row, (when, *_) = numbered(col["r"][owner], arcs, col["w"][owner])
+        through = incidence(row, owner, (when.size, N))
+        result["waveguide"] = through @ D - float(self.limits.waveguides) * R[when] <= 0
+        if T > 1:
+            result["order"] = R[1:] - R[:-1] <= 0
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cp.sum(R)), list(result.values())),
+            variables={x.name(): Named(x, x.shape) for x in (D, X, B, R)},
+            constraints={name: Named(item, item.shape) for name, item in result.items()},
+        )
+
+    def estimate(self) -> dict[str, int]:
+        """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
+        n, T = self.topology.n, self.rmax or max(self.least, 1)
+        waves = self.limits.wavelengths
+        D, B = T * n * (n - 1) * self.direct.paths * waves, T * int((~self.given).sum())
+        X = B * (n - 1)
+        hops = self.topology.hops
+        far = float(hops[np.isfinite(hops)].max(initial=1.0))
+        ends = 0 if self.limits.ports is None else 2 * n
+        return {
+            "variables": D + X + B + T,
+            "constraints": B + int(self.wanted.sum()) + 2 * X + T * waves * (ends + self.topology.arcs) + T,
+            "nonzeros": int(D * (2 + far)) + 2 * B + X * (4 + self.direct.paths * waves),
+            "integers": D + X + B + T,
+        }
+
+    # Solutions ----------------------------------------------------------------------------------------------------
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Arrays of a schedule, of the program, or of both."""
+        result: dict[str, Array] = {}
+        if "transfer_round" in names or "D" not in names:
+            result |= schedule_arrays(self.topology.n, self.topology.arcs, self.collective.chunks)
+        if {"D", "X"} & set(names):
+            sizes = {"D": self.columns["r"].size, "X": self.sends[0].size, "B": self.states[0].size, "R": self.horizon}
+            axes = {"D": "circuit", "X": "sent", "B": "state", "R": "round"}
+            result |= {name: Array((size,), required=name in "DX", axes=(axes[name],)) for name, size in sizes.items()}
+        return result
+
+    def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
+        """Add the schedule's named arrays to D and X if these are valid."""
+        schedule = _of_program(self, values)
+        return {**values, **({} if schedule is None else schedule.values())}
+
+    def repair(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+        """Round D and X and add the schedule; None if D or X is missing or invalid."""
+        if any(name not in values or not np.isfinite(values[name]).all() for name in ("D", "X")):
+            return None
+        D, X = (np.rint(np.asarray(values[name], dtype=float)) for name in ("D", "X"))
+        if D.shape != self.columns["r"].shape or X.shape != self.sends[0].shape:
+            return None
+        return self.unfold({"D": D, "X": X})
+
+    def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
+
+        ``rmax`` counts rounds beyond it, ``candidates`` circuits that are not on a stated route. If D and X are given,
+        ``binary`` is their distance from 0 and 1, and ``columns`` is 0 if they encode the same schedule.
+        """
+        schedule = schedule_of(self, values)
+        result = violations(self.topology, self.collective, self.limits, schedule, relays=True)
+        if self.rmax:
+            result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - self.rmax, 0))
+        if self.direct.routes_stated:
+            result["candidates"] = (
+                np.inf if schedule is None else circuits_off(_candidates(self.routes), schedule, fixed=False)
+            )
+        if "D" in values and "X" in values:
+            encoded = _of_program(self, values)
+            same = encoded is not None and all(
+                np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
+            )
+            both = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in ("D", "X")])
+            result["columns"] = 0.0 if same else np.inf
+            result["binary"] = float(np.minimum(np.abs(both), np.abs(both - 1.0)).max(initial=0.0)) if same else np.inf
+        return result
+
+    def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
+        """Rounds of the schedule, infinite if the values contain none."""
+        schedule = schedule_of(self, values)
+        return np.inf if schedule is None else float(schedule.rounds)
+
+    def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
+        """Return the schedule; an error if the values contain none."""
+        return stated(schedule_of(self, values), NAME)
+
+    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
+        """Violations of an external schedule."""
+        return self.residuals(schedule.values())
+
+    def bounds(self) -> list[Bound]:
+        """Analytic bounds for any routes; none with ``bounds=false``."""
+        return self.known_bounds if self.use_bounds else []
+
+    def refute(self) -> Bound | None:
+        """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
+        if not self.rmax or not self.use_bounds or self.least <= self.rmax:
+            return None
+        best = max(self.known_bounds, key=lambda bound: bound.value)
+        reason = f"rmax={self.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
+        return Bound(best.name, best.value, reason, best.paper)
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Rounds, size of the collective and limits."""
+        return {
+            "rounds": None if value is None or not np.isfinite(value) else int(value),
+            "collective": self.collective.name,
+            "chunks": self.collective.chunks,
+            "lasers": self.limits.wavelengths,
+            "waveguides": self.limits.waveguides,
+            "unrestricted_proven": None if value is None else bool(value <= self.least),
+        }
+
+    def restriction(self) -> str:
+        """Restriction to the candidate routes."""
+        return f"over the candidate routes ({self.direct.paths} {self.direct.routes_kind} per pair)"
+
+    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
+        """Names of the indices."""
+        return round_sets(self.topology)
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every link."""
+        return round_links(self.topology, self.rounds(values), self.limits.wavelengths * self.limits.waveguides)
+
+
+def _rounds(k: int, held: int, reached: int) -> int:
+    """Least R with held (k+1)^R >= reached, in integers."""
+    rounds = 0
+    while held < reached:
+        held, rounds = held * (k + 1), rounds + 1
+    return rounds
+
+
+def _candidates(routes: RouteSet) -> set[Circuit]:
+    """Source, target, any wavelength (-1) and arcs of every candidate route."""
+    ends = zip(routes.source[routes.pair].tolist(), routes.target[routes.pair].tolist(), strict=True)
+    return {(s, d, -1, tuple(routes.path(p))) for p, (s, d) in enumerate(ends)}
+
+
+def schedule_of(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    """Read the schedule in the values, from its named arrays or else from D and X; None if neither is valid."""
+    if "transfer_round" in values or "D" not in values or "X" not in values:
+        return from_values(values)
+    return _of_program(data, values)
+
+
+def _of_program(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    """The circuits that carry something, and the transfers of the chunks that somebody further on requires."""
+    D, X = (np.asarray(values[name], dtype=float) for name in ("D", "X"))
+    if (
+        D.shape != data.columns["r"].shape
+        or X.shape != data.sends[0].shape
+        or not np.isfinite([D.sum(), X.sum()]).all()
+    ):
+        return None
+    n, members = data.topology.n, [np.flatnonzero(data.class_of == q) for q in range(len(data.given))]
+    needed = np.zeros((data.collective.chunks, n), dtype=bool)
+    needed[tuple(data.collective.deliveries.T)] = True
+    xr, xq, xs, xd = (key[X > 0.5] for key in data.sends)
+    parts = []
+    for k in range(xr.size - 1, -1, -1):  # backwards in time: X is in the order of rounds
+        q, sender, receiver = int(xq[k]), int(xs[k]), int(xd[k])
+        chunks = members[q][needed[members[q], receiver]]
+        if not data.given[q, sender]:
+            needed[chunks, sender] = True
+        parts.append(np.column_stack([np.broadcast_to([xr[k], sender, receiver], (chunks.size, 3)), chunks]))
+    moved = np.concatenate(parts[::-1]) if parts else np.zeros((0, 4), dtype=np.int64)
+    when, source, target, chunk = moved.T
+    taken = np.flatnonzero(D > 0.5)
+    key = (data.columns["r"][taken] * n + data.columns["s"][taken]) * n + data.columns["d"][taken]
+    taken = taken[np.isin(key, (when * n + source) * n + target)]
+    start, arcs = select(data.routes.start, data.routes.arcs, data.columns["path"][taken])
+    r, s, d, w = (data.columns[name][taken] for name in ("r", "s", "d", "w"))
+    adds = np.zeros(when.size, dtype=bool)
+    return RoundSchedule(r, s, d, w, start, arcs, when, source, target, chunk, adds)
+
+
+FORMULATION = ForwardedRounds

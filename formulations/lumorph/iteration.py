@@ -1,0 +1,392 @@
+r"""A training iteration on circuits: all-reduces in batches at the boundaries of layers, beside computing.
+
+Source  LuMorph, appendix C (priority, batches at the boundaries of layers with transfers, overlap with computing, one
+        queue)
+Sets    b in 0..S-1 stages in the order of time: computing, then transfers between layers (the last may have none); k, j
+        in 0..K-1 calls of more than one GPU, longest first; g GPUs
+Data    c_b computing [us]; l_b transfers between layers [us], by the authors' code
+        (:func:`opticoll.formulations.lumorph.cost_formulas.layer_time`); rho_k stage at whose end call k is ready; G_k
+        and t_k GPUs and time [us] of call k, as in ``lumorph.co-scheduling``; times to 0.001 us
+Vars    x[b,j,k] in {0,1} call k runs after stage b, in the batch whose first (longest) call is j; for b at least rho_j
+        and rho_k, and j = k, or j < k where G_j and G_k are disjoint. s[b] >= 0 when the circuits turn to the transfers
+        of stage b [us]; z >= 0 the end of the iteration [us]. In files, x is a flat list ordered by b, k, then j
+
+min z  s.t.
+    once[k]       sum_bj x[b,j,k] = 1
+    apart[b,g,j]  sum_{k > j: g in G_k} x[b,j,k] - x[b,j,j] <= 0     for g not in G_j that some such k uses
+    computed[b]   s[b] - s[b-1] >= l_{b-1} + c_b                     for b = 0 without s[-1], l_{-1}
+    free[b]       s[b] - s[b-1] - sum_j t_j x[b-1,j,j] >= l_{b-1}    for b > 0
+    end           z - s[S-1] - sum_j t_j x[S-1,j,j] >= l_{S-1}
+
+The circuits of all GPUs are one device, which sets the circuits of one round after the other: at a boundary the
+transfers first, since the next stage computes on what they bring, then the batches, while that stage computes. A batch
+is not interrupted. So transfers wait for the batches of the boundary before, if these outlast computing. A batch of
+calls that share no GPU takes as long as its longest call.
+
+Stages of the instance without transfers are one stage with the next that has some, as the paper batches calls "at the
+boundaries of layers which have LAYERTOLAYER transfers"; their calls are ready at its end.
+
+``first=calls`` sends the batches of a boundary before its transfers: the left side of ``computed`` then has
+- sum_j t_j x[b-1,j,j] too, and ``free`` follows from it. Nothing overlaps then, and z is sum_b (c_b + l_b) and the
+optimum of ``lumorph.co-scheduling``. ``overlap=false`` leaves all calls to the end of the iteration, and
+``batches=false`` has one call a batch; with both, this is what the paper calls the naive approach.
+
+Bounds. *device*: the calls that are ready at b or later start after sum_{i<=b} c_i + sum_{i<b} l_i; those of one GPU
+take turns, with l_b, ..., l_{S-1}. *computing*: sum_b c_b + l_b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.lumorph.circuits import PAPER
+from opticoll.formulations.lumorph.co_scheduling import COSTS, timed_calls
+from opticoll.formulations.lumorph.cost_formulas import layer_time
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import Array
+from opticoll.instances.training_iteration import TrainingIteration
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from opticoll.formulations.variables import IndexSets
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.training_iteration import Stage
+    from opticoll.instances.types import Json, Settings
+
+NAME = "lumorph.iteration"
+#: Maximum number of variables x.
+MOST_CHOICES = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class StagedCalls(Formulation):
+    """Data of the model: stages in the order of time, and calls, longest first.
+
+    ``computing``, ``transfers`` [us], ``(S,)``; ``member[k, g]`` is whether GPU g takes part in call k, ``(K, n)``;
+    ``time`` [us], ``ready`` and ``call``, the number in the instance, ``(K,)`` each; ``overlap``, ``batches`` and
+    ``first`` are the parameters.
+    """
+
+    name = NAME
+    paper = PAPER
+    where = "appendix C"
+    title = "An iteration with all-reduces in batches at boundaries of layers, beside computing"
+    example = "training:random,gpus=8,calls=6,seed=3,stages=3"
+    sense = "min"
+    problem = "MILP"
+    parameters = (
+        *COSTS,
+        Parameter("overlap", bool, default=True, help="all-reduces beside computing; false: all at the end"),
+        Parameter("batches", bool, default=True, help="calls that share no GPU at the same time; false: one at a time"),
+        Parameter(
+            "first",
+            str,
+            default="transfers",
+            help="what is sent first at a boundary: transfers between layers, or all-reduces",
+            choices=("transfers", "calls"),
+        ),
+    )
+    size = "at most S K (K + 1) / 2 + S + 1 variables"
+    meaning = "time of the iteration [us]"
+    forms = ("cvxpy", "pyomo")
+
+    computing: F64
+    transfers: F64
+    member: Mask
+    time: F64
+    ready: I64
+    call: I64
+    overlap: bool
+    batches: bool
+    first: str
+
+    @property
+    def stages(self) -> int:
+        """S."""
+        return int(self.computing.size)
+
+    @cached_property
+    def choices(self) -> tuple[I64, I64, I64]:
+        """b, j and k of every x, in order."""
+        shared = self.member.astype(np.float32)
+        free = np.triu(shared @ shared.T == 0, 1) & self.batches
+        k, j = np.nonzero((free | np.eye(self.time.size, dtype=bool)).T)
+        first = np.maximum(self.ready[j], self.ready[k]) if self.overlap else np.full(j.size, self.stages - 1)
+        b, pair = np.nonzero(np.arange(self.stages)[:, None] >= first)
+        return b.astype(np.int64), j[pair].astype(np.int64), k[pair].astype(np.int64)
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
+
+        Raises
+        ------
+        NotApplicable
+            As for ``lumorph.co-scheduling``, and for an iteration that does not state its stages.
+        """
+        from opticoll.formulations.model import read_parameters
+
+        given = read_parameters(cls.parameters, parameters or {}, NAME)
+        member, time, call = timed_calls(instance, given, NAME)
+        assert isinstance(instance, TrainingIteration)
+        if not instance.stages:
+            msg = (
+                f"{NAME}: {instance.spec} does not state when what is computed; use training:random,..,stages=S, or "
+                "TrainingIteration(.., stages=..) in Python"
+            )
+            raise NotApplicable(msg)
+        if len(instance.stages) * call.size * (call.size + 1) // 2 > MOST_CHOICES:
+            msg = (
+                f"{NAME}: {len(instance.stages)} stages and {call.size} calls have more than {MOST_CHOICES:,} choices; "
+                "use fewer"
+            )
+            raise NotApplicable(msg)
+        sent = np.array([_transfer_time(instance, stage) for stage in instance.stages])
+        ends = sent > 0
+        ends[-1] = True
+        merged: I64 = np.cumsum(ends) - ends  # the boundary at which each stage of the instance ends
+        computing = np.zeros(int(ends.sum()))
+        np.add.at(computing, merged, [stage.computing_us for stage in instance.stages])
+        return cls(
+            np.round(computing, 3),
+            np.round(sent[ends], 3),
+            member,
+            time,
+            merged[[instance.calls[k].ready for k in call.tolist()]],
+            call,
+            bool(given["overlap"]),
+            bool(given["batches"]),
+            str(given["first"]),
+        )
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraint by constraint as in the module docstring."""
+        import pyomo.environ as pyo
+
+        S, K, t = range(self.stages), range(self.time.size), self.time.tolist()
+        c, sent, ready = self.computing.tolist(), self.transfers.tolist(), self.ready.tolist()
+        groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
+        last = self.stages - 1
+        together = [(j, k) for k in K for j in K if j == k or (self.batches and j < k and not groups[j] & groups[k])]
+        X = [(b, j, k) for b in S for j, k in together if (b >= max(ready[j], ready[k]) if self.overlap else b == last)]
+        users: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
+        for b, j, k in X:
+            for g in groups[k] if j < k else ():
+                users.setdefault((b, g, j), []).append((b, j, k))
+        runs: dict[int, list[tuple[int, int, int]]] = {k: [] for k in K}
+        heads: dict[int, list[tuple[int, int, int]]] = {b: [] for b in S}
+        for b, j, k in X:
+            runs[k].append((b, j, k))
+            if j == k:
+                heads[b].append((b, j, k))
+
+        model = pyo.ConcreteModel(name="iteration")
+        model.x = pyo.Var(X, domain=pyo.Binary)
+        model.s = pyo.Var(S, domain=pyo.NonNegativeReals)
+        model.z = pyo.Var(domain=pyo.NonNegativeReals)
+        model.finish = pyo.Objective(expr=model.z, sense=pyo.minimize)
+
+        def batches(b: int) -> Any:
+            return pyo.quicksum(t[key[1]] * model.x[key] for key in heads[b])
+
+        def computed(m: Any, b: int) -> Any:
+            if b == 0:
+                return m.s[b] >= c[b]
+            wait = batches(b - 1) if self.first == "calls" else 0
+            return m.s[b] - m.s[b - 1] - wait >= sent[b - 1] + c[b]
+
+        model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[key] for key in runs[k]) == 1)
+        model.apart = pyo.Constraint(
+            sorted(users),
+            rule=lambda m, b, g, j: pyo.quicksum(m.x[key] for key in users[b, g, j]) - m.x[b, j, j] <= 0,
+        )
+        model.computed = pyo.Constraint(S, rule=computed)
+        later = S[1:]
+        model.free = pyo.Constraint(later, rule=lambda m, b: m.s[b] - m.s[b - 1] - batches(b - 1) >= sent[b - 1])
+        model.end = pyo.Constraint(expr=model.z - model.s[last] - batches(last) >= sent[last])
+        shape = (self.stages, self.member.shape[1], self.time.size)
+        constraints: dict[str, tuple[int, ...]] = {"once": (self.time.size,), "computed": (self.stages,), "end": ()}
+        if users:
+            constraints["apart"] = shape
+        if later:
+            constraints["free"] = (self.stages,)
+        return PyomoModel(model, {"x": (X,), "s": (self.stages,), "z": ()}, constraints)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        (b, j, k), (count, gpus), S = self.choices, self.member.shape, self.stages
+        position = np.arange(j.size)
+        x = cp.Variable(j.size, name="x", boolean=True)
+        s, z = cp.Variable(S, name="s", nonneg=True), cp.Variable(name="z", nonneg=True)
+        once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
+        own, later = np.flatnonzero(j == k), np.flatnonzero(j != k)
+        head = np.full((S, count), -1)
+        head[b[own], j[own]] = own
+        busy = sp.csr_array((self.time[j[own]], (b[own], own)), shape=(S, j.size))
+        difference = sp.eye_array(S) - sp.eye_array(S, k=-1)
+        before = np.concatenate([[0.0], self.transfers[:-1]])
+        shift = sp.eye_array(S, k=-1, format="csr")
+        computed = difference @ s
+        if self.first == "calls":
+            computed = computed - (shift @ busy) @ x
+        rows: dict[str, Any] = {
+            "once": Named(once @ x == 1, (count,)),
+            "computed": Named(computed >= before + self.computing, (S,)),
+            "end": Named(z - s[S - 1] - busy[[S - 1]] @ x >= self.transfers[S - 1], ()),
+        }
+        if S > 1:
+            waits = (difference @ s - (shift @ busy) @ x)[1:]
+            rows["free"] = Named(waits >= before[1:], (S,), np.arange(1, S))
+        which, gpu = np.nonzero(self.member[k[later]])
+        if which.size:
+            row = (b[later][which] * gpus + gpu) * count + j[later][which]
+            used, at = np.unique(row, return_inverse=True)
+            stage, first = used // (gpus * count), used % count
+            entries = np.concatenate([np.ones(row.size), -np.ones(used.size)])
+            columns = np.concatenate([later[which], head[stage, first]])
+            at = np.concatenate([at, np.arange(used.size)])
+            apart = sp.csr_array((entries, (at, columns)), shape=(used.size, j.size)) @ x <= 0
+            rows["apart"] = Named(apart, (S, gpus, count), used)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(z), [named.item for named in rows.values()]),
+            variables={"x": Named(x, (j.size,)), "s": Named(s, (S,)), "z": Named(z, ())},
+            constraints=rows,
+        )
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        b, j, k = self.choices
+        later = j != k
+        which, gpu = np.nonzero(self.member[k[later]])
+        gpus, count = self.member.shape[1], self.time.size
+        rows = np.unique((b[later][which] * gpus + gpu) * count + j[later][which]).size
+        return {
+            "variables": j.size + self.stages + 1,
+            "constraints": count + rows + 2 * self.stages,
+            "nonzeros": j.size + which.size + rows + 4 * self.stages + 2 * int((j == k).sum()),
+            "integers": j.size,
+        }
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """The choices x, the starts s and the end z."""
+        return {
+            "x": Array((self.choices[0].size,), axes=("choice",)),
+            "s": Array((self.stages,), axes=("stage",), unit="us"),
+            "z": Array(unit="us"),
+        }
+
+    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
+        """Stage, first call of the batch and call of every choice, by their numbers in the instance."""
+        b, j, k = self.choices
+        return {"choice": {"stage": b.tolist(), "first": self.call[j].tolist(), "call": self.call[k].tolist()}}
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone; of times relative to those of computing and transfers."""
+        (b, j, k), x = self.choices, np.asarray(values["x"], dtype=float)
+        s, z = np.asarray(values["s"], dtype=float), float(np.asarray(values["z"]))
+        blocks = ("binary", "once", "apart", "computed", "free", "end")
+        if x.shape != j.shape or s.shape != (self.stages,) or not np.isfinite([x.sum(), s.sum(), z]).all():
+            return dict.fromkeys(blocks, np.inf)
+        count, unit = self.time.size, max(self.bounds()[0].value, 1e-9)
+        use, later = np.zeros((self.stages, count, self.member.shape[1])), j != k
+        np.add.at(use, (b[later], j[later]), x[later, None] * self.member[k[later]])
+        taken, busy = np.zeros((self.stages, count)), np.zeros(self.stages)
+        taken[b[~later], j[~later]] = x[~later]
+        np.add.at(busy, b[~later], self.time[j[~later]] * x[~later])
+        computed, device, late = -np.inf, -np.inf, 0.0
+        at = 0.0
+        for stage in range(self.stages):
+            start = float(s[stage])
+            before = busy[stage - 1] if stage else 0.0
+            waited = before if self.first == "calls" else 0.0
+            computed = max(computed, at + waited + self.computing[stage] - start)
+            device = max(device, at + before - start)
+            late = min(late, start)
+            at = start + self.transfers[stage]
+        return {
+            "binary": float(np.minimum(np.abs(x), np.abs(x - 1.0)).max()),
+            "once": float(np.abs(np.bincount(k, x, count) - 1.0).max()),
+            "apart": float(np.maximum(use - taken[:, :, None], 0.0).max()),
+            "computed": max(computed, -late, 0.0) / unit,
+            "free": max(device, 0.0) / unit,
+            "end": max(at + busy[-1] - z, 0.0) / unit,
+        }
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """The given z; :meth:`residuals` checks that the iteration ends by then."""
+        return float(np.asarray(values["z"]))
+
+    def bounds(self) -> list[Bound]:
+        """Bounds from computing alone, and from what the device has to do after every stage."""
+        alone = float(rounding.down(self.computing.sum() + self.transfers.sum(), 2 * self.stages))
+        best, reason = 0.0, ""
+        for b in range(self.stages):
+            open_calls = self.ready >= b if self.overlap else np.full(self.ready.size, b == self.stages - 1)
+            if not open_calls.any():
+                continue
+            share = self.time[open_calls] @ self.member[open_calls] if self.batches else [self.time[open_calls].sum()]
+            before = self.computing[: b + 1].sum() + self.transfers[:b].sum()
+            value = float(before + self.transfers[b:].sum() + np.max(share))
+            if value > best:
+                best = value
+                who = f"the calls of GPU {int(np.argmax(share))} take turns" if self.batches else "calls take turns"
+                reason = f"after the computing of stage {b}, its transfers and all later ones are sent, and {who}"
+        additions = 2 * self.stages + self.time.size + 3
+        return [
+            Bound("computing", alone, "all stages compute and send their transfers", "lumorph"),
+            Bound("device", float(rounding.down(best, additions)), reason, "lumorph"),
+        ]
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Computing, transfers and calls [us], the naive time of all calls at the end, and the share that is saved."""
+        parts = [float(each.sum()) for each in (self.computing, self.transfers, self.time)]
+        return {
+            "computing_us": parts[0],
+            "transfers_us": parts[1],
+            "calls_us": parts[2],
+            "naive_us": sum(parts),
+            "saved": None if value is None else round(max(0.0, 1.0 - value / sum(parts)), 9),
+            "stages": self.stages,
+            "calls": int(self.time.size),
+        }
+
+    def derived(self) -> list[Any]:
+        """Transfers and computing between two starts, which are sums."""
+        exact = [[rounding.decimal(v) for v in each.tolist()] for each in (self.computing, self.transfers)]
+        return [before + now for before, now in zip(exact[1], exact[0][1:], strict=False)]
+
+
+def _transfer_time(instance: TrainingIteration, stage: Stage) -> float:
+    """Time of the transfers of a stage's layer, one after the other [us]."""
+    layers = [each for each in instance.transfers if each.layer == stage.layer >= 0]
+    return float(sum(layer_time(each.sources, each.targets, each.size) for each in layers))
+
+
+def values_of(data: StagedCalls, batches: Sequence[tuple[int, Sequence[int]]]) -> dict[str, F64]:
+    """The values of batches, each its stage and its calls by their numbers in the model; s and z follow from them."""
+    b, j, k = data.choices
+    place = {key: at for at, key in enumerate(zip(b.tolist(), j.tolist(), k.tolist(), strict=True))}
+    x, busy = np.zeros(b.size), np.zeros(data.stages)
+    for stage, calls in batches:
+        first = min(calls)
+        busy[stage] += data.time[first]
+        x[[place[stage, first, call] for call in calls]] = 1.0
+    starts, at = [], 0.0
+    for stage in range(data.stages):
+        device = at + (busy[stage - 1] if stage else 0.0)
+        start = max(device, (device if data.first == "calls" else at) + data.computing[stage])
+        starts.append(start)
+        at = start + data.transfers[stage]
+    return {"x": x, "s": np.array(starts), "z": np.asarray(at + busy[-1])}
+
+
+FORMULATION = StagedCalls

@@ -1,0 +1,141 @@
+"""Time-stepped children: one matrix in both builds, F_s = 1, and the decomposition has the value of the whole model."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import assert_one_matrix, optimum
+from strategies import topologies
+
+from opticoll.analysis.cli.main import main
+from opticoll.formulations.alltoall.timestep_child import NAME, StepChild
+from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import parse
+from opticoll.solvers import solve, verify
+from opticoll.solvers.standard_form import compile_model
+from opticoll.solvers.task import Task
+
+relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SPECS = ("ring:4", "ring:5,directed", "path:4", "star:4", "genkautz:n=6,d=2", "hypercube:2+host=1.5")
+
+
+def optimal(data):
+    form = compile_model(data.cvxpy())
+    value, x = optimum(form)
+    return value, form.values(x)
+
+
+def by_source(topology, **parameters):
+    master = StepFlow.prepare(topology, {**parameters, "aggregate": "source"})
+    return master, *optimal(master)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_builds_are_one_matrix(spec):
+    topology = parse(spec)
+    master, _, values = by_source(topology)
+    data = StepChild.prepare(topology, {"source": 1}, values)
+    assert data.commodities.steps == master.steps
+    assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
+
+
+@relaxed
+@given(topologies(5), st.integers(0, 1))
+def test_the_children_together_are_the_model_by_commodity(topology, extra):
+    steps = int(topology.diameter) + extra
+    _, value, values = by_source(topology, steps=steps)
+    whole = StepFlow.prepare(topology, {"steps": steps})
+    columns = []
+    for number in range(topology.num_ranks):
+        data = StepChild.prepare(topology, {"source": number, "steps": steps}, values)
+        served, found = optimal(data)
+        assert served == pytest.approx(1.0, abs=1e-6), "the closed form"
+        assert max(data.residuals(found).values()) < 1e-6
+        assert all(bound.value >= served * (1 - 1e-7) for bound in data.bounds())
+        columns.append(data.by_step(found))
+    f = np.concatenate(columns, axis=1)
+    U = (f.sum(axis=1) / topology.capacity[:, None]).max(axis=0)
+    assert max(whole.residuals({"f": f, "U": U}).values()) < 1e-6, "the checker of the undecomposed model"
+    assert U.sum() == pytest.approx(optimal(whole)[0], rel=1e-6)
+    assert U.sum() == pytest.approx(value, rel=1e-6)
+
+
+def test_a_directed_ring_by_hand():
+    """On a one-way 3-ring, two shards leave 0 over its one arc, and that for 2 goes on: in step 2 at the earliest."""
+    topology = parse("ring:3,directed")
+    flow = np.zeros((3, 3, 2))
+    for s in range(3):
+        flow[s, s] = (2.0, 0.0)
+        flow[(s + 1) % 3, s] = (0.0, 1.0)
+    master = StepFlow.prepare(topology, {"aggregate": "source"})
+    values = {"f": flow, "U": np.array([2.0, 1.0])}
+    assert max(master.residuals(values).values()) == 0.0
+    data = StepChild.prepare(topology, {}, values)
+    value, found = optimal(data)
+    assert value == pytest.approx(1.0)
+    assert {bound.name: bound.value for bound in data.bounds()}["source"] == pytest.approx(1.0)
+    assert data.by_step(found)[:, :, 0] == pytest.approx(np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))
+    assert data.by_step(found)[:, :, 1] == pytest.approx(np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    halved = StepChild.prepare(topology, {}, {"f": flow * np.array([1.0, 0.5]), "U": np.array([2.0, 1.0])})
+    assert optimal(halved)[0] == pytest.approx(0.5), "what is not forwarded is not served"
+
+
+@pytest.mark.parametrize("spec", ["ring:5", "hypercube:2+host=1.5"])
+def test_corrupted_flows_are_refused(spec):
+    topology = parse(spec)
+    data = StepChild.prepare(topology, {}, by_source(topology)[2])
+    _, values = optimal(data)
+    a, k = np.argwhere(values["f"] > 1e-3)[0]
+    for place, amount, block in (((a, k), 0.0, "balance"), ((a, k), -1.0, "nonnegative"), ((a, k), 9.0, "capacity")):
+        broken = {name: array.copy() for name, array in values.items()}
+        broken["f"][place] = amount
+        assert data.residuals(broken)[block] > verify.FEASIBLE
+    broken["f"] = values["f"].copy()
+    broken["f"][tuple(np.argwhere(data.blocked)[0])] = 0.5
+    assert data.residuals(broken)["blocked"] > verify.FEASIBLE
+
+
+@pytest.mark.parametrize("split", ["lp", "paths"])
+@pytest.mark.parametrize(
+    ("spec", "demand", "time"),
+    [
+        ("path:4", {}, 4.0),
+        ("hypercube:3", {}, 4.0),
+        ("hypercube:2+host=1.5", {"steps": 3}, 8 / 3),  # 3 shards of its own and 1 forwarded leave a host at 1.5
+        ("ring:5", {"demand": "permutation:2"}, None),
+    ],
+)
+def test_the_method_has_the_value_of_the_whole_model(spec, demand, time, split):
+    whole = solve.solve(Task("alltoall.timestep-mcf", spec, method="highs", settings=demand))
+    task = Task("alltoall.timestep-mcf", spec, "timestep-children", settings={**demand, "split": split, "jobs": 1})
+    run = solve.solve(task)
+    assert (run.verified, str(run.proof)) == (True, "optimal"), run.record
+    assert run.objective == pytest.approx(whole.objective, rel=1e-7)
+    if time is not None:
+        assert run.objective == pytest.approx(time, rel=1e-7)
+
+
+def test_the_command_line(capsys):
+    arguments = [NAME, "path:3", "--set", "steps=3", "--set", "source=2"]
+    assert main(["solve", *arguments, "--json", "--no-store"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["objective"] == pytest.approx(1.0)
+    assert (record["metrics"]["steps"], record["proof"]) == (3, "optimal")
+    for bad in (["--set", "source=3"], ["--set", "steps=1"], ["--set", "source=0", "--set", "demand=sideways"]):
+        assert main(["solve", NAME, "path:3", *bad]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    by_source_alone = ["--set", "aggregate=source", "--method", "timestep-children"]
+    assert main(["solve", "alltoall.timestep-mcf", "path:3", *by_source_alone]) == 2
+    assert "nothing to split" in capsys.readouterr().err
+
+
+def test_refusals():
+    with pytest.raises(NotApplicable, match="is not a rank"):
+        StepChild.prepare(parse("ring:3"), {"source": -1})
+    with pytest.raises(NotApplicable, match="one hop per step"):
+        StepChild.prepare(parse("path:4"), {"steps": 2})

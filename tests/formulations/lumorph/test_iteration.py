@@ -1,0 +1,203 @@
+"""An iteration on circuits: times by hand, exhaustive search, priority, overlap and batches, wrong solutions."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from reference import assert_one_matrix
+
+import opticoll as oc
+from opticoll.analysis.cli.main import main
+from opticoll.formulations.lumorph.iteration import NAME, StagedCalls, values_of
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import TrainingIteration, parse
+from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer, Stage
+from opticoll.solvers.standard_form import compile_model
+
+#: Two GPUs by LUMORPH-2 as printed take 2 (0.7 + 3.7) + B / 300e3 us: these buffers take 100 and 50 us.
+LONG, SHORT = 27_360_000, 12_360_000
+#: One GPU to another, by the authors' code: 4.4 us and an eighth of 300 GiB/s: 10 us.
+TEN = 225_486
+BY_HAND = {"algorithm": "lumorph-2", "variant": "printed"}
+
+
+def by_hand():
+    """Computing 100, 60, 40 us with 10 us of transfers between; A and B after the first stage, C after the second."""
+    return TrainingIteration(
+        4,
+        [AllReduceCall((0, 1), LONG, 0), AllReduceCall((2, 3), SHORT, 0), AllReduceCall((0, 2), SHORT, 1)],
+        [LayerTransfer(2, TEN, (0,), (1,)), LayerTransfer(1, TEN, (1,), (0,))],
+        [Stage(100.0, 2), Stage(60.0, 1), Stage(40.0)],
+    )
+
+
+@pytest.mark.parametrize("first", ["transfers", "calls"])
+@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("spec", ["training:random,gpus=8,calls=5,seed=3,stages=3", "by hand"])
+def test_the_builds_are_one_matrix(spec, overlap, first):
+    instance = by_hand() if spec == "by hand" else parse(spec)
+    data = StagedCalls.prepare(instance, {"overlap": overlap, "first": first})
+    assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
+
+
+@pytest.mark.parametrize(
+    ("settings", "time"),
+    [
+        # A and B from 110 to 210, beside computing until 170; transfers until 220; C until 270, beside computing.
+        ({}, 270.0),
+        # A beside the second stage until 210, transfers until 220, then B and C one after the other.
+        ({"batches": False}, 320.0),
+        # Computing and transfers 220, then A with B, and C.
+        ({"overlap": False}, 370.0),
+        ({"first": "calls"}, 370.0),
+        ({"overlap": False, "batches": False}, 420.0),  # the naive approach
+    ],
+)
+def test_times_by_hand(settings, time):
+    run = oc.solve(oc.Task(NAME, by_hand(), "highs", settings={**BY_HAND, **settings}))
+    assert (run.verified, run.objective, run.termination) == (True, pytest.approx(time), "optimal")
+    assert run.metrics["naive_us"] == pytest.approx(420.0)
+    greedy = oc.solve(oc.Task(NAME, by_hand(), "boundary-batches", settings={**BY_HAND, **settings}))
+    assert greedy.verified
+    assert greedy.objective >= time - 1e-6
+    if not settings:
+        data = StagedCalls.prepare(by_hand(), BY_HAND)
+        assert greedy.objective == pytest.approx(time)
+        assert {b.name: b.value for b in data.bounds()} == {
+            "computing": pytest.approx(220.0),
+            "device": pytest.approx(270.0),
+        }
+
+
+def partitions(items):
+    if not items:
+        yield []
+        return
+    first, rest = items[0], items[1:]
+    for blocks in partitions(rest):
+        for i in range(len(blocks)):
+            yield [*blocks[:i], [first, *blocks[i]], *blocks[i + 1 :]]
+        yield [[first], *blocks]
+
+
+def replayed(stages, sent, busy, first):
+    """The end of an iteration whose batches at every boundary take ``busy``."""
+    now = 0.0
+    free = 0.0
+    for computing, transfers, batches in zip(stages, sent, busy, strict=True):
+        boundary = max(now + computing, free)
+        if first == "transfers":
+            now = boundary + transfers
+            free = now + batches
+        else:
+            now = free = boundary + batches + transfers
+    return free
+
+
+@pytest.mark.parametrize("first", ["transfers", "calls"])
+@pytest.mark.parametrize("seed", [1, 3])
+def test_the_optimum_is_that_of_exhaustive_search(seed, first):
+    instance = parse(f"training:random,gpus=6,calls=4,seed={seed},stages=3")
+    data = StagedCalls.prepare(instance, {"first": first})
+    best = np.inf
+    for blocks in partitions(list(range(data.time.size))):
+        if any((data.member[block].sum(axis=0) > 1).any() for block in blocks):
+            continue
+        for stages in product(range(data.stages), repeat=len(blocks)):
+            if any(b < data.ready[block].max() for b, block in zip(stages, blocks, strict=True)):
+                continue
+            busy = np.zeros(data.stages)
+            for b, block in zip(stages, blocks, strict=True):
+                busy[b] += data.time[block].max()
+            end = replayed(data.computing, data.transfers, busy, first)
+            values = values_of(data, list(zip(stages, blocks, strict=True)))
+            assert float(values["z"]) == pytest.approx(end)
+            assert max(data.residuals(values).values()) < 1e-9
+            best = min(best, end)
+    run = oc.solve(oc.Task(NAME, instance, settings={"first": first}))
+    assert run.proof == "optimal"
+    assert run.objective == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_priority_overlap_and_batches_never_cost_time(seed):
+    spec = f"training:random,gpus=8,calls=8,seed={seed},stages=4"
+    best, alone, calls, naive = (
+        oc.solve(oc.Task(NAME, spec, settings=settings)).objective
+        for settings in ({}, {"batches": False}, {"first": "calls"}, {"overlap": False, "batches": False})
+    )
+    data = StagedCalls.prepare(parse(spec))
+    assert best <= min(alone, calls) + 1e-6
+    assert max(alone, calls) <= naive + 1e-6
+    assert naive == pytest.approx(data.computing.sum() + data.transfers.sum() + data.time.sum())
+    at_the_end = oc.solve(oc.Task(NAME, spec, settings={"overlap": False})).objective
+    assert at_the_end == pytest.approx(calls, rel=1e-7), "nothing overlaps if transfers wait for calls"
+    batches = oc.solve(oc.Task("lumorph.co-scheduling", spec.replace(",stages=4", ""))).objective
+    assert at_the_end <= data.computing.sum() + data.transfers.sum() + data.time.sum()
+    assert batches > 0
+
+
+def test_all_calls_at_the_end_are_co_scheduled():
+    calls = [AllReduceCall((0, 1), LONG), AllReduceCall((2, 3), SHORT), AllReduceCall((0, 2), SHORT)]
+    alone = TrainingIteration(4, calls, [], [Stage(0.0)])
+    whole = oc.solve(oc.Task(NAME, alone, settings=BY_HAND)).objective
+    assert whole == pytest.approx(oc.solve(oc.Task("lumorph.co-scheduling", alone, settings=BY_HAND)).objective)
+    assert whole == pytest.approx(150.0)
+
+
+def test_stages_without_transfers_are_one_with_the_next():
+    job = by_hand()
+    split = TrainingIteration(
+        4,
+        [AllReduceCall(call.ranks, call.size, (1, 3)[call.ready]) for call in job.calls],
+        job.transfers,
+        [Stage(70.0), Stage(30.0, 2), Stage(20.0), Stage(40.0, 1), Stage(15.0), Stage(25.0)],
+    )
+    one, other = (StagedCalls.prepare(each, BY_HAND) for each in (job, split))
+    assert np.array_equal(one.computing, other.computing)
+    assert np.array_equal(one.transfers, other.transfers)
+    assert np.array_equal(one.ready, other.ready)
+
+
+def test_corrupted_solutions_are_refused():
+    data = StagedCalls.prepare(by_hand(), BY_HAND)
+    values = values_of(data, [(0, [0, 1]), (1, [2])])
+    assert max(data.residuals(values).values()) == 0.0
+    for name, place, amount, block in (
+        ("x", 0, 0.5, "binary"),
+        ("x", 0, 0.0, "once"),
+        ("s", 0, 99.0, "computed"),
+        ("s", 1, 190.0, "free"),
+        ("z", (), 269.0, "end"),
+        ("z", (), np.nan, "end"),
+    ):
+        broken = {key: np.array(array) for key, array in values.items()}
+        broken[name][place] = amount
+        assert data.residuals(broken)[block] > 1e-6, name
+    both = values["x"].copy()
+    b, j, k = data.choices
+    both[(b == 0) & (j == 0) & (k == 0)] = 0.0
+    assert data.residuals({**values, "x": both})["apart"] > 0 or data.residuals({**values, "x": both})["once"] > 0
+
+
+def test_the_command_line(capsys):
+    spec = "training:random,gpus=8,calls=5,seed=3,stages=3"
+    assert main(["solve", NAME, spec, "--json", "--no-store"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["proof"] == "optimal"
+    assert record["metrics"]["saved"] == pytest.approx(1 - record["objective"] / record["metrics"]["naive_us"])
+    for bad in ("training:bert,gpus=16", "training:random,gpus=8,calls=5", "ring:4"):
+        assert main(["solve", NAME, bad]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_refusals():
+    with pytest.raises(NotApplicable, match="does not state when"):
+        StagedCalls.prepare(parse("training:ncf,gpus=4"))
+    with pytest.raises(oc.BadInput, match="ready after stage 2"):
+        TrainingIteration(2, [AllReduceCall((0, 1), 8, 2)], [], [Stage(1.0), Stage(1.0)])
+    with pytest.raises(oc.BadInput, match="finite time"):
+        TrainingIteration(2, [AllReduceCall((0, 1), 8)], [], [Stage(-1.0)])
