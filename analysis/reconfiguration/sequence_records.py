@@ -31,6 +31,7 @@ from opticoll.solvers.methods.topology.sequence_orbits import (
     neighbour,
     some_groups,
 )
+from opticoll.solvers.methods.topology.two_groups import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,7 +91,7 @@ class SequenceRecord:
     @property
     def topologies(self) -> tuple[str, ...]:
         """Every configuration as the spec of an instance; none if the group has no spec, or there are no generators."""
-        if self.group in ("direct", "static", "xor"):
+        if self.group in ("direct", "static", "xor") or self.group.startswith(PREFIX):
             return ()
         m, k, r = self.group.split(",")
         way = ",directed" if self.directed else ""
@@ -219,7 +220,7 @@ def best_sequence(
     while best is None or (not best.best_possible and time.process_time() < end):
         listed: list[OrbitSequence] = []
         mixed = [groups[at] for at in rng.permutation(len(groups))]
-        for one in few_hops(data, rng, mixed, starts=1, moves=moves):
+        for one in few_hops(data, rng, mixed, rounds=1, moves=moves):
             listed.append(one)
             if one.hops <= floor or time.process_time() > end:
                 break

@@ -621,6 +621,28 @@ class TopologySequence(Formulation):
                 result["waiting"] = float(late.max()) / largest
         return result
 
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Round circuits, drop what flows where none is, and make configurations as long as their loads.
+
+        A program may let a circuit that is not set carry its tolerance times L, which is too much in its rows. What is
+        dropped is missing in the end: the checker decides whether that is little enough. None without the arrays.
+        """
+        if set(self.arrays(())) - set(values) - {"w", "b", "e"}:
+            return None
+        result = {name: np.rint(np.clip(values[name], 0.0, 1.0)) for name in ("x", "y", "z") if name in values}
+        x = result["x"] = result["x"] * self.off[None, :, :, None]
+        counts, stride = x.sum(axis=3), 2 if self.overlap else 1
+        t, moved = np.maximum(values["t"], 0.0), np.maximum(self._moved(values), 0.0)
+        g = np.where(self._room(counts, np.ones_like(t))[:, None] > 0, moved, 0.0)
+        load = g[::stride].sum(axis=1) / np.maximum(counts, 1.0)
+        t = np.maximum(t, load.max(axis=(1, 2)))
+        stock = np.cumsum(g.sum(axis=2) - g.sum(axis=3), axis=0) * (self.off & self.sends[:, None])
+        result |= {"t": t, "g": g, "w": x * t[:, None, None, None], "b": np.maximum(stock, 0.0)}
+        if "e" in self.arrays(()):
+            e = np.minimum(counts[:-1], counts[1:])
+            result["e"] = e * result["z"][:, None, None] if "z" in result else e
+        return result
+
     def _moved(self, values: Mapping[str, F64]) -> F64:
         """Flows without entries that no variable has, ``(P, n, n, n)``."""
         g = np.nan_to_num(np.asarray(values["g"], dtype=float))

@@ -604,6 +604,37 @@ def test_every_wrong_entry_is_noticed(solved):
     assert (data.residuals(wrong)["setting"] > 0.5) == bool((values["z"] > 0.5).any())
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"overlap": True, "charge": "changed", "delay": 0.5}, {"startup": 0.5, "relays": "step"}]
+)
+def test_repair_rounds_drops_and_lengthens(settings):
+    result = oc.solve(NAME, "servers:n=4,degree=2", method="sequence-search", **settings)
+    data = sequence_data(4, 2, 2, **settings)
+    exact = {name: np.array(array) for name, array in result.values.items()}
+    near = {name: array for name, array in exact.items() if name not in ("w", "b", "e")}
+    near["g"] = np.where(near["g"] == 0, 1e-9, near["g"])
+    near |= {name: np.abs(near[name] - 1e-7) for name in ("x", "y", "z") if name in near}
+    near["t"] = near["t"] * (1 - 1e-6)
+    repaired = data.repair(near)
+    assert max(data.residuals(repaired).values()) <= 1e-7
+    assert data.objective(repaired) == pytest.approx(result.objective, rel=1e-7)
+    assert set(repaired) == set(data.arrays(()))
+    assert data.repair({"x": near["x"]}) is None
+
+
+def test_a_circuit_within_the_tolerance_of_a_solver_is_repaired():
+    result = oc.solve(
+        NAME,
+        "servers:n=3,degree=1",
+        method="highs",
+        demand="random:0",
+        delay=0.25,
+        configurations=3,
+    )
+    assert result.verified
+    assert result.objective == pytest.approx(4.2402394, rel=1e-6)
+
+
 def test_a_solution_file_is_checked(solved, tmp_path):
     path = tmp_path / "sequence.json"
     solved.save(path)

@@ -7,6 +7,7 @@ program of one source the least lengths (:func:`opticoll.solvers.methods.topolog
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from numba import njit
 
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.instances.families.low_diameter import inverse, product
+from opticoll.solvers.methods.topology import two_groups
 from opticoll.solvers.methods.topology.symmetric_search import groups
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ UNREACHED = 1 << 20
 TWICE = 0.25
 #: Random elements tried for a free place before all are tried in turn.
 DRAWS = 20
+#: Most groups of order 2^k that are drawn: in all, by their elements together, and by their order.
+DRAWN_GROUPS, DRAWN_ELEMENTS, DRAWN_SHARE = 200, 12_800, 4
+#: Groups that are annealed in every round, if there are as many.
+LEAST_GROUPS = 4
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,9 @@ class OrbitSequence:
 class Group:
     """Table of products ``(n, n)`` and inverses ``(n,)`` of a group; 0 is the identity.
 
-    ``name`` is ``m,k,r`` for the metacyclic group of :func:`~opticoll.instances.families.low_diameter.cayley`, and
-    ``xor`` for that of all x -> x xor g.
+    ``name`` is ``m,k,r`` for the metacyclic group of :func:`~opticoll.instances.families.low_diameter.cayley`, ``xor``
+    for that of all x -> x xor g, and a presentation of :mod:`~opticoll.solvers.methods.topology.two_groups` for another
+    of order 2^k.
     """
 
     name: str
@@ -70,16 +77,30 @@ def named_group(n: int, name: str) -> Group:
     nodes = np.arange(n)
     if name == "xor":
         return Group(name, nodes[:, None] ^ nodes[None, :], nodes)
+    if name.startswith(two_groups.PREFIX):
+        table = two_groups.group_table(name)
+        return Group(name, table, np.argmin(table, axis=1))
     m, k, r = (int(part) for part in name.split(","))
     return Group(name, product(m, k, r, nodes[:, None], nodes[None, :]), inverse(m, k, r, nodes))
 
 
 def some_groups(n: int) -> Iterator[Group]:
-    """The metacyclic groups of order n, the most that are searched, and for powers of two that of all x -> x xor g."""
-    if n & (n - 1) == 0 and n > 2:
+    """The metacyclic groups of order n, the most that are searched; for powers of two also x -> x xor g and others."""
+    two = n & (n - 1) == 0 and n > 2
+    if two:
         yield named_group(n, "xor")
     for m, k, r in sorted(groups(n), key=lambda group: group[1]):
         yield named_group(n, f"{m},{k},{r}")
+    if two:
+        for name in _drawn_groups(n):
+            yield named_group(n, name)
+
+
+@cache
+def _drawn_groups(n: int) -> list[str]:
+    """Names of groups of order n = 2^k, always the same ones."""
+    most = min(DRAWN_GROUPS, DRAWN_SHARE * n, max(DRAWN_ELEMENTS // n, 1))
+    return two_groups.drawn_groups(n.bit_length() - 1, most, np.random.default_rng(0))
 
 
 @njit(cache=True)
@@ -213,18 +234,22 @@ def annealed(
 
 
 def few_hops(
-    data: TopologySequence, rng: np.random.Generator, groups: Iterable[Group], *, starts: int, moves: int
+    data: TopologySequence, rng: np.random.Generator, groups: Iterable[Group], *, rounds: int, moves: int
 ) -> Iterator[OrbitSequence]:
-    """A sequence with few hops for every group and start that reaches all nodes."""
+    """A sequence with few hops for every group in every round; the better half of the groups is in the next round."""
     step, floor = sequence_bounds.one_by_one(data), sequence_bounds.least_hops(data)
-    for group in groups:
-        for _ in range(starts):
+    for _ in range(rounds):
+        found: list[OrbitSequence] = []
+        for group in groups:
             generators = drawn(rng, data.configurations, data.degree, group.inverses, data.directed)
             if not len(generators):
-                break
+                continue
             hops, generators = annealed(rng, group.table, group.inverses, generators, data.directed, step, moves, floor)
+            found.append(OrbitSequence(int(hops), group, generators))
             if hops < UNREACHED:
-                yield OrbitSequence(int(hops), group, generators)
+                yield found[-1]
+        found.sort(key=lambda one: one.hops)
+        groups = [one.group for one in found[: max(LEAST_GROUPS, (len(found) + 1) // 2)]]
 
 
 def neighbour(rng: np.random.Generator, data: TopologySequence, one: OrbitSequence) -> OrbitSequence | None:

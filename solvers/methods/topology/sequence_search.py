@@ -237,7 +237,7 @@ class SequenceSearch:
     def _over_groups(self, data: TopologySequence, target: float) -> list[I64]:
         """Anneal the generators of groups; circuits of the best sequences, the best one first."""
         listed: list[OrbitSequence] = []
-        for one in few_hops(data, self.random, some_groups(data.n), starts=self.starts, moves=self.moves):
+        for one in few_hops(data, self.random, some_groups(data.n), rounds=self.starts, moves=self.moves):
             self.context.remaining()
             listed.append(one)
             if one.hops <= sequence_bounds.least_hops(data) and self._solve_orbit(data, one) <= target:
@@ -425,8 +425,9 @@ def run_sequence_search(context: Context) -> Answer:
     (:mod:`opticoll.solvers.methods.topology.sequence_flows`). For uniform demand without a start, circuits u -> u g of
     a group make all nodes alike: one source and one capacity per generator remain.
 
-    1. generators of every configuration in groups of order n (elementary abelian, metacyclic): few hops in time by
-       simulated annealing, then replacements judged by the linear program
+    1. generators of every configuration in groups of order n (metacyclic; for powers of two, elementary abelian and at
+       most 200 others): few hops in time by simulated annealing, in rounds over the better half of the groups; then
+       replacements judged by the linear program
     2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration,
        judged by hops first and then by the linear program, from direct rounds, circuits for the largest demands, a
        ring, the best symmetric sequence and random circuits; from a known sequence (``start``) first
@@ -501,7 +502,12 @@ METHOD = Method(
     # n=5, D=2, K=2 362 variables in 4.7 s, n=4, D=2, K=3 291 in 3.4 s; n=5, D=1, K=3 423, n=6, D=1, K=2 482 not solved.
     takes_over=(Beyond("topology.sequence", 370, 1_300, proves=False),),
     parameters=(
-        Parameter("starts", int, default=8, help="random generators of each group, and random circuits, to start from"),
+        Parameter(
+            "starts",
+            int,
+            default=8,
+            help="rounds over groups, each with the better half of them; random circuits to start from",
+        ),
         Parameter("moves", int, default=30_000, help="replacements of generators, judged by hops, per start"),
         Parameter(
             "exchanges",
