@@ -349,6 +349,10 @@ class NodeSolver:
         self._move(lower, upper)
         self._highs.run()
         status = self._highs.getModelStatus().name
+        if status == "kNotset":  # it failed from the last basis
+            self._highs.clearSolver()
+            self._highs.run()
+            status = self._highs.getModelStatus().name
         if status == "kInfeasible":
             return "infeasible", None, self._ray()
         if status in ("kUnbounded", "kUnboundedOrInfeasible"):

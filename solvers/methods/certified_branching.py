@@ -33,6 +33,8 @@ SAVE_S = 1.0
 FIRST, SECOND = 0.1, 0.5
 #: Nodes after which the search is repeated on the program with rows that break its symmetries.
 LONG = 300
+#: Nodes after which it is repeated with cuts, if fewer than this share of the gap at :data:`LONG` nodes is closed.
+LONGER, PROGRESS = 1200, 0.1
 
 
 def run(context: Context) -> Answer:
@@ -45,10 +47,11 @@ def run(context: Context) -> Answer:
     2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
        (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the last basis.
-
     4. If that takes more than :data:`LONG` nodes, the symmetries of the program are searched for. If there are any, the
        tree is built again for the program with rows that keep one of the solutions which they exchange
        (:mod:`opticoll.solvers.methods.program_symmetry`).
+    5. If :data:`LONGER` nodes have closed little of the gap, and cuts close more of it, it is built again with cuts
+       (:mod:`opticoll.solvers.methods.rounding_cuts`).
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
@@ -92,7 +95,7 @@ class _Proof:
         self.searched: dict[str, Any] = {}
         self.nodes = self.open = self.unproven = 0
         self.reasons = "by recomputed duals or rays"
-        self.bound = self.known_bound = -np.inf
+        self.bound = self.known_bound = self.early_bound = -np.inf
         self.patience: float = LONG
         self.saved = time.monotonic()
 
@@ -166,19 +169,29 @@ class _Proof:
         from opticoll.solvers.methods.tightened_tree import reduced_tree
 
         self._settle()
-        tree, order = reduced_tree(self.form, incumbent=self.value, **self._shared()), ""
+        form = self.form
+        tree, order = reduced_tree(form, incumbent=self.value, **self._shared()), ""
         ending, message = Termination.OPTIMAL, ""
         try:
-            try:
-                tree.run()
-            except _LongSearch:
-                self.known_bound, self.patience = tree.bound, np.inf
-                smaller = ordered(self.form)
-                if smaller is not None:
-                    tree = reduced_tree(smaller, incumbent=self.value, **self._shared())
-                    added = smaller.row_lower.size - self.form.row_lower.size
-                    order = f", among the solutions that {added} verified symmetries leave"
-                tree.run()
+            while True:
+                try:
+                    tree.run()
+                    break
+                except _LongSearch:
+                    self.known_bound = max(tree.bound, self.known_bound)
+                if self.patience == LONG:
+                    self.patience, self.early_bound = LONGER, self.known_bound
+                    smaller = ordered(form)
+                    if smaller is not None:
+                        form, tree = smaller, reduced_tree(smaller, incumbent=self.value, **self._shared())
+                        added = smaller.row_lower.size - self.form.row_lower.size
+                        order = f", among the solutions that {added} verified symmetries leave"
+                    continue
+                self.patience = np.inf
+                if self.known_bound - self.early_bound < PROGRESS * (self.value - self.early_bound):
+                    again = reduced_tree(form, incumbent=self.value, cut=True, **self._shared())
+                    if again.cuts:
+                        tree, order = again, f"{order}, with {again.cuts} rounding cuts"
         except TimeoutError:
             ending, message = Termination.TIME_LIMIT, self._endless()
         except Unbounded:

@@ -37,6 +37,7 @@ from opticoll.formulations.rounding import TINY, UNIT
 from opticoll.solvers.methods.attainable_sums import SumRows
 from opticoll.solvers.methods.branching_tree import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
 from opticoll.solvers.methods.reduced_program import NEAR, ReducedProgram, common_step, reduced
+from opticoll.solvers.methods.rounding_cuts import Cuts, rounding_cuts
 from opticoll.solvers.verify import Inequalities, WeakDuality
 
 if TYPE_CHECKING:
@@ -288,7 +289,10 @@ class TightenedNodeSolver(NodeSolver):
 
 
 class TightenedTree(BranchingTree):
-    """Best-first branch and bound on the program tightened as in the module's docstring; parameters as there."""
+    """Best-first branch and bound on the program tightened as in the module's docstring; parameters as there.
+
+    ``cuts`` are further rows that every solution satisfies.
+    """
 
     leaf: TightenedLeaves
 
@@ -302,17 +306,21 @@ class TightenedTree(BranchingTree):
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
         remaining: Callable[[], float | None] = lambda: None,
+        cuts: Cuts | None = None,
     ) -> None:
         self.rows = IntegralRows.of(form)
         self.values = Values.of(form, self.rows)
         self.propagation = Propagation(form)
         self.sums = SumRows.of(form)
+        self.cuts = 0 if cuts is None else cuts.limit.size
         added = self.rows.step.size + self.sums.limit.size
+        stated = [form.A] if cuts is None else [form.A, cuts.matrix]
+        limits = [form.row_upper] if cuts is None else [form.row_upper, cuts.limit]
         larger = replace(
             form,
-            A=sp.csc_array(sp.vstack([form.A, self.rows.matrix, self.sums.matrix])),
-            row_lower=np.concatenate([form.row_lower, np.full(added, -np.inf)]),
-            row_upper=np.concatenate([form.row_upper, np.full(added, np.inf)]),
+            A=sp.csc_array(sp.vstack([*stated, self.rows.matrix, self.sums.matrix])),
+            row_lower=np.concatenate([form.row_lower, np.full(self.cuts + added, -np.inf)]),
+            row_upper=np.concatenate([*limits, np.full(added, np.inf)]),
             columns={},
             rows={},
         )
@@ -441,6 +449,8 @@ class TightenedTree(BranchingTree):
 #: Most rounds of solving the relaxation at the root, fixing columns by its duals and reducing the program, and the part
 #: of the columns that one must remove for another to follow.
 ROUNDS, REMOVED = 6, 0.02
+#: Least share of the gap between the relaxation and the incumbent that cuts must close to be added.
+CLOSED = 0.1
 
 
 def reduced_tree(
@@ -451,11 +461,12 @@ def reduced_tree(
     tick: Callable[[float, float, int, int], None] = lambda *_: None,
     on_incumbent: Callable[[F64, float], None] = lambda *_: None,
     remaining: Callable[[], float | None] = lambda: None,
+    cut: bool = False,
 ) -> TightenedTree:
     """The tree on a smaller program with the same optimum, if that is below the ``incumbent``.
 
     Its bound holds for ``form``, and ``on_incumbent`` is called with solutions of ``form``; its own ``x`` is of the
-    smaller program.
+    smaller program. With ``cut``, rounding cuts are added if they close enough of its gap.
     """
     whole = np.asarray(form.integer, dtype=bool)
     now = replace(
@@ -476,9 +487,15 @@ def reduced_tree(
         tree = TightenedTree(now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found, remaining=remaining)
         box = tree.root_box() if len(steps) < ROUNDS else None
         if box is None:
-            return tree
+            break
         smaller = reduced(now, *box)
         if smaller.form.cost.size > (1.0 - REMOVED) * now.cost.size and steps:
-            return tree
+            break
         steps.append(smaller)
         now = smaller.form
+    cuts = rounding_cuts(now) if cut else None
+    if cuts is None or cuts.after - cuts.before < CLOSED * (incumbent - cuts.before):
+        return tree
+    return TightenedTree(
+        now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found, remaining=remaining, cuts=cuts
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from opticoll.solvers.methods.branching_tree import BranchingTree, LeafBounds
+from opticoll.solvers.methods.branching_tree import BranchingTree, LeafBounds, NodeSolver
 from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.solve import solve
 from opticoll.solvers.standard_form import StandardForm
@@ -133,3 +134,29 @@ def test_a_formulation_is_proven_by_certified_leaves():
     assert (run.objective, run.bound, run.proof) == (2, 2, "optimal")
     assert "recomputed duals" in run.record["bound_source"]
     assert run.record["metrics"]["unproven_leaves"] == 0
+
+
+def test_a_relaxation_that_fails_from_the_last_basis_is_solved_from_none():
+    """HiGHS ends some hot starts with an error and no status."""
+    form = StandardForm(
+        sp.csc_array(np.array([[1.0, 1.0]])),
+        np.ones(1),
+        np.full(1, np.inf),
+        np.zeros(2),
+        np.ones(2),
+        np.array([1.0, 2.0]),
+        "min",
+    )
+    solver = NodeSolver(form)
+    highs, states = solver._highs, ["kNotset"]
+
+    class Failing:
+        def __getattr__(self, name):
+            return getattr(highs, name)
+
+        def getModelStatus(self):
+            return SimpleNamespace(name=states.pop()) if states else highs.getModelStatus()
+
+    solver._highs = Failing()
+    state, x, duals = solver.solve(form.col_lower, form.col_upper)
+    assert (state, x.tolist(), duals.tolist()) == ("optimal", [1.0, 0.0], [1.0])
