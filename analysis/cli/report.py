@@ -21,12 +21,10 @@ from opticoll.analysis.cli.options import STORE, store_at
 @STORE
 def report(out: Path, store_dir: str | None) -> int:
     """Write the tables and plots of the store as HTML: one self-contained page in the folder --out."""
-    from opticoll.analysis.report import drawings, page, terminal
+    from opticoll.analysis.report import page, terminal
     from opticoll.analysis.report.findings import collect
 
     store = store_at(store_dir)
-    if next(iter(store.names()), None) is not None:
-        drawings.start_computed()
     written = page.build(store, out, findings := collect(store))
     terminal.show(findings)
     click.echo(f"wrote {written}", err=True)

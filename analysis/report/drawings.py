@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-import threading
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 from markupsafe import Markup
 
 from opticoll.analysis.papers.figure import drawn, source_of
-from opticoll.analysis.papers.paper_figure import figure_named
 from opticoll.analysis.papers.paper_figure import figures as paper_figures
 from opticoll.analysis.plots import store_plots
 from opticoll.analysis.plots.style import counted, drawing, inline, png
-from opticoll.solvers.executor import LocalProcesses
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from opticoll.analysis.papers.paper_figure import PaperFigure
@@ -120,62 +116,21 @@ def claims(findings: Findings) -> ReportFigure | None:
 
 
 def from_papers(findings: Findings) -> dict[str, ReportFigure]:
-    """Draw the figures of the papers that the store has rows for, by name."""
+    """Draw the figures of the papers that the store has runs for, by name."""
     if findings.results.empty:
         return {}
-    start_computed()
     made: dict[str, ReportFigure] = {}
     for figure in paper_figures():
         rows = None if figure.study is None else figure.select(findings.results)
         if rows is not None and not rows.empty:
             made[figure.name] = _drawn(figure, rows, findings.root)
-    computed = {name: drawing.result() for name, drawing in _COMPUTED.items()}
-    named = (figure.name for figure in paper_figures())
-    return {name: made.get(name) or computed[name] for name in named if name in made or name in computed}
+    return made
 
 
 def _drawn(figure: PaperFigure, rows: pd.DataFrame, store: Path) -> ReportFigure:
     made = drawn(figure, rows, source_of(figure, rows, Path(store.name)))
     written = rows.drop(columns="store", errors="ignore")
     return ReportFigure.of(f"paper-{made.name}", made.title, f"{made.caption} Source: {made.source}.", made, written)
-
-
-#: Figures of the papers that are computed without runs, by name: drawn once per process.
-_COMPUTED: dict[str, Future[ReportFigure]] = {}
-
-
-def start_computed() -> None:
-    """Start drawing the figures that are computed without runs, in a separate process."""
-    names = [figure.name for figure in paper_figures() if figure.study is None and _must_draw(figure.name)]
-    if not names:
-        return
-    _COMPUTED.update({name: Future() for name in names})
-
-    def run() -> None:
-        try:
-            with LocalProcesses(1) as process:
-                for place, made in process.map_unordered(_computed, names):
-                    future = _COMPUTED[names[place]]
-                    if isinstance(made, Exception):
-                        future.set_exception(made)
-                    else:
-                        future.set_result(made)
-        except Exception as error:  # noqa: BLE001  the thread that waits for the figures raises it
-            for name in names:
-                if not _COMPUTED[name].done():
-                    _COMPUTED[name].set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-
-
-def _must_draw(name: str) -> bool:
-    """Whether a figure was never started, or failed."""
-    return name not in _COMPUTED or (_COMPUTED[name].done() and _COMPUTED[name].exception() is not None)
-
-
-def _computed(name: str) -> ReportFigure:
-    figure = figure_named(name)
-    return replace(_drawn(figure, figure.select(pd.DataFrame()), Path()), figure=None)
 
 
 def slug(name: str) -> str:

@@ -89,6 +89,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
                 "bounds": sections.bounds(findings, bounds),
                 "missing_bounds": sections.missing_bounds(findings),
                 "papers": sections.papers(papers, set(shown)),
+                "undrawn": sections.undrawn(papers),
                 "failures": sections.failures(findings),
                 "environment": sections.environment(findings),
                 "records": sections.records({name: store.read(name) for name in shown}),

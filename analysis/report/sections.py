@@ -110,12 +110,12 @@ class BoundsOf(NamedTuple):
 
 
 class PaperPart(NamedTuple):
-    """One figure of a paper; ``drawn`` is None if the store has no rows for it."""
+    """One figure of a paper."""
 
     title: str
     statement: str
     study: str | None
-    drawn: ReportFigure | None
+    drawn: ReportFigure
     runs: PageTable | None
 
 
@@ -198,24 +198,31 @@ def missing_bounds(findings: Findings) -> dict[str, list[str]]:
 
 
 def papers(drawn: Mapping[str, ReportFigure], shown: Collection[str]) -> list[Paper]:
-    """Every paper's figures; those of one paper are together.
+    """The drawn figures of every paper; those of one paper are together.
 
     Parameters
     ----------
     drawn
-        Figures that the store has rows for, by name.
+        Figures that the store has runs for, by name.
     shown
         Ids of the records on the page.
     """
     result: dict[str, Paper] = {}
     for figure in paper_figures():
-        name = figure.paper.lower()
         made = drawn.get(figure.name)
-        runs = None if made is None or made.rows is None else runs_behind(made.rows, shown)
+        if made is None:
+            continue
+        name = figure.paper.lower()
+        runs = None if made.rows is None else runs_behind(made.rows, shown)
         title = f"{figure.where[:1].upper()}{figure.where[1:]}: {figure.title}"
         paper = result.setdefault(name, Paper(f"paper-{slug(name)}", PAPER_NAMES.get(name, name), []))
         paper.parts.append(PaperPart(title, figure.says, figure.study, made, runs))
     return list(result.values())
+
+
+def undrawn(drawn: Mapping[str, ReportFigure]) -> list[tuple[str, str]]:
+    """Name and title of the figures of the papers that the store has no runs for."""
+    return [(figure.name, figure.title) for figure in paper_figures() if figure.name not in drawn]
 
 
 def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> PageTable | None:

@@ -8,13 +8,11 @@ from html.parser import HTMLParser
 import jinja2
 import pandas as pd
 import pytest
-from markupsafe import escape
 from rich.console import Console
 
 from opticoll.analysis.ledger.claim import ClaimRow
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.papers.paper_figure import figures
-from opticoll.analysis.report import drawings, sections
 from opticoll.analysis.report import findings as report_data
 from opticoll.analysis.report import page as report
 from opticoll.analysis.report import page_tables as columns
@@ -87,16 +85,6 @@ def fill(store, *records):
     for one in records:
         store.save(Run(Task(one["formulation"], one["instance"]), Record.read(one)))
     return store
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_figures():
-    """Draw of the computed figures the quickest alone: test_paper_figures draws them all."""
-    chosen = tuple(one for one in figures() if one.study is not None or one.name == "topoopt-10")
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (drawings, sections):
-            patch.setattr(module, "paper_figures", lambda: chosen)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -240,15 +228,14 @@ def test_files_beside_the_page(out):
     assert set(bounds["bound"]) >= {"moore", "distance", "any-lengths"}
 
 
-def test_figures_of_a_paper_stand_together_with_their_points(out, page, source):
+def test_figures_without_runs_in_the_store_are_listed(page):
     words = " ".join("".join(page.words).split())
-    (one,) = [figure for figure in figures() if figure.name == "topoopt-10"]
-    assert len(pd.read_csv(out / "tables" / "paper-topoopt-10.csv")) == len(one.select(pd.DataFrame()))
-    assert "tables/paper-topoopt-10.csv" in words
-    headings = re.findall(r'<h3 id="paper-([a-z]+)">', source)
-    assert sorted(headings) == sorted({figure.paper.lower() for figure in figures()}), "each paper once"
-    finding = escape(one.finding(one.select(pd.DataFrame())))
-    assert source.count(f"<strong>Our result:</strong> {finding} Source: {escape(one.basis)}.</figcaption>") == 1
+    assert "Each is drawn by opticoll figure NAME" in words
+    listed = {figure.name for figure in figures() if f"{figure.name}: {figure.title}" in words}
+    drawn = {figure.name for figure in figures() if f"tables/paper-{figure.name}.csv" in words}
+    assert listed | drawn == {figure.name for figure in figures()}
+    assert not listed & drawn
+    assert {figure.name for figure in figures() if figure.study is None} <= listed
 
 
 def test_the_runs_behind_a_figure_link_to_records_on_the_page():
@@ -492,10 +479,8 @@ def claim(identifier, verdict="reproduced", **changes):
 
 
 @pytest.fixture
-def claimed(tmp_path, monkeypatch):
-    """A store with one run, and claims of three papers of which one rests on it; the papers' figures are left out."""
-    for module in (drawings, sections):
-        monkeypatch.setattr(module, "paper_figures", tuple)
+def claimed(tmp_path):
+    """A store with one run, and claims of three papers of which one rests on it."""
     store = fill(Store(tmp_path / "store"), record("ring:8", 0.125))
     (run,) = store.names()
     keep(store, claim("alltoall.sssp", "refuted", records=[run, "gone.1"]), 0.5)

@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from msgspec import structs
 
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.papers.paper_figure import figures
-from opticoll.analysis.report import drawings, sections
+from opticoll.analysis.report import drawings
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import failed_run
 from opticoll.analysis.study.study_file import Cell
@@ -52,8 +51,6 @@ def few_figures() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawings, "drawing", drawing)
         patch.setattr(drawings, "png", lambda figure: b"")
-        for module in (drawings, sections):
-            patch.setattr(module, "paper_figures", lambda: tuple(one for one in figures() if one.study is not None))
         yield
 
 
@@ -139,6 +136,11 @@ def test_one_default_solve_of_every_formulation(
     shown = re.findall(r'id="record-([^"]*)"', page)
     assert sorted(one.partition(".")[0] for one in shown) == sorted({one.partition(".")[0] for one in saved})
     assert sorted(shown) == sorted(store.sql()["id"])
+    headings = re.findall(r'<h3 id="paper-([a-z]+)">', page)
+    assert headings
+    assert len(headings) == len(set(headings)), "each paper once"
+    points = set(re.findall(r"tables/paper-[\w-]+\.csv", page))
+    assert points == {f"tables/{path.name}" for path in (tmp_path / "out" / "tables").glob("paper-*.csv")}
 
 
 def test_failures_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
