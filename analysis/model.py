@@ -58,6 +58,9 @@ class Model:
     """
 
     def __init__(self, plan: Plan) -> None:
+        #: The links before any update and their capacities now, 0 for those that are left out.
+        self._network: Topology | None = plan.instance if isinstance(plan.instance, Topology) else None
+        self._capacity: F64 | None = None if self._network is None else self._network.capacity
         self._build(plan)
 
     def _build(self, plan: Plan) -> None:
@@ -174,7 +177,7 @@ class Model:
         ----------
         capacity
             Capacities of links [link bandwidths]: a mapping from links (``"u->v"`` or ``(u, v)``) to numbers, an array
-            with one per link, or a number. A link of capacity 0 is left out.
+            with one per link, or a number. A link of capacity 0 is left out until it gets another one.
         **settings
             Other parameters of the formulation, such as ``demand``.
 
@@ -188,14 +191,15 @@ class Model:
         BadInput
             For an unknown link or parameter; or if the model would have to be built again and was changed by hand.
         """
-        from opticoll.instances.link_changes import with_capacities
+        from opticoll.instances.link_changes import changed_capacities, with_links_of
 
-        instance = self.instance
+        instance, now = self.instance, self._capacity
         if capacity is not None:
-            if not isinstance(instance, Topology):
+            if self._network is None or now is None:
                 msg = f"update: {self.formulation.name} has no links whose capacity could change; omit capacity"
                 raise BadInput(msg)
-            instance = with_capacities(instance, capacity)
+            now = changed_capacities(self._network, capacity, now=now)
+            instance = with_links_of(self._network, now)
         given = {**{p.name: self._plan.parameters[p.name] for p in self.formulation.parameters}, **settings}
         if unknown := [name for name in settings if name not in {p.name for p in self.formulation.parameters}]:
             names = ["capacity", *(p.name for p in self.formulation.parameters)]
@@ -211,7 +215,9 @@ class Model:
                 )
                 raise BadInput(msg)
             self._build(plan)
+            self._capacity = now
             return self
+        self._capacity = now
         self._plan, self.formulation, self.instance, self._updated = plan, plan.formulation, plan.instance, True
         return self
 

@@ -42,14 +42,25 @@ class LinkNames:
             known |= {f"{name}#{number}": [a] for number, a in enumerate(arcs, start=1)}
         return {name.replace(" ", ""): arcs for name, arcs in known.items()}
 
+    @cached_property
+    def _numbered(self) -> bool:
+        """Whether labels are numbers, so that a number is a label and not a position."""
+        return any(label.isdecimal() for label in self.topology.labels)
+
+    def _label(self, end: object) -> str:
+        """The label of a vertex that is given by it or, where no label is a number, by its number."""
+        if not self._numbered and isinstance(end, int | np.integer) and 0 <= int(end) < self.topology.n:
+            return self.topology.labels[int(end)]
+        return str(end)
+
     def arcs(self, link: Hashable) -> I64:
         """Positions of the arcs that a name stands for.
 
         Parameters
         ----------
         link
-            ``"u->v"`` or ``(u, v)`` by labels or vertex numbers: all arcs from u to v; ``"u->v#2"`` or
-            ``"u -> v (2)"``: the second one; or the position of one arc.
+            ``"u->v"`` or ``(u, v)`` by labels, or by vertex numbers where no label is a number: all arcs from u to v;
+            ``"u->v#2"`` or ``"u -> v (2)"``: the second one; or the position of one arc.
 
         Raises
         ------
@@ -62,7 +73,7 @@ class LinkNames:
                 msg = f"link {int(link)}: {topology.spec} has links 0..{topology.arcs - 1}"
                 raise BadInput(msg)
             return np.array([int(link)])
-        text = "->".join(_label(topology, end) for end in link) if isinstance(link, tuple) else str(link)
+        text = "->".join(map(self._label, link)) if isinstance(link, tuple) else str(link)
         plain = text.replace(" ", "").replace("(", "#").removesuffix(")")
         if plain not in self._arcs:
             msg = f"link {text!r}: {topology.spec} has no such link; {nearest(plain, list(self._copies))}"
@@ -70,14 +81,16 @@ class LinkNames:
         return np.array(self._arcs[plain])
 
 
-def _label(topology: Topology, end: object) -> str:
-    """The label of a vertex that is given by it or, where no label is that number, by its number."""
-    number = isinstance(end, int | np.integer) and str(end) not in topology.labels and 0 <= int(end) < topology.n
-    return topology.labels[int(end)] if number else str(end)  # type: ignore[call-overload]
-
-
 def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) -> Topology:
-    """The topology with other capacities; links of capacity 0 are left out.
+    """The topology with other capacities (:func:`changed_capacities`); links of capacity 0 are left out.
+
+    It keeps a name given by ``oc.topology(name=)``, and is otherwise named after its contents.
+    """
+    return with_links_of(topology, changed_capacities(topology, changes, factors=factors))
+
+
+def changed_capacities(topology: Topology, changes: Any, *, factors: bool = False, now: F64 | None = None) -> F64:
+    """Capacities after changes [link bandwidths], ``(m,)``; 0 for a link that is left out.
 
     Parameters
     ----------
@@ -89,17 +102,15 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
         have a unit.
     factors
         Whether the numbers multiply the capacities instead.
-
-    Returns
-    -------
-    A topology that keeps a name given by ``oc.topology(name=)``, and otherwise is named after its contents.
+    now
+        Capacities before the change, ``(m,)``; by default those of the topology.
 
     Raises
     ------
     BadInput
         For an unknown link, or a number that is negative or not finite.
     """
-    new: F64 = np.array(topology.capacity, dtype=float)
+    new: F64 = np.array(topology.capacity if now is None else now, dtype=float)
     if isinstance(changes, Mapping) or hasattr(changes, "items"):
         names = LinkNames(topology)
         for link, value in changes.items():
@@ -122,13 +133,18 @@ def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) 
         worst = float(new[~(np.isfinite(new) & (new >= 0))][0])
         msg = f"capacity: {worst:g} is no capacity; give finite numbers of at least 0"
         raise BadInput(msg)
-    kept = new > 0
+    return new
+
+
+def with_links_of(topology: Topology, capacity: F64) -> Topology:
+    """The links of a topology whose new capacity, ``(m,)``, is not 0."""
+    kept = capacity > 0
     own = topology.spec.startswith("custom:") and not re.fullmatch(r"custom:[0-9a-f]{12}", topology.spec)
     return Topology(
         topology.n,
         topology.tail[kept],
         topology.head[kept],
-        new[kept],
+        capacity[kept],
         spec=topology.spec if own else None,
         terminals=topology.terminals,
         labels=topology.labels,

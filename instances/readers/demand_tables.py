@@ -1,8 +1,8 @@
 """Demands as data: arrays, DataFrames, dicts of pairs, and files with a matrix or a list of pairs.
 
 A demand is an N×N matrix in rank order, or a list of (source, target, amount) whose ends are labels of the topology.
-Names that are not labels are read as rank numbers 0 .. N-1 if all of them are such numbers. Pairs that are not listed
-have demand 0.
+Names that are not labels are read as rank numbers 0 .. N-1 if all of them are, and no label is a number. Pairs that are
+not listed have demand 0.
 
 Text files (any suffix but ``.json``): either N rows of N numbers, separated by commas or spaces; or a heading of labels
 (its first field empty) and one row per label, as ``DataFrame.to_csv`` writes it; or a heading ``src,dst,bytes`` and one
@@ -244,7 +244,7 @@ def rank_matrix(table: DemandTable, topology: Topology, what: str) -> F64:
 
 
 def rank_numbers(topology: Topology, names: set[str], what: str) -> dict[str, int]:
-    """The rank of every name: by label if all are labels, else by number.
+    """The rank of every name: by label if all are labels; by number if no label of the topology is one.
 
     Raises
     ------
@@ -257,7 +257,8 @@ def rank_numbers(topology: Topology, names: set[str], what: str) -> dict[str, in
     known = {label: rank for rank, label in enumerate(labels)}
     unknown = sorted(names - known.keys())
     switches = set(topology.labels) - known.keys()
-    if unknown and not switches.intersection(names) and all(_below(name, len(labels)) for name in names):
+    numbered = any(label.isdecimal() for label in topology.labels)  # a number is then a label, not a position
+    if unknown and not numbered and all(_below(name, len(labels)) for name in names):
         return {name: int(name) for name in names}
     if unknown:
         reason = "is a vertex, but not a rank" if unknown[0] in switches else "is not a rank"

@@ -206,6 +206,7 @@ def _topology(
         obj, capacity = read_topology(obj, capacity, directed=directed, ranks=None if ranks is None else "*"), None
         if ranks is None and unit is None:
             return obj
+        directed = None
     if isinstance(obj, Topology):
         if directed is not None:
             msg = f"{WHAT}: directed= is for files, tables and lists of edges; omit it for {obj.spec}"

@@ -135,6 +135,18 @@ def test_other_data_build_the_model_again():
         limited(model, 0.1).update(capacity={"1->0": 0})
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_link_of_capacity_0_can_come_back(form):
+    model = oc.model("alltoall.master", "ring:4", form=form)
+    whole = model.solve().T
+    assert whole < model.update(capacity={"0->1": 0}).solve().T
+    assert pytest.approx(whole) == model.update(capacity={"0->1": 1}).solve().T
+    without = model.update(capacity={"0->1": 0, "1->0": 0.5}).solve().T
+    fresh = oc.solve("alltoall.master", with_capacities(parse("ring:4"), {"0->1": 0, "1->0": 0.5}))
+    assert without == pytest.approx(fresh.T)
+    assert pytest.approx(whole) == model.update(capacity=parse("ring:4").capacity).solve().T
+
+
 def test_a_parameter_set_by_hand_is_a_change():
     model = oc.model("alltoall.master", "ring:4")
     model.pyomo.c["0->1"] = 0.5

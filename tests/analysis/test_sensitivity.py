@@ -205,3 +205,17 @@ def test_capacities_in_other_rows_leave_a_changed_model_without_prices():
         result.sensitivity()
     with pytest.raises(oc.BadInput, match=r"m\.update\(capacity="):
         result.what_if({"0->1": 2})
+
+
+def test_numbers_are_labels_where_labels_are_numbers():
+    net = oc.topology([(u, u % 4 + 1) for u in range(1, 5)] + [(u % 4 + 1, u) for u in range(1, 5)])
+    result = oc.solve("alltoall.master", net, method="highs")
+    assert result.what_if({(1, 2): 2}).instance.capacity.sum() == 9
+    for link in ((0, 1), (0, 2)):
+        with pytest.raises(oc.BadInput, match=f"'0->{link[1]}': .* has no such link"):
+            result.what_if({link: 2})
+    with pytest.raises(oc.BadInput, match="'0' is not a rank"):
+        oc.solve("alltoall.master", net, demand={(0, 1): 1, (1, 2): 1})
+    named = oc.topology([("a", "b"), ("b", "a")])
+    one = oc.solve("alltoall.master", named, method="highs", demand={(0, 1): 2, (1, 0): 1})
+    assert one.what_if({(0, 1): 2}).instance.capacity.tolist() == [2, 1]
