@@ -233,19 +233,6 @@ def _recovery(laboratory: Laboratory) -> Measurement:
 
 
 CLAIMS.open(
-    "look-ahead",
-    "appendix C, figure 25",
-    "With two patch panels per interface and 1x2 switches the next job's topology is ready when its "
-    "servers are, in spite of minutes of reconfiguration",
-    "no delay",
-    unpublished="Arrivals and durations of the jobs.",
-    reason="It holds for every job that runs longer than its successor's reconfiguration takes, on the same "
-    "servers; a test needs durations and arrivals of jobs, of which only the distribution of durations "
-    "is printed (figure 2b). The cost claims include the cost of the panels and switches.",
-)
-
-
-CLAIMS.open(
     "sharding",
     "section 3, appendix C, figure 26",
     "Jobs on disjoint servers are completely isolated from each other, which improves the tail of iteration times",
