@@ -223,6 +223,7 @@ def outputs() -> Mapping[str, object]:
     """Types of the outputs by command."""
     from opticoll.analysis import catalog
     from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.cluster import Cluster
     from opticoll.analysis.conjectures import Conjecture
     from opticoll.analysis.describe import Description
     from opticoll.analysis.hybrids import Hybrids
@@ -246,6 +247,7 @@ def outputs() -> Mapping[str, object]:
         "figure": FigureOutput,
         "hybrids": Hybrids,
         "repair": Repairs,
+        "cluster": Cluster,
         "list": list[catalog.NameRow],
         "list instances": list[catalog.InstanceRow],
         "list formulations": list[catalog.FormulationRow],

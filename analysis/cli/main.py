@@ -13,6 +13,7 @@ from opticoll.analysis.cli.benchmark import benchmark
 from opticoll.analysis.cli.bounds import bounds_command
 from opticoll.analysis.cli.check import check
 from opticoll.analysis.cli.claims import claims
+from opticoll.analysis.cli.cluster import cluster
 from opticoll.analysis.cli.compare import compare
 from opticoll.analysis.cli.completion import completion
 from opticoll.analysis.cli.conjecture import conjecture
@@ -58,6 +59,7 @@ for _command in (
     bounds_command,
     check,
     claims,
+    cluster,
     compare,
     completion,
     conjecture,

@@ -11,7 +11,7 @@ def schema(command: tuple[str, ...]) -> int:
     """Print the JSON Schema of what a command prints with --json.
 
     COMMAND is solve, check, study, compare, results, bounds, claims, describe, sweep, iteration, hybrids, repair,
-    list, or `list KIND`. Without it, print one object with all schemas.
+    cluster, list, or `list KIND`. Without it, print one object with all schemas.
     """
     from opticoll.analysis import json_outputs
     from opticoll.analysis.cli import output

@@ -29,6 +29,7 @@ _HOMES = {
     "bound_on": ("opticoll.formulations.bounded_quantity", "bound_on"),
     "bounds": ("opticoll.analysis.bounds", "bounds"),
     "check": ("opticoll.analysis.result_files", "check"),
+    "cluster": ("opticoll.analysis.cluster", "cluster"),
     "conjecture": ("opticoll.analysis.conjectures", "conjecture"),
     "design": ("opticoll.analysis.design", "design"),
     "envelope": ("opticoll.analysis.reconfiguration.envelope", "envelope"),

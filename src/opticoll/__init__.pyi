@@ -3,6 +3,7 @@
 # For type checkers and the completion of editors; at run time, __init__.py loads each name when it is first used.
 from opticoll.analysis.bounds import bounds as bounds
 from opticoll.analysis.catalog import solver_table as solver_table
+from opticoll.analysis.cluster import cluster as cluster
 from opticoll.analysis.conjectures import Conjecture as Conjecture
 from opticoll.analysis.conjectures import conjecture as conjecture
 from opticoll.analysis.design import design as design

@@ -202,6 +202,7 @@ OUTPUTS = {
     "figure": ["figure", "lumorph-6", "--out", "six.svg", "--store", "runs"],
     "hybrids": ["hybrids", "op-graph:model=dlrm,layers=1,hidden=64", "--gpus", "4", "--batch", "8"],
     "repair": ["repair", "servers:n=4,degree=2,traffic=dlrm", "--circuit", "0-1"],
+    "cluster": ["cluster", "topoopt", "--servers", "8", "--job-servers", "4", "--jobs", "3"],
     "list": ["list"],
     **{f"list {kind}": ["list", kind] for kind in catalog.KINDS},
 }

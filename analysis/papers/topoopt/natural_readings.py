@@ -64,6 +64,17 @@ SHARED_CLUSTER = natural_reading(
     "published for TopoOpt alone.",
     {"bandwidth of the fat-tree": "5.7/1.4, section 5.5", "TopoOpt's times": "published"},
 )
+ACTIVE_JOBS = natural_reading(
+    "jobs drawn 40, 30, 20 and 10 %, a number of them kept active; every job counts once",
+    "Section 5.6: the number of active jobs represents the load, and the shares of the models are printed. The "
+    "published samples are runs with that many jobs, one iteration of each.",
+    {"jobs": "kept active", "shares of the models": "as printed", "average": "over jobs"},
+)
+KNOWN_SEQUENCE = natural_reading(
+    "the sequence of jobs is known beforehand; several minutes are three",
+    "Appendix C: the sequence of job arrivals is known. Three is the least that is called several.",
+    {"jobs are known": "beforehand", "set-up": "several minutes"},
+)
 SHORTEST_PATHS = natural_reading(
     "average length of shortest paths",
     "Section 5.5 speaks of the average path length of figure 14, over all server pairs.",

@@ -127,6 +127,7 @@ def test_claims_that_share_a_convention_share_its_reading():
         ("topoopt.all-to-all-share", "topoopt.testbed-share"),
         ("topoopt.iteration-time", "topoopt.below-ideal", "topoopt.like-ideal", "topoopt.degree-mitigates"),
         ("topoopt.abstract", "topoopt.shared-mean", "topoopt.shared-tail"),
+        ("topoopt.published-means", "topoopt.published-means-ideal", "topoopt.published-tails"),
         ("topoopt.all-reduce-44", "topoopt.hybrid-transfer"),
         ("lumorph.four-times", "lumorph.slow-switches", "lumorph.ncf"),
         ("lumorph.figure-5", "lumorph.random-worse"),

@@ -1,0 +1,104 @@
+"""The command ``cluster``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opticoll.analysis.cli.options import JSON
+
+if TYPE_CHECKING:
+    from opticoll.analysis.cluster import Cluster
+
+
+@click.command()
+@click.argument("network", metavar="topoopt|ideal-switch|fat-tree|oversubscribed-fat-tree")
+@click.option("--servers", type=click.IntRange(min=2), default=432, show_default=True, help="Servers of the cluster.")
+@click.option("--degree", type=click.IntRange(min=1), default=8, show_default=True, help="Interfaces of a server.")
+@click.option("--link", metavar="RATE", default="100Gb/s", show_default=True, help="Rate of an interface.")
+@click.option("--job-servers", type=click.IntRange(min=2), default=16, show_default=True, help="Servers of a job.")
+@click.option("--jobs", type=click.IntRange(min=1), default=400, show_default=True, help="Number of jobs.")
+@click.option("--load", type=float, help="Work that arrives, over that which the servers can do (default: 0.6).")
+@click.option("--active", type=click.IntRange(min=1), help="Keep this many jobs active instead of letting them arrive.")
+@click.option("--work", type=float, default=86400.0, show_default=True, help="Mean duration of a job alone [s].")
+@click.option(
+    "--durations",
+    type=click.Choice(["exponential", "fixed"]),
+    default="exponential",
+    show_default=True,
+    help="Distribution of the durations.",
+)
+@click.option(
+    "--placement",
+    type=click.Choice(["first", "random"]),
+    default="first",
+    show_default=True,
+    help="Free servers of lowest numbers, or a random choice of them.",
+)
+@click.option("--rack", type=click.IntRange(min=1), default=6, show_default=True, help="Servers of a rack.")
+@click.option(
+    "--oversubscription",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Bandwidth of a rack's servers over that of its uplinks.",
+)
+@click.option(
+    "--contention",
+    type=click.Choice(["all", "alone"]),
+    default="all",
+    show_default=True,
+    help="Uplinks are shared as if all jobs sent at all times, or used by each job alone.",
+)
+@click.option("--slower", type=float, help="Bandwidth of TopoOpt over the fat-tree's (default: 5.7/1.4).")
+@click.option("--setup", type=float, default=0.0, show_default=True, help="Time to set up the circuits of a job [s].")
+@click.option(
+    "--look-ahead",
+    type=click.Choice(["none", "arrival", "sequence"]),
+    default="none",
+    show_default=True,
+    help="Set up circuits on second ports from a job's arrival on, or, with a known sequence, at any time.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of jobs and placements.")
+@JSON
+def cluster(network: str, as_json: bool, **settings: Any) -> int:
+    """Simulate jobs that share a cluster: arrival, queue, placement, and the time of their iterations on NETWORK.
+
+    \b
+    opticoll cluster topoopt --active 27
+    opticoll cluster oversubscribed-fat-tree --active 27 --placement random
+    opticoll cluster topoopt --load 0.8 --setup 180 --look-ahead sequence
+    """  # noqa: D301  click's mark for a paragraph that keeps its lines
+    from opticoll.analysis.cli import output
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    with output.diverted_stdout():
+        from opticoll.analysis import cluster as clusters
+
+        result = clusters.cluster(network, **given)
+    if as_json:
+        output.emit_json(result)
+    else:
+        _show(result)
+    return 0
+
+
+def _show(result: Cluster) -> None:
+    """Print a row for every model, and what the cluster did."""
+    from opticoll.analysis.cli import output
+
+    output.show_table(result.models, ["model", "jobs", "alone_s", "mean_s", "most_s"])
+    kept = f"{result.active} active" if result.active is not None else f"load {result.load:.3g}"
+    queue = f"{100 * result.waiting:.3g} % of the jobs wait, {result.wait_s:.6g} s on average"
+    output.show_fields(
+        {
+            "jobs": f"{result.jobs} of {result.job_servers} servers, {kept}, {result.servers} servers",
+            "iteration": f"{1e3 * result.mean_s:.6g} ms on average, {1e3 * result.tail_s:.6g} ms at 99 %",
+            **({"queue": queue} if result.active is None else {}),
+            "set-up": f"delays {100 * result.delayed:.3g} % of the jobs, {result.setup_s:.6g} s on average",
+            "held": f"{100 * result.utilisation:.4g} % of the servers' time",
+            "check": f"worst violation {result.violation:.2g}",
+        },
+        None,
+    )

@@ -1,0 +1,276 @@
+"""Training jobs that share a cluster: ``opticoll cluster``."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.analysis.iteration import iteration
+from opticoll.errors import BadInput
+from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, residuals
+from opticoll.formulations.topoopt.rack_uplinks import fair_rates
+from opticoll.instances.cluster_jobs import MIX, ClusterJob, draw_jobs
+from opticoll.instances.topology import parse_rate
+from opticoll.solvers.methods.topoopt.cluster_queue import simulate_cluster
+from opticoll.solvers.task import Fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.types import Rate, Seconds
+
+#: Networks, and the specs of those of one job alone.
+NETWORKS = {
+    "topoopt": "circuits:n={n},degree={d}",
+    "ideal-switch": "ideal-switch:n={n},capacity={d}",
+    "fat-tree": "ideal-switch:n={n},capacity={d}",
+    "oversubscribed-fat-tree": "ideal-switch:n={n},capacity={d}",
+}
+#: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as section 5.5 of the paper implies it.
+FAT_TREE = 5.7 / 1.4
+CONTENTIONS = ("alone", "all")
+#: Conditions whose violation is in seconds; relative to the mean duration of a job in the result.
+_SECONDS = ("overlap", "early", "order", "idle")
+#: Parts of the bandwidth at which iterations are simulated; in between, times are linear in the inverse.
+_PARTS = (1.0, 0.8, 2 / 3, 0.5, 0.4, 1 / 3, 0.25, 0.2)
+
+
+class ModelRow(Fields, frozen=True, kw_only=True):
+    """Jobs of one model: their number, and the time of an iteration: alone, on average, and at most [s]."""
+
+    model: str
+    jobs: int
+    alone_s: float
+    mean_s: float
+    most_s: float
+
+
+class Cluster(Fields, frozen=True, kw_only=True):
+    """What a simulated cluster did.
+
+    ``mean_s`` and ``tail_s`` are the mean and the 99 % quantile of the time of a random iteration of a random job.
+    ``wait_s`` is the mean time in the queue, ``waiting`` the share of jobs that wait; ``setup_s`` is the mean time
+    between getting servers and beginning, ``delayed`` the share of jobs for which it is not 0. ``violation`` is the
+    worst violation of the schedule's conditions.
+    """
+
+    network: str
+    servers: int
+    degree: int
+    link: str
+    job_servers: int
+    jobs: int
+    active: int | None
+    load: float | None
+    seed: int
+    mean_s: float
+    tail_s: float
+    wait_s: float
+    waiting: float
+    setup_s: float
+    delayed: float
+    utilisation: float
+    violation: float
+    models: list[ModelRow]
+
+
+@cache
+def alone(model: str, network: str, servers: int, degree: int, link: float) -> float:
+    """Simulated time of an iteration of a job on a network of its own [s]; ``link`` in bits/s."""
+    spec = NETWORKS[network].format(n=servers, d=degree)
+    return iteration(model, spec, link=f"{link / 1e9:.12g}Gb/s", section="5.6").seconds
+
+
+def slowed(model: str, servers: int, degree: int, link: float, part: float) -> float:
+    """How many times as long an iteration takes behind a switch with a part of the bandwidth."""
+    inverse = [1.0 / one for one in _PARTS]
+    times = [alone(model, "ideal-switch", servers, degree, link * one) for one in _PARTS]
+    return float(np.interp(1.0 / part, inverse, times)) / times[0]
+
+
+def cluster(
+    network: str = "topoopt",
+    *,
+    servers: int = 432,
+    degree: int = 8,
+    link: Rate = "100Gb/s",
+    job_servers: int = 16,
+    jobs: int = 400,
+    load: float | None = None,
+    active: int | None = None,
+    work: Seconds = 86400.0,
+    durations: str = "exponential",
+    mix: Mapping[str, float] | None = None,
+    placement: str = "first",
+    rack: int = 6,
+    oversubscription: float = 2.0,
+    contention: str = "all",
+    slower: float = FAT_TREE,
+    setup: Seconds = 0.0,
+    look_ahead: str = "none",
+    seed: int = 0,
+) -> Cluster:
+    """Simulate jobs that arrive at a cluster, wait in one queue, get free servers and train (TopoOpt, section 5.6).
+
+    Parameters
+    ----------
+    network
+        ``topoopt``: every job has a shard of its own, with TopologyFinder's circuits; ``ideal-switch``; ``fat-tree``:
+        of full bisection and of bandwidth smaller by ``slower``; ``oversubscribed-fat-tree``: of full bandwidth up to
+        the racks.
+    servers, degree, link
+        Servers, interfaces of each, and their rate.
+    job_servers, jobs
+        Servers of a job, and number of jobs.
+    load
+        Work that arrives per time, over that which the servers can do at once; 0.6 unless ``active`` is given.
+    active
+        Keep this many jobs active, all of which are there from the beginning, instead of letting them arrive.
+    work, durations, mix
+        Mean duration of a job on a network of its own [s], and as for
+        :func:`opticoll.instances.cluster_jobs.draw_jobs`.
+    placement, setup, look_ahead
+        As for :func:`opticoll.solvers.methods.topoopt.cluster_queue.simulate_cluster`.
+    rack, oversubscription
+        Servers of a rack of the oversubscribed fat-tree, and their bandwidth over that of its uplinks.
+    contention
+        Which rings share the uplinks: ``all``, as if all jobs sent at all times, or ``alone``, each its own.
+    slower
+        Bandwidth of TopoOpt over that of the fat-tree of similar cost.
+    seed
+        Seed of jobs and placements.
+
+    Returns
+    -------
+    Cluster
+        Times of iterations, the queue and the servers, checked.
+
+    Raises
+    ------
+    BadInput
+        For settings out of range or unknown names.
+    """
+    _check(network, contention, load, active, servers, job_servers, rack, oversubscription, slower)
+    rate = parse_rate(link, "link") / (slower if network == "fat-tree" else 1.0)
+    offered = None if active is not None else 0.6 if load is None else load
+    interval = 0.0 if offered is None else work * job_servers / (offered * servers)
+    drawn = draw_jobs(jobs, servers=job_servers, work=work, interval=interval, durations=durations, mix=mix, seed=seed)
+    if active is not None:
+        drawn = tuple(ClusterJob(one.model, one.servers, 0.0, one.work) for one in drawn)
+    shared = None
+    if network == "oversubscribed-fat-tree":
+        shared = _uplinks([job.model for job in drawn], servers, degree, rate, rack, oversubscription, contention)
+    schedule = simulate_cluster(
+        drawn,
+        servers,
+        slowdowns=shared,
+        placement=placement,
+        active=active,
+        setup=setup,
+        look_ahead=look_ahead,
+        seed=seed,
+    )
+    own = np.array([alone(job.model, network, job_servers, degree, rate) for job in drawn])
+    mean, tail = statistics(schedule, own)
+    wait = schedule.granted - schedule.arrival
+    times = own * schedule.mean_slowdown
+    rows = []
+    for model in MIX if mix is None else mix:
+        which = np.array([job.model == model for job in drawn])
+        if which.any():
+            rows.append(
+                ModelRow(
+                    model=model,
+                    jobs=int(which.sum()),
+                    alone_s=float(own[which][0]),
+                    mean_s=float(times[which].mean()),
+                    most_s=float(times[which].max()),
+                )
+            )
+    violations = residuals(schedule, active)
+    scaled = [value / work if name in _SECONDS else value for name, value in violations.items()]
+    return Cluster(
+        network=network,
+        servers=servers,
+        degree=degree,
+        link=link,
+        job_servers=job_servers,
+        jobs=jobs,
+        active=active,
+        load=offered,
+        seed=seed,
+        mean_s=mean,
+        tail_s=tail,
+        wait_s=float(wait.mean()),
+        waiting=float((wait > 0).mean()),
+        setup_s=float((schedule.begun - schedule.granted).mean()),
+        delayed=float((schedule.begun > schedule.granted).mean()),
+        utilisation=schedule.utilisation,
+        violation=max(scaled),
+        models=rows,
+    )
+
+
+def statistics(schedule: ClusterSchedule, own: F64, share: float = 0.99) -> tuple[float, float]:
+    """Mean and quantile of the time of a random iteration of a random job [s]; ``own`` are times alone, ``(J,)``."""
+    work = np.array([job.work for job in schedule.jobs])
+    done = (schedule.piece_to - schedule.piece_from) / schedule.slowdown
+    weight = done / work[schedule.piece_job] / len(schedule.jobs)
+    times = own[schedule.piece_job] * schedule.slowdown
+    order = np.argsort(times, kind="stable")
+    passed = np.cumsum(weight[order])
+    place = int(np.searchsorted(passed, share * passed[-1] * (1 - 1e-12)))
+    return float((weight * times).sum() / weight.sum()), float(times[order][place])
+
+
+def _uplinks(
+    models: list[str], servers: int, degree: int, rate: float, rack: int, oversubscription: float, contention: str
+) -> Callable[[Sequence[int], Sequence[I64]], Sequence[float]]:
+    """How much the uplinks of racks slow jobs down."""
+
+    def slowdowns(numbers: Sequence[int], held: Sequence[I64]) -> list[float]:
+        if contention == "all":
+            rates = fair_rates(held, servers, rack, oversubscription)
+        else:
+            rates = np.concatenate([fair_rates([one], servers, rack, oversubscription) for one in held])
+        return [
+            slowed(models[number], one.size, degree, rate, max(round(part, 6), _PARTS[-1]))
+            for number, one, part in zip(numbers, held, rates.tolist(), strict=True)
+        ]
+
+    return slowdowns
+
+
+def _check(
+    network: str,
+    contention: str,
+    load: float | None,
+    active: int | None,
+    servers: int,
+    job_servers: int,
+    rack: int,
+    oversubscription: float,
+    slower: float,
+) -> None:
+    """Refuse settings out of range."""
+    for name, value, known in (("network", network, tuple(NETWORKS)), ("contention", contention, CONTENTIONS)):
+        if value not in known:
+            msg = f"cluster: {name} {value!r}; use one of {', '.join(known)}"
+            raise BadInput(msg)
+    if load is not None and active is not None:
+        msg = "cluster: load and active exclude each other; give the load of arriving jobs, or the number kept active"
+        raise BadInput(msg)
+    if load is not None and not 0 < load < np.inf:
+        msg = f"cluster: load={load}; use a positive number, below 1 for a queue that does not grow"
+        raise BadInput(msg)
+    if not 2 <= job_servers <= servers:
+        msg = f"cluster: {servers} servers, {job_servers} of them for a job; use at least 2 for a job, and at most all"
+        raise BadInput(msg)
+    if rack < 1 or not 1 <= oversubscription < np.inf or not 0 < slower < np.inf:
+        msg = (
+            f"cluster: rack={rack}, oversubscription={oversubscription}, slower={slower}; use at least 1, 1 and above 0"
+        )
+        raise BadInput(msg)
