@@ -180,11 +180,11 @@ class StagedCalls(Formulation):
             for g in groups[k] if j < k else ():
                 users.setdefault((b, g, j), []).append((b, j, k))
         runs: dict[int, list[tuple[int, int, int]]] = {k: [] for k in K}
-        heads: dict[int, list[tuple[int, int, int]]] = {b: [] for b in S}
+        heads: dict[int, list[int]] = {b: [] for b in S}
         for b, j, k in X:
             runs[k].append((b, j, k))
             if j == k:
-                heads[b].append((b, j, k))
+                heads[b].append(j)
 
         model = pyo.ConcreteModel(name="iteration")
         model.x = pyo.Var(X, domain=pyo.Binary)
@@ -193,7 +193,7 @@ class StagedCalls(Formulation):
         model.finish = pyo.Objective(expr=model.z, sense=pyo.minimize)
 
         def batches(b: int) -> Any:
-            return pyo.quicksum(t[key[1]] * model.x[key] for key in heads[b])
+            return pyo.quicksum(t[j] * model.x[b, j, j] for j in heads[b])
 
         def computed(m: Any, b: int) -> Any:
             if b == 0:
