@@ -180,11 +180,11 @@ class StagedCalls(Formulation):
             for g in groups[k] if j < k else ():
                 users.setdefault((b, g, j), []).append((b, j, k))
         runs: dict[int, list[tuple[int, int, int]]] = {k: [] for k in K}
-        heads: dict[int, list[tuple[int, int, int]]] = {b: [] for b in S}
+        heads: dict[int, list[int]] = {b: [] for b in S}
         for b, j, k in X:
             runs[k].append((b, j, k))
             if j == k:
-                heads[b].append((b, j, k))
+                heads[b].append(j)
 
         model = pyo.ConcreteModel(name="iteration")
         model.x = pyo.Var(X, domain=pyo.Binary)
@@ -193,7 +193,7 @@ class StagedCalls(Formulation):
         model.finish = pyo.Objective(expr=model.z, sense=pyo.minimize)
 
         def batches(b: int) -> Any:
-            return pyo.quicksum(t[key[1]] * model.x[key] for key in heads[b])
+            return pyo.quicksum(t[j] * model.x[b, j, j] for j in heads[b])
 
         def computed(m: Any, b: int) -> Any:
             if b == 0:
@@ -290,13 +290,13 @@ class StagedCalls(Formulation):
         return {"choice": {"stage": b.tolist(), "first": self.call[j].tolist(), "call": self.call[k].tolist()}}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
-        """Worst violation of every block, from numpy alone; of times relative to those of computing and transfers."""
+        """Worst violation of every block, from numpy alone; of times relative to the best bound on z."""
         (b, j, k), x = self.choices, np.asarray(values["x"], dtype=float)
         s, z = np.asarray(values["s"], dtype=float), float(np.asarray(values["z"]))
         blocks = ("binary", "once", "apart", "computed", "free", "end")
         if x.shape != j.shape or s.shape != (self.stages,) or not np.isfinite([x.sum(), s.sum(), z]).all():
             return dict.fromkeys(blocks, np.inf)
-        count, unit = self.time.size, max(self.bounds()[0].value, 1e-9)
+        count, unit = self.time.size, max(bound.value for bound in self.bounds())
         use, later = np.zeros((self.stages, count, self.member.shape[1])), j != k
         np.add.at(use, (b[later], j[later]), x[later, None] * self.member[k[later]])
         taken, busy = np.zeros((self.stages, count)), np.zeros(self.stages)

@@ -169,7 +169,7 @@ def test_paths_add_up_to_the_link_loads(solved):
 @pytest.mark.parametrize("name", NAMES)
 def test_loads_of_every_formulation_with_links(solved, name):
     result = solved(name)
-    if name in {"lumorph.co-scheduling", "sipml.placement", "topology.steps", "topoopt.strategy"}:
+    if name in {"lumorph.co-scheduling", "lumorph.iteration", "sipml.placement", "topology.steps", "topoopt.strategy"}:
         with pytest.raises(BadInput, match="no link loads"):
             result.link_loads()
         return
@@ -447,7 +447,7 @@ def test_shards_on_the_command_line(capsys):
 @pytest.mark.parametrize("name", NAMES)
 def test_plots_have_a_heading_a_scale_and_units(solved, name):
     result = solved(name)
-    if name in {"lumorph.co-scheduling", "sipml.placement", "topology.steps", "topoopt.strategy"}:
+    if name in {"lumorph.co-scheduling", "lumorph.iteration", "sipml.placement", "topology.steps", "topoopt.strategy"}:
         with pytest.raises(BadInput, match="no link loads"):
             result.plot()
         return

@@ -65,7 +65,7 @@ def test_random_calls_depend_on_the_seed_alone():
     [
         ("training:bort,gpus=4", "unknown model 'bort'.*bert"),
         ("training:bert,gpus=5", "no log on 5 GPUs"),
-        ("training:bert,gpus=4,seed=1", "does not use calls or seed"),
+        ("training:bert,gpus=4,seed=1", "does not use calls, seed or stages"),
         ("training:random,gpus=3", "gpus"),
         ("training:random,gpus=8,calls=20000", "exceeds the limit"),
         ("training:random,gpus=8,calls=-1", "calls"),

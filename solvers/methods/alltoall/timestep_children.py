@@ -140,7 +140,15 @@ METHOD = Method(
     summary="the paper's decomposition in time steps: flows by source first, then split into paths or by one LP each",
     serves=("alltoall.timestep-mcf",),
     # n=40: 748,803 variables in 11 s; n=45: 1,069,203 in 51 s, GK(n,4) on two busy cores.
-    takes_over=(Beyond("alltoall.timestep-mcf", 900_000, 2_800_000, where={"aggregate": "commodity"}),),
+    takes_over=(
+        Beyond(
+            "alltoall.timestep-mcf",
+            900_000,
+            2_800_000,
+            most=100_000_000,
+            suits=lambda problem, _task, _size: problem.aggregate == "commodity",  # type: ignore[attr-defined]
+        ),
+    ),
     parameters=(
         Parameter("master", str, default="auto", help="method for the LP by source"),
         Parameter(
