@@ -35,6 +35,8 @@ _Result = TypeVar("_Result")
 
 #: Seconds of a solve after which the analytic bounds are computed beside it.
 AHEAD_S = 2.0
+#: Seconds that a relaxation may take when the limit has passed.
+RELAXED_S = 1.0
 
 
 @dataclass
@@ -147,10 +149,13 @@ class Course:
     def relaxed(
         self, form: StandardForm, function: Callable[[StandardForm, SolveRequest, float | None], _Result]
     ) -> _Result | None:
-        """The result of a function that solves something simpler than the program; None if there is no time left."""
+        """The result of a function that solves something simpler than the program, in a second beyond the limit at most.
+
+        Without it, a run that its limit ends would often have a value and no bound.
+        """
         left = self.left_s()
-        if left is not None and left <= 0:
-            return None
+        if left is not None:
+            left = max(left, RELAXED_S)
         with self.spent_on("solve_s"):
             request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
             return function(form, request, self.budget.memory_left_gib())

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import outside_models
+import pyomo.environ as pyo
 import pytest
 from outside_models import CVXPY, INFEASIBLE, PYOMO, REFUSED, UNBOUNDED
 
@@ -21,6 +22,7 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import ModelError
 from opticoll.formulations.model import PyomoModel
+from opticoll.solvers.course import Course
 from opticoll.solvers.standard_form import compile_model, import_layer
 from opticoll.solvers.task import Termination
 
@@ -268,7 +270,9 @@ PLUGIN = """
 import sys
 sys.path.insert(0, {folder!r})
 import outside_models
+import pyomo.environ as pyo
 import opticoll as oc
+from opticoll.solvers.course import Course
 
 class FORMULATION(oc.Formulation):
     name, title, sense, problem = "own.outside", "Outside", "min", "MILP"
@@ -312,3 +316,13 @@ def test_the_command_line_prints_the_value_or_one_line(form, build, objective, s
     if status == 2:
         assert out == ""
         assert not list(tmp_path.glob("store/records/*"))
+
+
+def test_a_relaxation_bounds_a_run_whose_limit_has_passed(monkeypatch):
+    monkeypatch.setattr(Course, "left_s", lambda course: -1.0)
+    model = pyo.ConcreteModel("cover")
+    model.x = pyo.Var(range(6), domain=pyo.Binary)
+    model.edges = pyo.Constraint(range(6), rule=lambda m, i: m.x[i] + m.x[(i + 1) % 6] >= 1)
+    model.size = pyo.Objective(expr=pyo.quicksum(model.x.values()))
+    result = oc.solve(model, method="highs", time_limit=100)
+    assert (result.value, result.bound, result.record.bound_source) == (3, 3, "relaxation")
