@@ -495,8 +495,6 @@ def test_the_set_is_graded_and_covers_every_formulation_it_can():
 
     unmeasured = {
         "matrix.program",
-        "topology.matchings",
-        "topology.steps",
         "topoopt.utility",
         "alltoall.channels",
         "alltoall.timestep-child",
