@@ -34,7 +34,7 @@ from opticoll.instances.topology_setting import TopologySetting, read_topology
 from opticoll.solvers.methods.topology.sequence_branching import priced_time, surviving
 from opticoll.solvers.methods.topology.sequence_enumeration import all_configurations as all_configurations_of
 from opticoll.solvers.methods.topology.sequence_enumeration import distinct, dual_time
-from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
+from opticoll.solvers.methods.topology.sequence_flows import all_lines, route, savings
 from opticoll.solvers.plan import make_plan, resume_key
 
 
@@ -770,6 +770,34 @@ def test_branching_leaves_every_better_sequence_of_unequal_demands(seed):
     kept = {one.tobytes() for one in left}
     assert all(one.tobytes() in kept for one, time in zip(listed, times, strict=True) if time < limit * (1 - 1e-9))
     assert surviving(replace(data, standing=standing), every, limit, 100_000, nodes - 1) == (None, nodes)
+
+
+def cheapest(price, source, *, step):
+    """Cost of the cheapest walk to every node: over circuits of the configurations in turn."""
+    cost = np.full(len(price[0]), np.inf)
+    cost[source] = 0.0
+    for one in price:
+        for _ in range(1 if step else len(cost)):
+            cost = np.minimum(cost, (cost[:, None] + one).min(axis=0))
+    return cost
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_circuit_at_the_price_of_its_saving_saves_nothing(seed):
+    draw = np.random.default_rng(seed)
+    K, n, step = int(draw.integers(1, 4)), 4, bool(seed % 2)
+    price = np.where(draw.random((K, n, n)) < 0.6, draw.random((K, n, n)), np.inf)
+    demand = np.rint(draw.random((n, n)) * 2) * uniform(n)
+    before = np.array([cheapest(price, s, step=step) for s in range(n)])
+    wanted = (demand > 0) & np.isfinite(before)
+    gain = savings(price, demand, step)
+    for k, u, v in np.ndindex(K, n, n):
+        if u != v and np.isinf(price[k, u, v]):
+            for share, saves in ((1.0, False), (0.9, gain[k, u, v] > 0)):
+                other = price.copy()
+                other[k, u, v] = share * gain[k, u, v]
+                after = np.array([cheapest(other, s, step=step) for s in range(n)])
+                assert (after[wanted] < before[wanted] - 1e-9).any() == saves
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -26,6 +26,7 @@ from opticoll.solvers.methods.topology.sequence_flows import (
     all_lines,
     orbit_lines,
     route,
+    savings,
     weighted_hops,
 )
 from opticoll.solvers.methods.topology.sequence_orbits import (
@@ -54,6 +55,8 @@ MOST_BRANCHED = 8
 PROGRESS = 1e-9
 #: Share of the value by which an exchange may be worse at first.
 THRESHOLD = 0.03
+#: Exchanges that are drawn, of which the one that prices favour is solved.
+DRAWN_MOVES = 12
 #: Tries to draw an element or a move.
 TRIES = 50
 
@@ -92,6 +95,7 @@ class SequenceSearch:
         self.random = np.random.default_rng(context.task.seed)
         self.best, self.solved, self.bounds = Found(), 0, dict[int, float]()
         self.tol = context.task.tol
+        self.last: tuple[CircuitLines, RoutedSequence] | None = None
 
     def run(self) -> None:
         """Search every number of configurations whose bound is below the best value, the smallest bound first.
@@ -314,11 +318,38 @@ class SequenceSearch:
                 return result
         return None
 
+    def _promising(self, data: TopologySequence, counts: I64, gain: F64 | None, tried: set[bytes]) -> I64 | None:
+        """Of some exchanges that were not tried yet, the one that saves most at the prices of circuits."""
+        if gain is None:
+            return self._moved(data, counts)
+        best, most = None, -math.inf
+        for _ in range(DRAWN_MOVES):
+            other = self._moved(data, counts)
+            if other is None or other.tobytes() in tried:
+                continue
+            saved = float(((other - counts) * gain).sum())
+            if saved > most:
+                best, most = other, saved
+        if best is not None:
+            tried.add(best.tobytes())
+        return best
+
+    def _gain(self, data: TopologySequence) -> F64 | None:
+        """Price of every circuit of the last sequence, and what others would save, ``(K, n, n)``."""
+        if self.last is None or data.overlap:
+            return None
+        lines, routed = self.last
+        price = np.full((data.configurations, data.n, data.n), np.inf)
+        price[lines.phase, lines.tail, lines.head] = routed.prices[lines.group]
+        return np.where(np.isinf(price), savings(price, data.demand, data.relays == "step"), price)
+
     def _exchange(self, data: TopologySequence, counts: I64, target: float) -> None:
         """Exchange circuits; a worse value within a falling threshold is accepted."""
         step = sequence_bounds.one_by_one(data)
         circuits, waiting = sequence_bounds.circuits(data), data.delay * (data.configurations - 1)
+        self.last = None
         now = self._solve(data, counts)
+        gain, tried = self._gain(data), set[bytes]()
         missing = weighted_hops(counts, data.demand, step)[1]
         flows = len(counts) * data.n**2 * data.degree
         exchanges = min(self.exchanges, max(EXCHANGED_FLOWS // flows, LEAST_EXCHANGES))
@@ -326,7 +357,7 @@ class SequenceSearch:
             if self.best.value <= target:
                 return
             self.context.remaining()
-            other = self._moved(data, counts)
+            other = self._promising(data, counts, gain, tried)
             if other is None:
                 return
             work, lost = weighted_hops(other, data.demand, step)
@@ -338,6 +369,7 @@ class SequenceSearch:
             value = self._solve(data, other) if lost == 0 else math.inf
             if value <= limit:
                 now, missing, counts = value, lost, other
+                gain, tried = self._gain(data) if lost == 0 else None, set()
 
     def _solve(self, data: TopologySequence, counts: I64) -> float:
         self.solved += 1
@@ -346,6 +378,7 @@ class SequenceSearch:
         if routed is None:
             return math.inf
         self._keep(data, counts, routed, lines, None)
+        self.last = lines, routed
         return self._value(data, routed, counts)
 
 
@@ -415,9 +448,10 @@ def run_sequence_search(context: Context) -> Answer:
     1. generators of every configuration in groups of order n (metacyclic; for powers of two, elementary abelian and at
        most 200 others): few hops in time by simulated annealing, in rounds over the better half of the groups; then
        replacements judged by the linear program
-    2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration,
-       judged by hops first and then by the linear program, from direct rounds, circuits for the largest demands, a
-       ring, the best symmetric sequence and random circuits; from a known sequence (``start``) first
+    2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration, from
+       direct rounds, circuits for the largest demands, a ring, the best symmetric sequence and random circuits; from a
+       known sequence (``start``) first. Prices of circuits in the last linear program choose among some exchanges: a
+       new circuit saves a demand what a walk over it is cheaper. Hops, then the linear program, judge the one chosen
     3. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
        value, by increasing bound
 
