@@ -130,7 +130,9 @@ def from_papers(findings: Findings) -> dict[str, ReportFigure]:
 def _drawn(figure: PaperFigure, rows: pd.DataFrame, store: Path) -> ReportFigure:
     made = drawn(figure, rows, source_of(figure, rows, Path(store.name)))
     written = rows.drop(columns="store", errors="ignore")
-    return ReportFigure.of(f"paper-{made.name}", made.title, f"{made.caption} Source: {made.source.replace('`', '')}.", made, written)
+    return ReportFigure.of(
+        f"paper-{made.name}", made.title, f"{made.caption} Source: {made.source.replace('`', '')}.", made, written
+    )
 
 
 def slug(name: str) -> str:
