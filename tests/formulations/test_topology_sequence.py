@@ -31,9 +31,10 @@ from opticoll.formulations.topology.sequence_bounds import (
 )
 from opticoll.instances import parse
 from opticoll.instances.topology_setting import TopologySetting, read_topology
+from opticoll.solvers.methods.topology.sequence_branching import priced_time, surviving
 from opticoll.solvers.methods.topology.sequence_enumeration import all_configurations as all_configurations_of
 from opticoll.solvers.methods.topology.sequence_enumeration import distinct, dual_time
-from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
+from opticoll.solvers.methods.topology.sequence_flows import all_lines, route, savings
 from opticoll.solvers.plan import make_plan, resume_key
 
 
@@ -608,7 +609,9 @@ def test_every_wrong_entry_is_noticed(solved):
     "settings", [{}, {"overlap": True, "charge": "changed", "delay": 0.5}, {"startup": 0.5, "relays": "step"}]
 )
 def test_repair_rounds_drops_and_lengthens(settings):
-    result = oc.solve(NAME, "servers:n=4,degree=2", method="sequence-search", **settings)
+    result = oc.solve(
+        NAME, "servers:n=4,degree=2", method="sequence-search", sequences=0, exchanges=10, starts=1, **settings
+    )
     data = sequence_data(4, 2, 2, **settings)
     exact = {name: np.array(array) for name, array in result.values.items()}
     near = {name: array for name, array in exact.items() if name not in ("w", "b", "e")}
@@ -698,19 +701,19 @@ def test_duals_bound_the_time_of_given_circuits(seed):
         (5, 1, {"configurations": 0, "delay": 1.0, "directed": True, "sequences": 0}, None),
     ],
 )
-def test_small_problems_are_proven_by_enumeration(n, degree, settings, value):
+def test_small_problems_are_proven_by_branching(n, degree, settings, value):
     run = oc.solve(NAME, f"servers:n={n},degree={degree}", method="sequence-search", **settings)
     assert run.verified
     if value is None:
-        assert "enumeration" not in str(run.record.bound_source)
+        assert "branch" not in str(run.record.bound_source)
         return
     assert run.proof == "optimal"
     assert run.objective == pytest.approx(value)
-    assert str(run.record.bound_source).startswith("enumeration of")
+    assert str(run.record.bound_source).startswith("branch and bound")
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_enumeration_agrees_with_all_sequences(seed):
+def test_branching_agrees_with_all_sequences(seed):
     draw = np.random.default_rng(seed)
     n, K, directed = int(draw.integers(3, 5)), int(draw.integers(1, 3)), bool(seed % 2)
     demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
@@ -724,6 +727,91 @@ def test_enumeration_agrees_with_all_sequences(seed):
         assert run.proof == "optimal"
     else:
         assert run.objective is None
+
+
+@pytest.mark.parametrize(
+    ("n", "degree", "directed", "K"),
+    [
+        (3, 1, True, 3),
+        (4, 1, False, 3),
+        (4, 1, True, 2),
+        (3, 2, True, 2),
+        (5, 1, False, 2),
+        (4, 2, False, 2),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((4, 1, True, 3), (5, 1, False, 3), (5, 1, True, 2))),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((5, 1, True, 3), (5, 2, False, 2), (4, 2, True, 2))),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((4, 2, False, 3), (5, 2, True, 1), (3, 2, True, 3))),
+    ],
+)
+def test_branching_excludes_no_best_sequence(n, degree, directed, K):
+    """One of the best sequences is left below a limit just above the optimum, and none below it."""
+    data = sequence_data(n, degree, K, directed=directed)
+    every = all_configurations_of(data)
+    best = min(time_of(one, uniform(n)) for one in sequences(n, degree, directed, K))
+    left, _ = surviving(data, every, min(best * 1.001, 1e6), 100_000, 10_000_000)
+    times = [time_of(list(one), uniform(n)) for one in left]
+    assert min(times, default=np.inf) == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_branching_leaves_every_better_sequence_of_unequal_demands(seed):
+    draw = np.random.default_rng(seed)
+    n, degree = (4, 1) if seed % 2 else (3, 2)
+    K, step, directed = int(draw.integers(1, 3)), seed % 4 > 1, bool(draw.integers(2))
+    demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
+    data = sequence_data(n, degree, K, demand=demand, directed=directed, relays="step" if step else "pass")
+    every = all_configurations_of(data)
+    standing = every[0] if seed % 8 == 0 else None
+    first = [standing] if standing is not None else every
+    listed = [np.array([one, *rest]) for one in first for rest in product(every, repeat=K - 1)]
+    times = np.array([time_of(list(one), demand, step=step) for one in listed])
+    limit = float(np.quantile(times[np.isfinite(times)], 0.3)) if np.isfinite(times).any() else 1e6
+    left, nodes = surviving(replace(data, standing=standing), every, limit, 100_000, 10_000_000)
+    kept = {one.tobytes() for one in left}
+    assert all(one.tobytes() in kept for one, time in zip(listed, times, strict=True) if time < limit * (1 - 1e-9))
+    assert surviving(replace(data, standing=standing), every, limit, 100_000, nodes - 1) == (None, nodes)
+
+
+def cheapest(price, source, *, step):
+    """Cost of the cheapest walk to every node: over circuits of the configurations in turn."""
+    cost = np.full(len(price[0]), np.inf)
+    cost[source] = 0.0
+    for one in price:
+        for _ in range(1 if step else len(cost)):
+            cost = np.minimum(cost, (cost[:, None] + one).min(axis=0))
+    return cost
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_circuit_at_the_price_of_its_saving_saves_nothing(seed):
+    draw = np.random.default_rng(seed)
+    K, n, step = int(draw.integers(1, 4)), 4, bool(seed % 2)
+    price = np.where(draw.random((K, n, n)) < 0.6, draw.random((K, n, n)), np.inf)
+    demand = np.rint(draw.random((n, n)) * 2) * uniform(n)
+    before = np.array([cheapest(price, s, step=step) for s in range(n)])
+    wanted = (demand > 0) & np.isfinite(before)
+    gain = savings(price, demand, step)
+    for k, u, v in np.ndindex(K, n, n):
+        if u != v and np.isinf(price[k, u, v]):
+            for share, saves in ((1.0, False), (0.9, gain[k, u, v] > 0)):
+                other = price.copy()
+                other[k, u, v] = share * gain[k, u, v]
+                after = np.array([cheapest(other, s, step=step) for s in range(n)])
+                assert (after[wanted] < before[wanted] - 1e-9).any() == saves
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_prices_of_circuits_bound_the_time(seed):
+    draw = np.random.default_rng(seed)
+    n, K, step = 4, int(draw.integers(1, 4)), bool(seed % 2)
+    every = some(n, 2, bool(seed % 3))[0]
+    counts = np.array([every[i] for i in draw.integers(len(every), size=K)]).astype(np.int64)
+    demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
+    best = time_of(list(counts), demand, step=step)
+    bound = priced_time(counts, demand, step, 1e9)
+    assert bound <= best * (1 + 1e-9)
+    assert np.isinf(best) or bound >= 0.75 * best
+    assert priced_time(counts, demand, step, 0.5 * bound) <= bound
 
 
 def test_circuits_and_ports_of_odd_sizes():

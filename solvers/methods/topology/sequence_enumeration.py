@@ -1,4 +1,4 @@
-"""All sequences of circuits of a small problem: those that hops do not exclude are solved, bounded by their duals."""
+"""All configurations of a small problem, and a bound on the time of a sequence of them from prices."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from itertools import combinations_with_replacement, permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
-
-from opticoll.solvers.methods.topology.sequence_flows import weighted_hops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,56 +62,17 @@ def all_configurations(data: TopologySequence) -> I64 | None:
 
 
 def distinct(configurations: I64) -> I64:
-    """One configuration of every class that renamings of nodes turn into each other; all for many nodes."""
+    """Numbers of one configuration of every class that renamings of nodes turn into each other; all for many nodes."""
     n = configurations.shape[1]
     if n > MOST_RENAMED:
-        return configurations
+        return np.arange(len(configurations))
     orders, seen, kept = np.array(list(permutations(range(n)))), set[bytes](), []
-    for counts in configurations:
+    for number, counts in enumerate(configurations):
         if counts.astype(np.int8).tobytes() not in seen:
-            kept.append(counts)
+            kept.append(number)
             images = counts.astype(np.int8)[orders[:, :, None], orders[:, None, :]]
             seen |= {image.tobytes() for image in images}
     return np.array(kept)
-
-
-@njit(cache=True)
-def _surviving(first, every, demand, step, K, limit, most):  # type: ignore[no-untyped-def]
-    """Sequences that begin with ``first`` whose demand times hops is below ``limit``; -1 in place if too many."""
-    n, total = first.shape[0], every.shape[0] ** (K - 1)
-    sequence = np.zeros((K, n, n), np.int64)
-    sequence[0] = first
-    found, count = np.zeros((most, K - 1), np.int64), 0
-    for number in range(total):
-        rest = number
-        for k in range(1, K):
-            sequence[k] = every[rest % every.shape[0]]
-            rest //= every.shape[0]
-        work, missing = weighted_hops(sequence, demand, step)
-        if missing == 0 and work < limit:
-            if count == most:
-                return found, -1
-            rest = number
-            for k in range(1, K):
-                found[count, k - 1] = rest % every.shape[0]
-                rest //= every.shape[0]
-            count += 1
-    return found, count
-
-
-def surviving(data: TopologySequence, first: I64, every: I64, limit: float, most: int) -> list[I64] | None:
-    """Circuits ``(K, n, n)`` of the sequences that begin with ``first`` and take less than ``limit`` circuits of work.
-
-    None if they are more than ``most``.
-    """
-    K = data.configurations
-    if K == 1:
-        work, missing = weighted_hops(first[None], data.demand, data.relays == "step")
-        return [first[None]] if missing == 0 and work < limit else []
-    found, count = _surviving(first, every, data.demand, data.relays == "step", K, limit, most)
-    if count < 0:
-        return None
-    return [np.concatenate([first[None], every[chosen]]) for chosen in found[:count]]
 
 
 def dual_time(data: TopologySequence, counts: I64, lines: CircuitLines, routed: RoutedSequence) -> float:

@@ -13,13 +13,12 @@ from opticoll.formulations.model import Parameter
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_FLOWS
 from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.methods.topology.sequence_branching import surviving
 from opticoll.solvers.methods.topology.sequence_enumeration import (
     MOST_SOLVED,
     ROUND_OFF,
     all_configurations,
-    distinct,
     dual_time,
-    surviving,
 )
 from opticoll.solvers.methods.topology.sequence_flows import (
     CircuitLines,
@@ -27,6 +26,7 @@ from opticoll.solvers.methods.topology.sequence_flows import (
     all_lines,
     orbit_lines,
     route,
+    savings,
     weighted_hops,
 )
 from opticoll.solvers.methods.topology.sequence_orbits import (
@@ -49,12 +49,14 @@ MOST_REFINED = 6
 MOST_EXCHANGED = 20
 #: Flows of all linear programs of a start, together; with more flows each there are fewer exchanges, at least so many.
 EXCHANGED_FLOWS, LEAST_EXCHANGES = 150_000, 10
-#: Nodes above which sequences are not enumerated.
-MOST_ENUMERATED = 8
+#: Nodes above which no branch and bound over configurations is tried.
+MOST_BRANCHED = 8
 #: Least relative progress.
 PROGRESS = 1e-9
 #: Share of the value by which an exchange may be worse at first.
 THRESHOLD = 0.03
+#: Exchanges that are drawn, of which the one that prices favour is solved.
+DRAWN_MOVES = 12
 #: Tries to draw an element or a move.
 TRIES = 50
 
@@ -86,13 +88,14 @@ class SequenceSearch:
 
     def __init__(self, context: Context, *, starts: int, moves: int, exchanges: int, sequences: int) -> None:
         self.context, self.starts, self.moves, self.exchanges = context, starts, moves, exchanges
-        self.most, self.enumerated = sequences, 0
-        #: A bound by enumeration on the value of every number of configurations that was enumerated.
+        self.most, self.bounded = sequences, 0
+        #: A bound on the value of every number of configurations that was proven.
         self.excluded: dict[int, float] = {}
         self.data: TopologySequence = context.data
         self.random = np.random.default_rng(context.task.seed)
         self.best, self.solved, self.bounds = Found(), 0, dict[int, float]()
         self.tol = context.task.tol
+        self.last: tuple[CircuitLines, RoutedSequence] | None = None
 
     def run(self) -> None:
         """Search every number of configurations whose bound is below the best value, the smallest bound first.
@@ -112,10 +115,10 @@ class SequenceSearch:
         for number in order:
             if self.bounds[number] < self.best.value * (1 - self.tol):
                 self._search(self._fixed(number), self.bounds[number] * (1 + self.tol))
-        enumerable = not self.data.overlap and not self.staying and not self.data.rack and self.data.startup == 0
+        branching = not self.data.overlap and not self.staying and not self.data.rack and self.data.startup == 0
         for number in order:
-            if self.bounds[number] < self.best.value * (1 - self.tol) and enumerable:
-                self._enumerate(self._fixed(number))
+            if self.bounds[number] < self.best.value * (1 - self.tol) and branching:
+                self._branch(self._fixed(number))
 
     def _fixed(self, number: int) -> TopologySequence:
         """The problem with this number of configurations."""
@@ -133,7 +136,7 @@ class SequenceSearch:
 
     @property
     def bound(self) -> float | None:
-        """Lower bound by enumeration, None without one."""
+        """Lower bound by branch and bound, None without one."""
         if not self.excluded:
             return None
         return min(max(bound, self.excluded.get(number, bound)) for number, bound in self.bounds.items())
@@ -156,28 +159,16 @@ class SequenceSearch:
                 if self.best.value <= target:
                     return
 
-    def _enumerate(self, data: TopologySequence) -> None:
+    def _branch(self, data: TopologySequence) -> None:
         """Exclude or solve every sequence of this number of configurations, if they are few enough."""
-        every = all_configurations(data) if self.most > 0 and data.n <= MOST_ENUMERATED else None
+        every = all_configurations(data) if self.most > 0 and data.n <= MOST_BRANCHED else None
         if every is None:
             return
-        if data.standing is not None:
-            first = data.standing[None]
-        else:
-            first = distinct(every) if data.amount is not None else every
-        sequences = len(first) * len(every) ** (data.configurations - 1)
-        if sequences > self.most:
-            return
         waiting = data.delay * (data.configurations - 1)
-        excluded = self.best.value
-        limit = (excluded - waiting) * sequence_bounds.circuits(data) * (1 - ROUND_OFF)
-        listed: list[I64] = []
-        for one in first:
-            self.context.remaining()
-            more = surviving(data, one, every, limit, MOST_SOLVED)
-            if more is None or len(listed) + len(more) > MOST_SOLVED:
-                return
-            listed += more
+        excluded = self.best.value * (1 - self.tol / 2)  # ties would all be solved
+        listed, bounded = surviving(data, every, excluded - waiting, MOST_SOLVED, self.most)
+        if listed is None:
+            return
         for counts in listed:
             self.context.remaining()
             self.solved += 1
@@ -187,7 +178,7 @@ class SequenceSearch:
                 return
             self._keep(data, counts, routed, lines, None)
             excluded = min(excluded, dual_time(data, counts, lines, routed) + waiting)
-        self.enumerated += sequences
+        self.bounded += bounded
         self.excluded[data.configurations] = excluded * (1 - ROUND_OFF)
 
     def _given(self, data: TopologySequence) -> Iterator[I64]:
@@ -327,11 +318,38 @@ class SequenceSearch:
                 return result
         return None
 
+    def _promising(self, data: TopologySequence, counts: I64, gain: F64 | None, tried: set[bytes]) -> I64 | None:
+        """Of some exchanges that were not tried yet, the one that saves most at the prices of circuits."""
+        if gain is None:
+            return self._moved(data, counts)
+        best, most = None, -math.inf
+        for _ in range(DRAWN_MOVES):
+            other = self._moved(data, counts)
+            if other is None or other.tobytes() in tried:
+                continue
+            saved = float(((other - counts) * gain).sum())
+            if saved > most:
+                best, most = other, saved
+        if best is not None:
+            tried.add(best.tobytes())
+        return best
+
+    def _gain(self, data: TopologySequence) -> F64 | None:
+        """Price of every circuit of the last sequence, and what others would save, ``(K, n, n)``."""
+        if self.last is None or data.overlap:
+            return None
+        lines, routed = self.last
+        price = np.full((data.configurations, data.n, data.n), np.inf)
+        price[lines.phase, lines.tail, lines.head] = routed.prices[lines.group]
+        return np.where(np.isinf(price), savings(price, data.demand, data.relays == "step"), price)
+
     def _exchange(self, data: TopologySequence, counts: I64, target: float) -> None:
         """Exchange circuits; a worse value within a falling threshold is accepted."""
         step = sequence_bounds.one_by_one(data)
         circuits, waiting = sequence_bounds.circuits(data), data.delay * (data.configurations - 1)
+        self.last = None
         now = self._solve(data, counts)
+        gain, tried = self._gain(data), set[bytes]()
         missing = weighted_hops(counts, data.demand, step)[1]
         flows = len(counts) * data.n**2 * data.degree
         exchanges = min(self.exchanges, max(EXCHANGED_FLOWS // flows, LEAST_EXCHANGES))
@@ -339,7 +357,7 @@ class SequenceSearch:
             if self.best.value <= target:
                 return
             self.context.remaining()
-            other = self._moved(data, counts)
+            other = self._promising(data, counts, gain, tried)
             if other is None:
                 return
             work, lost = weighted_hops(other, data.demand, step)
@@ -351,6 +369,7 @@ class SequenceSearch:
             value = self._solve(data, other) if lost == 0 else math.inf
             if value <= limit:
                 now, missing, counts = value, lost, other
+                gain, tried = self._gain(data) if lost == 0 else None, set()
 
     def _solve(self, data: TopologySequence, counts: I64) -> float:
         self.solved += 1
@@ -359,6 +378,7 @@ class SequenceSearch:
         if routed is None:
             return math.inf
         self._keep(data, counts, routed, lines, None)
+        self.last = lines, routed
         return self._value(data, routed, counts)
 
 
@@ -428,17 +448,18 @@ def run_sequence_search(context: Context) -> Answer:
     1. generators of every configuration in groups of order n (metacyclic; for powers of two, elementary abelian and at
        most 200 others): few hops in time by simulated annealing, in rounds over the better half of the groups; then
        replacements judged by the linear program
-    2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration,
-       judged by hops first and then by the linear program, from direct rounds, circuits for the largest demands, a
-       ring, the best symmetric sequence and random circuits; from a known sequence (``start``) first
+    2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration, from
+       direct rounds, circuits for the largest demands, a ring, the best symmetric sequence and random circuits; from a
+       known sequence (``start``) first. Prices of circuits in the last linear program choose among some exchanges: a
+       new circuit saves a demand what a walk over it is cheaper. Hops, then the linear program, judge the one chosen
     3. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
        value, by increasing bound
 
-    4. if the bounds of the formulation are not met, without ``overlap`` and for at most 8 nodes: every sequence whose
-       hops allow a better value, up to the names of nodes, is solved, with a bound recomputed from its duals
-       (:mod:`opticoll.solvers.methods.topology.sequence_enumeration`)
+    4. if the bounds of the formulation are not met, without ``overlap`` and for at most 8 nodes: branch and bound over
+       configurations, up to the names of nodes, by hops and by prices of circuits; what is left is solved, with a bound
+       recomputed from its duals (:mod:`opticoll.solvers.methods.topology.sequence_branching`)
 
-    The search is a heuristic; a value is proven where it meets the bounds of the formulation, or by enumeration.
+    The search is a heuristic; a value is proven where it meets the bounds of the formulation, or by branch and bound.
     """
     search = SequenceSearch(context, **{name: int(value) for name, value in context.parameters.items()})
     ending = Termination.TOLERANCE
@@ -479,7 +500,7 @@ def _answer(search: SequenceSearch, ending: Termination, values: dict[str, Any])
         ending,
         values=values,
         bound=search.bound,
-        bound_source=f"enumeration of {search.enumerated:,} sequences, by hops and recomputed duals"
+        bound_source=f"branch and bound, {search.bounded:,} nodes, by hops, prices and recomputed duals"
         if search.excluded
         else None,
         solver={"name": "sequence-search", "version": None, "algorithm": "annealing and exchanges", "options": {}},
@@ -515,7 +536,12 @@ METHOD = Method(
             default=150,
             help="most replacements or exchanges, judged by linear programs, per start",
         ),
-        Parameter("sequences", int, default=2_000_000, help="maximum number of sequences to enumerate for a proof"),
+        Parameter(
+            "sequences",
+            int,
+            default=2_000_000,
+            help="maximum number of sequences, complete or not, to bound for a proof",
+        ),
     ),
     run=run_sequence_search,
     refuse=_refuse,

@@ -1,0 +1,251 @@
+"""Branch and bound over configurations: sequences of circuits that their hops do not exclude.
+
+Configurations are chosen one after the other. Those that are chosen, and the most hops of the others, bound the work,
+demand times circuits: let n_a nodes be at a hops from a source after the chosen configurations, and let the r others
+lead from a node to at most N_b nodes at b hops (:func:`~opticoll.formulations.topology.sequence_bounds.nodes_at`),
+N_0 = 1. A shortest walk of h hops has a shortest one of a hops in the chosen configurations, and b = h - a in the
+others, so at most sum_(a+b=h) n_a N_b nodes are at h hops in the end. The largest demands take the fewest hops.
+
+A whole sequence is also bounded by prices y of its circuits, of which those of each configuration cost 1 together:
+sum_k t_k is at least demand times the cheapest walks in time. Prices of circuits that carry more than others on these
+rise.
+
+For uniform demand, renamings of nodes leave one configuration of each class as the first one, and those renamings that
+do not change it leave fewer as the second one.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from opticoll.formulations.topology.sequence_bounds import circuits, nodes_at
+from opticoll.solvers.methods.topology.sequence_enumeration import MOST_RENAMED, ROUND_OFF, distinct
+from opticoll.solvers.methods.topology.sequence_flows import UNREACHED
+
+if TYPE_CHECKING:
+    from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.instances.topology import I64
+
+#: Rounds in which prices change, and how much they do at first.
+ROUNDS, RISE = 40, 1.0
+
+
+def surviving(data: TopologySequence, every: I64, limit: float, most: int, nodes: int) -> tuple[list[I64] | None, int]:
+    """Circuits ``(K, n, n)`` of sequences of the configurations ``every`` that may take less than ``limit`` of time.
+
+    One of those that renamings turn into each other; None if they are more than ``most``, or if more than ``nodes``
+    nodes of the tree have to be bounded. Also that number of nodes.
+    """
+    fixed = 0 if data.standing is None else 1
+    if data.standing is not None:
+        every = np.concatenate([data.standing[None], every])
+    others = np.arange(fixed, len(every))
+    first, parts = np.arange(1 if fixed else len(every)), [others]
+    if data.amount is not None and not fixed and data.n <= MOST_RENAMED:
+        first = distinct(every)
+        if data.configurations > 1:
+            parts = [unlike(every, every[at]) for at in first]
+    ends = np.cumsum([len(part) for part in parts])
+    begins = ends - [len(part) for part in parts]
+    at = np.zeros(len(first), dtype=np.int64) if len(parts) < len(first) else np.arange(len(first))
+    later = np.array([[_later(data, r, b) for b in range(data.n)] for r in range(data.configurations)], dtype=np.int64)
+    found, count, bounded = _branched(
+        every,
+        first,
+        np.concatenate(parts),
+        begins[at],
+        ends[at],
+        fixed,
+        data.demand,
+        -np.sort(-data.demand, axis=1),
+        later,
+        data.relays == "step",
+        limit,
+        circuits(data),
+        most,
+        nodes,
+    )
+    return (None if count < 0 else [every[chosen] for chosen in found[:count]]), int(bounded)
+
+
+def unlike(every: I64, one: I64) -> I64:
+    """Numbers of the configurations up to renamings of nodes that do not change ``one``, ``(n, n)``."""
+    n = len(one)
+    orders = np.array(list(permutations(range(n))))
+    orders = orders[(one[orders[:, :, None], orders[:, None, :]] == one).all(axis=(1, 2))]
+    # any codes will do: of configurations that are renamed into each other, the one with the least code is kept
+    weights = np.random.default_rng(0).integers(1 << 40, size=n * n)
+    least = codes = every.reshape(len(every), -1) @ weights
+    for order in orders:
+        least = np.minimum(least, every[:, order[:, None], order[None, :]].reshape(len(every), -1) @ weights)
+    return np.flatnonzero(least == codes)
+
+
+def _later(data: TopologySequence, configurations: int, hops: int) -> int:
+    """N_b: the most nodes at so many hops in so many configurations, all at most."""
+    if hops == 0 or configurations == 0:
+        return int(hops == 0)
+    degree = min(data.degree, data.n - 1)
+    return min(nodes_at(hops, configurations, degree, directed=data.directed, step=data.relays == "step"), data.n)
+
+
+@njit(cache=True)
+def _extended(hops, circuits, step):  # type: ignore[no-untyped-def]
+    """Hops from every node to every other, ``(n, n)``, with one more configuration."""
+    n = hops.shape[0]
+    result = hops.copy()
+    for s in range(n):
+        changed = True
+        while changed:
+            changed = False
+            before = hops[s] if step else result[s].copy()
+            for u in range(n):
+                if before[u] < UNREACHED:
+                    for v in range(n):
+                        if circuits[u, v] > 0 and before[u] + 1 < result[s, v]:
+                            result[s, v] = before[u] + 1
+                            changed = not step
+    return result
+
+
+@njit(cache=True)
+def _least_work(hops, ordered, later):  # type: ignore[no-untyped-def]
+    """Least demand times hops, of demands by decreasing size ``(n, n)``, with the most hops that are to come."""
+    n, work = hops.shape[0], 0.0
+    at = np.zeros(n, np.int64)
+    for s in range(n):
+        at[:] = 0
+        for v in range(n):
+            if hops[s, v] < n:
+                at[hops[s, v]] += 1
+        place = 0
+        for h in range(1, n):
+            room = 0
+            for a in range(h + 1):
+                room += at[a] * later[h - a]
+            while room > 0 and place < n and ordered[s, place] > 0:
+                work += h * ordered[s, place]
+                place += 1
+                room -= 1
+        if place < n and ordered[s, place] > 0:
+            return np.inf
+    return work
+
+
+@njit(cache=True)
+def priced_time(counts, demand, step, goal):  # type: ignore[no-untyped-def]
+    """Lower bound on the sum of the lengths for circuits ``(K, n, n)``, raised until it is ``goal`` if possible."""
+    K, n = counts.shape[0], counts.shape[1]
+    price, load = np.zeros((K, n, n)), np.zeros((K, n, n))
+    far, before = np.zeros((K + 1, n)), np.zeros((K, n), np.int64)
+    best = 0.0
+    for turn in range(ROUNDS):
+        for k in range(K):
+            load_of_one = 0.0
+            for u in range(n):
+                for v in range(n):
+                    if counts[k, u, v] > 0:
+                        load_of_one = max(load_of_one, load[k, u, v] / counts[k, u, v])
+            cost = 0.0
+            for u in range(n):
+                for v in range(n):
+                    if counts[k, u, v] > 0:
+                        share = load[k, u, v] / counts[k, u, v] / load_of_one if load_of_one > 0 else 0.0
+                        last = price[k, u, v] if turn > 0 else 1.0
+                        price[k, u, v] = last * np.exp(RISE / (1 + turn) ** 0.5 * share)
+                        cost += counts[k, u, v] * price[k, u, v]
+            price[k] /= max(cost, 1.0e-300)
+        load[:] = 0.0
+        value = 0.0
+        for s in range(n):
+            _cheapest(counts, price, s, step, far, before)
+            for v in range(n):
+                if demand[s, v] > 0:
+                    value += demand[s, v] * far[K, v]
+                    at, k = v, K - 1
+                    while k >= 0 and far[K, v] < np.inf:
+                        u = before[k, at]
+                        if u >= 0:
+                            load[k, u, at] += demand[s, v]
+                            at = u
+                        if u < 0 or step:
+                            k -= 1
+        best = max(best, value * (1 - ROUND_OFF))
+        if best >= goal:
+            break
+    return best
+
+
+@njit(cache=True)
+def _cheapest(counts, price, source, step, far, before):  # type: ignore[no-untyped-def]
+    """Costs of the cheapest walks after every configuration, ``(K+1, n)``, and the node before in it, -1 for none."""
+    K, n = counts.shape[0], counts.shape[1]
+    far[0] = np.inf
+    far[0, source] = 0.0
+    for k in range(K):
+        far[k + 1] = far[k]
+        before[k] = -1
+        changed = True
+        while changed:
+            changed = False
+            for u in range(n):
+                start = far[k, u] if step else far[k + 1, u]
+                if start < np.inf:
+                    for v in range(n):
+                        if counts[k, u, v] > 0 and start + price[k, u, v] < far[k + 1, v]:
+                            far[k + 1, v] = start + price[k, u, v]
+                            before[k, v] = u
+                            changed = not step
+
+
+@njit(cache=True)
+def _branched(every, first, second, begins, ends, fixed, demand, ordered, later, step, limit, number, most, nodes):  # type: ignore[no-untyped-def]
+    """Sequences that may take less than ``limit``, ``(., K)``, their number, -1 for too many, and the nodes bounded.
+
+    A configuration has ``number`` circuits at most.
+    """
+    E, n, K = every.shape[0], every.shape[1], later.shape[0]
+    hops = np.full((K + 1, n, n), UNREACHED)
+    for s in range(n):
+        hops[0, s, s] = 0
+    found, count, bounded = np.zeros((most, K), np.int64), 0, 0
+    chosen, place, sequence = np.zeros(K, np.int64), np.full(K, -1), np.zeros((K, n, n), np.int64)
+    level = 0
+    while level >= 0:
+        place[level] += 1
+        if level == 0:
+            if place[0] == len(first):
+                break
+            chosen[0] = first[place[0]]
+        elif level == 1:
+            if begins[place[0]] + place[1] == ends[place[0]]:
+                level = 0
+                continue
+            chosen[1] = second[begins[place[0]] + place[1]]
+        else:
+            if fixed + place[level] == E:
+                level -= 1
+                continue
+            chosen[level] = fixed + place[level]
+        bounded += 1
+        if bounded > nodes:
+            return found, -1, bounded
+        hops[level + 1] = _extended(hops[level], every[chosen[level]], step)
+        if _least_work(hops[level + 1], ordered, later[K - 1 - level]) >= limit * number:
+            continue
+        if level < K - 1:
+            level += 1
+            place[level] = -1
+            continue
+        for k in range(K):
+            sequence[k] = every[chosen[k]]
+        if priced_time(sequence, demand, step, limit) < limit:
+            if count == most:
+                return found, -1, bounded
+            found[count] = chosen
+            count += 1
+    return found, count, bounded
