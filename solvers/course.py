@@ -149,7 +149,7 @@ class Course:
     def relaxed(
         self, form: StandardForm, function: Callable[[StandardForm, SolveRequest, float | None], _Result]
     ) -> _Result | None:
-        """The result of a function that solves something simpler than the program, in a second beyond the limit at most.
+        """The result of a function that solves something simpler than the program, at most a second past the limit.
 
         Without it, a run that its limit ends would often have a value and no bound.
         """

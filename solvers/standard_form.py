@@ -465,21 +465,22 @@ def pyomo_blocks(
         labels = tuple(None if isinstance(axis, int) else axis for axis in sets) if labelled else ()
         index = np.full(int(np.prod(shape, dtype=np.int64)), -1, dtype=np.int64)
         blocks[name] = Block(name, shape, index, labels if any(one is not None for one in labels) else ())
-        places[name] = [None if isinstance(axis, int) else _places(axis, alone=len(sets) == 1) for axis in sets]
-    names: dict[int, str] = {}
+        numbers = [(1, None) if isinstance(axis, int) else _places(axis, alone=len(sets) == 1) for axis in sets]
+        places[name] = list(zip(shape, numbers, strict=True))
+    names: dict[int, str | None] = {}
     for position, item in enumerate(items):
         component = item.parent_component()
         if id(component) not in names:
-            names[id(component)] = component.name if component.name in blocks else component.local_name
-        name = names[id(component)]
-        if name in blocks:
-            left = as_tuple(item.index())
-            at = 0
-            for size, place in zip(blocks[name].shape, places[name], strict=True):
-                width, numbers = place or (1, None)
-                at = at * size + (left[0] if numbers is None else numbers[left[:width]])
-                left = left[width:]
-            blocks[name].index[at] = position
+            name = component.name if component.name in blocks else component.local_name
+            names[id(component)] = name if name in blocks else None
+        known = names[id(component)]
+        if known is None:
+            continue
+        left, at = as_tuple(item.index()), 0
+        for size, (width, positions) in places[known]:
+            at = at * size + (left[0] if positions is None else positions[left[:width]])
+            left = left[width:]
+        blocks[known].index[at] = position
     return blocks
 
 

@@ -323,8 +323,11 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
     model = pyo.ConcreteModel(name="maximum concurrent flow")
     model.c = pyomo_parameter(data.capacity, A)
     model.D = pyomo_parameter(data.demand, V, K, zeros=not data.equality)
-    x = pyo.Var(list(blocked), domain=pyo.NonNegativeReals, bounds=lambda _, *j: (0, 0 if blocked[j] else None))
+    x = pyo.Var(list(blocked), domain=pyo.NonNegativeReals)
     model.add_component(data.flow, x)
+    for index, forbidden in blocked.items():
+        if forbidden:
+            x[index].setub(0)
     model.F = pyo.Var(domain=pyo.NonNegativeReals)
     model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
 

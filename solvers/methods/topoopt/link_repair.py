@@ -194,12 +194,15 @@ def run_link_repair(context: Context) -> Answer:
 
     A failed circuit from u to v takes a port out of u and a port into v.
 
-    * ``reroute`` keeps all other circuits and the rings; all demand is forwarded over what is left. A second circuit of
-      the pair, dedicated to point-to-point traffic, then takes the ring's hop, as the paper says.
-    * ``spread`` moves the share of a broken ring to the other rings of its group.
-    * ``swap`` takes ports of circuits that no ring uses: u -> x and y -> v become u -> v and y -> x, of all choices the
-      one with the least maximum load. It is the paper's repair of a permanent failure, which needs a reconfiguration.
-    * ``best`` takes the way with the least maximum load.
+    ``reroute`` keeps all other circuits and the rings; all demand is forwarded over what is left. A second circuit of
+    the pair, dedicated to point-to-point traffic, then takes the ring's hop, as the paper says.
+
+    ``spread`` moves the share of a broken ring to the other rings of its group.
+
+    ``swap`` takes ports of circuits that no ring uses: u -> x and y -> v become u -> v and y -> x, of all choices the
+    one with the least maximum load. It is the paper's repair of a permanent failure, which needs a reconfiguration.
+
+    ``best`` takes the way with the least maximum load.
 
     The answer is checked as a design, which has the ports of the intact servers; that it does without the two failed
     ones is checked here, and reported as ``port_violation``.
