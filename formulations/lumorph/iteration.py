@@ -280,8 +280,8 @@ class StagedCalls(Formulation):
         """The choices x, the starts s and the end z."""
         return {
             "x": Array((self.choices[0].size,), axes=("choice",)),
-            "s": Array((self.stages,), axes=("stage",), unit="us"),
-            "z": Array(unit="us"),
+            "s": Array((self.stages,), axes=("stage",), unit="µs"),
+            "z": Array(unit="µs"),
         }
 
     def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
