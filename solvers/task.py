@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overl
 import msgspec
 
 from opticoll.errors import BadOption
+from opticoll.formulations.model import Bound, Formulation
+from opticoll.instances import Instance
 from opticoll.instances.types import Json
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Bound, Formulation
-    from opticoll.instances import Instance
     from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
