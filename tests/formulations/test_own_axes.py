@@ -95,6 +95,16 @@ def test_schedules_deliver_within_the_hops(hops):
     assert schedule.time >= result.T * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("name", ["own.json", "own.routes.json", "own.xml"])
+def test_schedules_are_saved_and_say_which_rows_they_keep(hops, tmp_path, name):
+    schedule = oc.solve(hops, "ring:5", hops=4).schedule()
+    facts = schedule.save(tmp_path / name)
+    assert facts["delivers"]
+    assert facts["keeps"] == f"demands and capacities, not other rows of {hops.name}"
+    assert repr(schedule).endswith(f"it keeps {facts['keeps']}")
+    assert "keeps" not in repr(oc.solve("alltoall.master", "ring:5").schedule())
+
+
 def test_saved_solutions_are_loaded_by_class(hops, tmp_path):
     result = oc.solve(hops, "ring:5", hops=4, demand="permutation:1")
     path = result.save(tmp_path / "own.json")
