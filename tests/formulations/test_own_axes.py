@@ -114,6 +114,11 @@ def test_saved_solutions_are_loaded_by_class(hops, tmp_path):
     assert again.link_loads()["load"].sum() == pytest.approx(result.link_loads()["load"].sum())
     with pytest.raises(oc.BadInput, match=r"is a solution of own\.hop-limited, not of alltoall\.master"):
         oc.load(path, formulation=type(oc.model("alltoall.master", "ring:4").formulation))
+    with pytest.raises(oc.BadInput, match=rf"write oc\.load\('{path}', formulation=YOUR_CLASS\)") as refused:
+        oc.load(path)
+    assert "known" not in str(refused.value)
+    with pytest.raises(oc.BadInput, match="with oc.load_plugin, or pass your class$"):
+        oc.check("own.hop-limited", "ring:5", path)
 
 
 def test_names_of_topologies():
