@@ -482,6 +482,16 @@ MOST_TEXT = 4000
 NOTE = "note: "
 
 
+def joined_messages(*messages: str | None) -> str:
+    """Several messages as one, with a semicolon after one that ends without a mark."""
+    result = ""
+    for message in messages:
+        if result and message and not message.startswith(";"):
+            result += " " if result[-1] in ".:;" else "; "
+        result += message or ""
+    return result
+
+
 def one_line(text: object, most: int = MOST_TEXT) -> str:
     """Convert text to one line that can be stored and printed: of limited length, without control characters."""
     words = str(text)[: 4 * most].encode("utf-8", "replace").decode()
