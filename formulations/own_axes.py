@@ -85,7 +85,13 @@ def _instance(problem: Any) -> object:
 def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
     """Shapes of the declared variables; None where the instance is no topology, or there are other variables."""
     topology, units = _instance(problem), problem.units
-    if not isinstance(topology, Topology) or not set(names) <= set(problem.axes):
+    if not isinstance(topology, Topology):
+        return None
+    if not set(names) <= set(problem.axes):
+        unknown = next((name for name in problem.axes if name not in names), None)
+        if unknown is not None:
+            msg = f"{problem.name}: axes names {unknown!r}, which is no variable of the model: {', '.join(names)}"
+            raise BadInput(msg)
         return None
     return {
         name: Array(tuple(_size(axis, topology) for axis in along), axes=tuple(along), unit=units.get(name, ""))

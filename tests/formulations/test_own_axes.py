@@ -178,6 +178,15 @@ def test_the_bottleneck_names_the_rows_that_bind():
     assert steps.bottleneck().reason == "bound 3 by the duals of the rows capacity, balance"
 
 
+def test_axes_of_other_variables_or_in_another_order_are_named():
+    swapped = type("Swapped", (Shared,), {"name": "own.swapped", "axes": {"f": ("pair", "arc"), "F": ()}})
+    message = oc.solve(swapped, "ring:4").record.message
+    assert "f: its shape is (8, 12), expected (12, 8); correct the axes of own.swapped" in message
+    other = type("Other", (Shared,), {"name": "own.other", "axes": {"g": ("arc", "pair"), "F": ()}})
+    with pytest.raises(oc.BadInput, match=r"axes names 'g', which is no variable of the model: (f, F|F, f)"):
+        oc.solve(other, "ring:4")
+
+
 def test_labels_of_constraints_give_prices_of_links():
     result = oc.solve(Shared, "ring:5", part=1.0, method="highs")
     assert result.link_loads()["price"].sum() == pytest.approx(-result.T)
