@@ -69,7 +69,12 @@ def load(
     try:
         model = named(name if formulation is None else formulation)
     except BadInput as error:
-        msg = f"{file}: {error}; pass formulation=YourClass if it is your own"
+        msg = f"{file}: {error}"
+        if formulation is None:
+            msg = (
+                f"{file}: is a solution of {name[:80]!r}, which is no formulation of opticoll; "
+                f"write oc.load({str(path)!r}, formulation=YOUR_CLASS), or oc.load_plugin(FILE) first"
+            )
         raise BadFile(msg) from None
     if model.name != name:
         msg = f"{file}: is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file"

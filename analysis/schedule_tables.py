@@ -13,6 +13,7 @@ from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.rendering import WIDTH, number
 from opticoll.analysis.solution_files import (
     ScheduleRequest,
+    kept_rows,
     refuse_rounds,
     schedule_request,
     writable,
@@ -81,7 +82,7 @@ class _Steps:
         from opticoll.solvers.schedules.lowering import refuse_early
 
         target = writable(path)
-        refuse_early(target, self.result.solved()[0].formulation.name)
+        refuse_early(target, type(self.result.solved()[0].formulation))
         return write_schedule(schedule_request(target, chunks=self.chunks, **options), self.result)
 
     def _summary(
@@ -142,7 +143,9 @@ class Schedule(_Steps):
     def __repr__(self) -> str:
         own = self.links
         sizes = ((own.steps, "step"), (len(own.transfers), "transfer"))
-        return self._summary(own.topology.spec, sizes, own.chunks, own.fluid_time)
+        line = self._summary(own.topology.spec, sizes, own.chunks, own.fluid_time)
+        keeps = kept_rows(self.result.solved()[0].formulation)
+        return line if keeps is None else f"{line}; it keeps {keeps}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)

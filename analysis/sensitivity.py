@@ -164,13 +164,18 @@ def bottleneck(result: Result) -> Bottleneck:
             f"times length: T >= {number(result.T)}"
         )
         return Bottleneck("lengths", reason, binding, lengths=named)
-    if isinstance(problem, StatedModel) and result.bound is not None and result.duals:
-        priced = [name for name, dual in result.duals.items() if np.abs(dual).max(initial=0.0) > NOTHING]
-        reason = f"bound {number(result.bound)} by the duals of the rows {', '.join(priced)}"
-        return Bottleneck(str(result.record.bound_source), reason, binding)
     row = next((row for row in result.bound_rows() if row["name"] == result.record.bound_source), None)
-    reason = "no bound is known" if result.bound is None else f"bound {number(result.bound)}"
-    return Bottleneck(str(result.record.bound_source), reason if row is None else row["reason"], binding)
+    if row is not None:
+        reason = row["reason"]
+    elif result.bound is None:
+        reason = "no bound is known"
+    else:
+        reason = f"bound {number(result.bound)}"
+        if result.duals:
+            largest = {name: np.abs(dual).max(initial=0.0) for name, dual in result.duals.items()}
+            priced = [name for name, size in largest.items() if size > NOTHING * max(largest.values())]
+            reason += f" by the duals of the rows {', '.join(priced)}"
+    return Bottleneck(str(result.record.bound_source), reason, binding)
 
 
 def best_cut(flow: ConcurrentFlow, lengths: F64) -> tuple[Mask | None, float]:

@@ -26,6 +26,7 @@ from opticoll.solvers.task import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from opticoll.formulations.model import Formulation
     from opticoll.instances.types import Json
     from opticoll.solvers.schedules.lowering import XmlOptions
     from opticoll.solvers.task import Run, Task
@@ -275,11 +276,11 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     """
     from opticoll.solvers.schedules import lowering as build
 
-    path = request.path
-    if states(formulation(task.formulation), "rounds"):
+    path, kind = request.path, formulation(task.formulation)
+    if states(kind, "rounds"):
         refuse_rounds(path)
         return
-    build.refuse_early(path, str(task.formulation))
+    build.refuse_early(path, kind)
     if isinstance(task.instance, str) and task.instance.startswith("file:"):
         read = Path(re.split(r"[,+]", task.instance.removeprefix("file:"))[0])
         if read.exists() and path.exists() and path.samefile(read):
@@ -288,6 +289,11 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     if path.suffix.lower() == ".xml" and str(task.settings.get("demand", UNIFORM)).strip() != UNIFORM:
         msg = f"{path}: {build.EQUAL_SHARDS}"
         raise BadInput(msg)
+
+
+def kept_rows(problem: Formulation) -> str | None:
+    """What a schedule keeps of a formulation of one's own, whose other rows it does not know; None for all others."""
+    return f"demands and capacities, not other rows of {problem.name}" if problem.own else None
 
 
 def refuse_rounds(path: Path) -> None:
@@ -369,7 +375,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     -------
     ``file``, the facts of :class:`opticoll.solvers.schedules.lowering.CutFacts`, ``simulated_time``, and
     ``delivers``: whether the simulator found every shard in its place. For a program, ``fits_runtime`` names the
-    runtimes whose limits it keeps, and ``exceeds`` names what is too large for the others. For rounds of circuits
+    runtimes whose limits it keeps, and ``exceeds`` names what is too large for the others. For a formulation of one's
+    own, ``keeps`` says which of its rows the schedule keeps. For rounds of circuits
     only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and ``violation``. For circuits that change,
     ``chunks`` is null where a shard is divided as the flow is.
 
@@ -418,6 +425,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     result: dict[str, Any] = {
         key: verdict.metrics[key] for key in ("fits_runtime", "exceeds") if key in verdict.metrics
     }
+    if (keeps := kept_rows(plan.formulation)) is not None:
+        result["keeps"] = keeps
     return {
         "file": str(path),
         **facts,

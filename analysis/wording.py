@@ -25,6 +25,7 @@ _WORDS = (
     (re.compile(r"--over '([^']+)'"), r"over='\1'"),
     (re.compile(r"--(on|sense) ([^\s;,:()]+)"), r"\1='\2'"),
     (re.compile(r"--over\b"), r"over"),
+    (re.compile(r"--plugin FILE\.py or oc\.load_plugin"), "oc.load_plugin, or pass your class"),
     (re.compile(r"write FILE\.py:FUNCTION"), "give a function"),
     (re.compile(r"a function FILE\.py:FUNCTION"), "a function"),
     (re.compile(r"--(directed|compare)\b"), r"\1=True"),

@@ -498,6 +498,8 @@ def _follow_axes(cls: type[Formulation]) -> None:
         if wrong is not None:
             msg = f"formulation {cls.name!r}: axes[{name!r}] has {wrong[0]!r}; did you mean {wrong[1]!r}?"
             raise BadInput(msg)
+    if "units" not in vars(cls):  # those of a class from which it is derived
+        cls.units = {name: unit for name, unit in cls.units.items() if name in cls.axes}
     for name in (*cls.units, *([] if cls.concurrent is None else [cls.concurrent])):
         if name not in cls.axes:
             what = "concurrent" if name == cls.concurrent else "units"

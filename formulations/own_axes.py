@@ -85,7 +85,13 @@ def _instance(problem: Any) -> object:
 def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
     """Shapes of the declared variables; None where the instance is no topology, or there are other variables."""
     topology, units = _instance(problem), problem.units
-    if not isinstance(topology, Topology) or not set(names) <= set(problem.axes):
+    if not isinstance(topology, Topology):
+        return None
+    if not set(names) <= set(problem.axes):
+        unknown = next((name for name in problem.axes if name not in names), None)
+        if unknown is not None:
+            msg = f"{problem.name}: axes names {unknown!r}, which is no variable of the model: {', '.join(names)}"
+            raise BadInput(msg)
         return None
     return {
         name: Array(tuple(_size(axis, topology) for axis in along), axes=tuple(along), unit=units.get(name, ""))
@@ -180,19 +186,20 @@ def traffic(problem: Any) -> F64:
     return uniform(problem.instance.num_ranks) if stated is None else stated
 
 
-def source_flow(problem: Any, values: Values) -> F64 | None:
-    """The flow of every source over every arc, ``(m, N)``, where the variables hold it: over ``source`` or ``pair``."""
+def has_routes(problem: Any) -> bool:
+    """Whether solutions hold the flow of every source: a concurrent flow, over ``source`` or ``pair``."""
     name = flow_of(problem)
-    if name is None or problem.concurrent not in values:
+    return name is not None and problem.concurrent in problem.axes and bool({"source", "pair"} & {*problem.axes[name]})
+
+
+def source_flow(problem: Any, values: Values) -> F64 | None:
+    """The flow of every source over every arc, ``(m, N)``, where the variables hold it."""
+    if not has_routes(problem):
         return None
+    name = str(flow_of(problem))
     along, topology = tuple(problem.axes[name]), problem.instance
     flow = np.asarray(values[name], dtype=float)
-    if "source" in along:
-        kept = (along.index(ARC), along.index("source"))
-    elif "pair" in along:
-        kept = (along.index(ARC), along.index("pair"))
-    else:
-        return None
+    kept = (along.index(ARC), along.index("source" if "source" in along else "pair"))
     summed = np.moveaxis(flow, kept, (0, 1)).reshape(flow.shape[kept[0]], flow.shape[kept[1]], -1).sum(axis=2)
     if "source" in along:
         return summed

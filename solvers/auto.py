@@ -25,7 +25,7 @@ from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.methods.registry import method_named, taking_over
 from opticoll.solvers.own_limits import BOUNDS_S, LimitReached, OwnLimits
-from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination
+from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination, joined_messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -222,10 +222,10 @@ def explained(run: Run) -> Run:
         method = method_named(name)
         if method is not None and method.applies(plan.formulation) and method.refusal(plan.data) is None:
             usable[name] = method
-    message = f"{record.message or ''} the solver's own bound is not used as a proof"
+    message = joined_messages(record.message, "the solver's own bound is not used as a proof")
     if usable:
         message += f"; --method {' or '.join(usable)} may close the gap"
-    return replace(run, record=structs.replace(record, message=message.strip()))
+    return replace(run, record=structs.replace(record, message=message))
 
 
 def _provers(method: Method, at: Beyond) -> tuple[str, ...]:
@@ -255,7 +255,7 @@ def joined(first: Run, second: Run, method: str) -> Run:
         record = structs.replace(kept.record, termination=second.termination, message=new.message)
         kept = replace(kept, record=record)
     if second.termination is Termination.ERROR and kept is not second:
-        message = f"{kept.record.message or ''} {method} ended with an error: {new.message or 'unknown'}".strip()
+        message = joined_messages(kept.record.message, f"{method} ended with an error: {new.message or 'unknown'}")
         kept = replace(kept, record=structs.replace(kept.record, message=message))
     end = "proven optimal" if kept.proof is Proof.OPTIMAL else "continued"
     spent = {name: (old.time[name] or 0.0) + (new.time[name] or 0.0) for name in ("solve_s", "verify_s")}

@@ -13,7 +13,7 @@ from opticoll.errors import ModelError
 from opticoll.formulations.model import CvxpyModel, Named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -22,7 +22,9 @@ _SHOWN = 80
 
 
 def as_cvxpy_model(problem: Any) -> CvxpyModel:
-    """A CVXPY problem with its variables under their own names.
+    """A CVXPY problem with its variables under their own names, and its constraints under their labels.
+
+    Constraint number n is called ``constraint<n>`` if it has no label, or that of another.
 
     Raises
     ------
@@ -42,7 +44,16 @@ def as_cvxpy_model(problem: Any) -> CvxpyModel:
             msg = f"a CVXPY variable of shape {variable.shape} {fault}; write cp.Variable(..., name='x')"
             raise ModelError(msg)
         named[name] = Named(variable, variable.shape)
-    return CvxpyModel(problem, named, {})
+    return CvxpyModel(problem, named, labelled_rows(problem.constraints, "constraint", {}))
+
+
+def labelled_rows(constraints: Iterable[Any], word: str, taken: Mapping[str, Named]) -> dict[str, Named]:
+    """Constraints under their labels; one without a label, or with one that is taken, under ``word`` and its number."""
+    result = dict(taken)
+    for number, one in enumerate(constraints):
+        label = getattr(one, "label", None)
+        result[label if label and label not in result else f"{word}{number}"] = Named(one, one.shape)
+    return result
 
 
 @contextmanager

@@ -61,7 +61,8 @@ def check_values(course: Course, solved: Solved) -> Checked:
             return Checked(values)
         check_arrays(declared, values, "solution")
     except BadFile as wrong:
-        course.notes.append(f"refused: {wrong}")
+        hint = f"; correct the axes of {formulation.name}" if formulation.own and formulation.axes else ""
+        course.notes.append(f"refused: {wrong}{hint}")
         return Checked(violations={"arrays": np.inf})
     raw = course.ask("residuals", verify.residuals, formulation, values) or {}
     worst, on_matrix = max(raw.values(), default=0.0), on_the_matrix(form, values)

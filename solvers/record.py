@@ -10,7 +10,18 @@ from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
 from opticoll.solvers.judgement import accuracy
 from opticoll.solvers.plan import digests_after_run, plan_key
-from opticoll.solvers.task import NOTE, Needed, Record, Requested, Size, SolverClaims, Times, one_line, texts
+from opticoll.solvers.task import (
+    NOTE,
+    Needed,
+    Record,
+    Requested,
+    Size,
+    SolverClaims,
+    Times,
+    joined_messages,
+    one_line,
+    texts,
+)
 
 if TYPE_CHECKING:
     from opticoll.instances.types import Json
@@ -47,9 +58,7 @@ def record_of(
     plan, task, out, form = course.plan, course.task, solved.outcome, solved.form
     model = model_info(plan, out, form, refuted=solved.refuted and judgement.infeasible_by is not None)
     told = plan.instance.notes if isinstance(plan.instance, MatrixProgram) else ()
-    message = out.message
-    for note in (*course.notes, *(f"{NOTE}{note}." for note in told)):
-        message += note if note.startswith(";") else f" {note}"
+    message = joined_messages(out.message, *course.notes, *(f"{NOTE}{note}." for note in told))
     return Record(
         key=plan_key(task, plan, None if needed is None else needed.record.key),
         formulation=plan.formulation.name,

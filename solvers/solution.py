@@ -550,7 +550,7 @@ def check_schedule(
     from opticoll.solvers.schedules import schedule_json
 
     if not model.name.startswith("alltoall."):
-        msg = f"{path}: a schedule is checked as one of an alltoall formulation, not as {model.name}"
+        msg = f"{path}: a schedule is checked as one of alltoall.master or its siblings, not as {model.name}"
         raise BadFile(msg)
     for name in settings or {}:
         if name not in (*SCHEDULE_SETTINGS, "demand", "root"):

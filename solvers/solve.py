@@ -25,7 +25,7 @@ from opticoll.solvers.plan import Plan, instance_of, make_plan, needed_task
 from opticoll.solvers.procedure import run_procedure
 from opticoll.solvers.record import properties, record_of
 from opticoll.solvers.standard_form import compile_built
-from opticoll.solvers.task import Run, Task, Termination
+from opticoll.solvers.task import Run, Task, Termination, joined_messages
 
 if TYPE_CHECKING:
     import threading
@@ -217,7 +217,7 @@ def _continued_by(
     try:
         solved = call_procedure(course, first.values if first.verified else None, bounds)
     except OpticollError as error:
-        message = f"{old.message} {method} could not continue: {error}".strip()
+        message = joined_messages(old.message, f"{method} could not continue: {error}")
         return replace(first, record=msgspec.structs.replace(old, message=message))
     return joined(first, finish(course, solved, first.needed, first.bounds), method)
 

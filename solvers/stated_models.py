@@ -11,7 +11,7 @@ import numpy as np
 
 from opticoll.errors import BadInput, ModelError
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
-from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
+from opticoll.formulations.model import CvxpyModel, PyomoModel
 from opticoll.formulations.variables import Block
 from opticoll.solvers.standard_form import as_tuple, compile_model
 from opticoll.solvers.task import Task
@@ -123,7 +123,7 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
     if isinstance(stated, PyomoModel | CvxpyModel):
         return stated
     if layer_of(stated) == "cvxpy":
-        from opticoll.solvers.cvxpy_models import as_cvxpy_model
+        from opticoll.solvers.cvxpy_models import as_cvxpy_model, labelled_rows
 
         if not isinstance(built, CvxpyModel):
             return as_cvxpy_model(stated)
@@ -135,9 +135,8 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
         rows = {id(one): one for one in stated.constraints}
         constraints = {name: named for name, named in built.constraints.items() if id(named.item) in rows}
         named = {id(one.item) for one in constraints.values()}
-        for number, one in enumerate(one for one in stated.constraints if id(one) not in named):
-            constraints[f"added{number}"] = Named(one, one.shape)
-        return CvxpyModel(stated, variables, constraints)
+        added = [one for one in stated.constraints if id(one) not in named]
+        return CvxpyModel(stated, variables, labelled_rows(added, "added", constraints))
     from opticoll.solvers.pyomo_models import as_pyomo_model
 
     found = replace(as_pyomo_model(stated), labelled=True)

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overl
 import msgspec
 
 from opticoll.errors import BadOption
+from opticoll.formulations.model import Bound, Formulation
+from opticoll.instances import Instance
 from opticoll.instances.types import Json
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Bound, Formulation
-    from opticoll.instances import Instance
     from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
@@ -480,6 +480,16 @@ MOST_TEXT = 4000
 
 #: How a message begins that reports no failure.
 NOTE = "note: "
+
+
+def joined_messages(*messages: str | None) -> str:
+    """Several messages as one, with a semicolon after one that ends without a mark."""
+    result = ""
+    for message in messages:
+        if result and message and not message.startswith(";"):
+            result += " " if result[-1] in ".:;" else "; "
+        result += message or ""
+    return result
 
 
 def one_line(text: object, most: int = MOST_TEXT) -> str:

@@ -264,6 +264,7 @@ def _show_written(kind: str, written: Mapping[str, object]) -> None:
         "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
         "loss": f"{100 * facts['loss']:.3g} %",
         "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives)",
+        "keeps": facts.get("keeps", ""),
         "T by chunks": ", ".join(f"{D}: {time:.7g}" for D, time in several.items()),
     }
     loss = facts["loss"]

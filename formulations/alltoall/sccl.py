@@ -325,7 +325,8 @@ class ChunkSteps(Formulation):
 
     def restriction(self) -> str | None:
         """Restriction of the optimum by a parameter."""
-        return f"in {self.flow.steps} steps, {self.chunks} {'chunk' if self.chunks == 1 else 'chunks'}"
+        steps, chunks = self.flow.steps, self.chunks
+        return f"in {steps} step{'s' * (steps > 1)}, {chunks} chunk{'s' * (chunks > 1)}"
 
 
 def _fraction(*arrays: F64) -> float:

@@ -493,7 +493,7 @@ class StepFlow(Formulation):
 
     def restriction(self) -> str | None:
         """Restriction of the optimum by a parameter."""
-        return f"in {self.steps} steps"
+        return f"in {self.steps} step{'s' * (self.steps > 1)}"
 
 
 def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:

@@ -29,7 +29,7 @@ from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.own_limits import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.standard_form import compile_built, import_layer
-from opticoll.solvers.task import Proof, Termination
+from opticoll.solvers.task import Proof, Termination, joined_messages
 
 if TYPE_CHECKING:
     import threading
@@ -274,7 +274,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     record = msgspec.structs.replace(
         run.record,
         metrics=dict(run.record.metrics or {}) | figures,
-        message=f"{run.record.message or ''} {message}".strip(),
+        message=joined_messages(run.record.message, message),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
     )
     run = replace(run, record=record)
@@ -288,8 +288,9 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     except LimitReached:
         if limits.ending is None:  # the limit of a solve whose hook calls this one
             raise
-        message = f"{record.message} exact: the checks of the formulation did not return within {least_s:g} s of work"
-    return replace(run, record=msgspec.structs.replace(record, message=message.strip()))
+        late = f"exact: the checks of the formulation did not return within {least_s:g} s of work"
+        message = joined_messages(record.message, late)
+    return replace(run, record=msgspec.structs.replace(record, message=message))
 
 
 def _answered(
@@ -335,24 +336,28 @@ def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     assert answer.bound is not None
     gap = verify.relative_gap(record.objective, float(answer.bound), form.sense) if record.verified else None
     if gap is not None and gap < -verify.FEASIBLE:
-        message = f"{record.message or ''} exact: the bound {answer.bound} is contradicted by {record.objective!r}"
-        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
+        wrong = f"exact: the bound {answer.bound} is contradicted by {record.objective!r}"
+        message = joined_messages(record.message, wrong)
+        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message))
     result = "" if answer.objective is None else f" and a solution of value {answer.objective}"
-    message = f"{record.message or ''} exact: only the bound {answer.bound}{result} is proven, not the optimum"
+    only = f"exact: only the bound {answer.bound}{result} is proven, not the optimum"
+    message = joined_messages(record.message, only)
     metrics = dict(record.metrics or {}) | {"bound_exact": str(answer.bound)}
-    return replace(
-        run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message.strip())
-    )
+    return replace(run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message))
 
 
 def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run of a program that has no solution or no finite optimum."""
     record = run.record
     infeasible = answer.status == "infeasible"
-    message = (record.message or "").replace(CLAIMED, "").replace(UNBOUNDED, "").strip()
-    message = message if infeasible else f"{message} {UNBOUNDED}"
-    if infeasible and record.verified:
-        message += " exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
+    message = record.message or ""
+    for dropped in (CLAIMED, UNBOUNDED):
+        message = message.replace(f"; {dropped}", "").replace(dropped, "").strip(" ;")
+    if not infeasible:
+        message = joined_messages(message, UNBOUNDED)
+    elif record.verified:
+        inexact = "exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
+        message = joined_messages(message, inexact)
     return replace(
         run,
         values=None,
@@ -368,7 +373,7 @@ def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
             verified=False,
             violations=None,
             infeasible_by=None if not infeasible else FARKAS if len(answer.nodes) == 1 else BRANCHED,
-            message=message.strip(),
+            message=message,
         ),
     )
 
@@ -409,10 +414,11 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     violations = verify.residuals(model, values)
     wrong = _contradicted(run, objective, verify.objective(model, values), violations)
     if wrong is not None:
-        message += f" exact: the optimum {answer.objective} is contradicted: {wrong}; nothing is proven exactly"
-        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
+        wrong = f"exact: the optimum {answer.objective} is contradicted: {wrong}; nothing is proven exactly"
+        message = joined_messages(message, wrong)
+        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message))
     if record.objective is not None and abs(record.objective - objective) > verify.PAST * abs(objective):
-        message += f" in floating point the value was {record.objective!r}"
+        message = joined_messages(message, f"in floating point the value was {record.objective!r}")
     metrics = dict(record.metrics or {})
     metrics |= model.metrics(objective)
     metrics |= model.describe(values)
@@ -436,6 +442,6 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
             verified=True,
             violations=violations,
             metrics=metrics,
-            message=message.strip(),
+            message=message,
         ),
     )

@@ -30,6 +30,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 from opticoll.errors import BadInput
+from opticoll.formulations import own_axes
 from opticoll.formulations.model import NotApplicable
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from opticoll.formulations import Formulation
     from opticoll.instances.topology import F64, Topology
     from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Move
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
@@ -321,7 +323,7 @@ class CutFacts(TypedDict):
     channels: NotRequired[int]
 
 
-def refuse_early(path: Path, name: str) -> None:
+def refuse_early(path: Path, kind: type[Formulation]) -> None:
     """Check before a solve that the schedule can be written.
 
     Raises
@@ -331,6 +333,7 @@ def refuse_early(path: Path, name: str) -> None:
     NotApplicable
         For a formulation without routes.
     """
+    name = kind.name
     if name in SERVES:
         if path.suffix.lower() != ".json" or path.name.lower().endswith(".routes.json"):
             msg = f"{path}: circuits that change are written as .json"
@@ -340,7 +343,8 @@ def refuse_early(path: Path, name: str) -> None:
         msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (links) or .routes.json (routes)"
         raise BadInput(msg)
     if name not in collective_steps.COLLECTIVES:
-        refuse_without_routes(name)
+        if not (kind.own and own_axes.has_routes(kind)):
+            refuse_without_routes(name)
     elif path.name.lower().endswith(".routes.json"):
         msg = f"{path}: {name} sends copies or sums, which cannot be written as routes; use .json or .xml"
         raise BadInput(msg)

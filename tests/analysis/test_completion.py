@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pydoc
+
 import jedi
 import pytest
 
@@ -57,3 +59,12 @@ def test_signatures_show_units(call, units):
     for signature in signatures:
         for unit in units:
             assert unit in signature.to_string().replace("'", "")  # a module in memory quotes its annotations
+
+
+@pytest.mark.parametrize("name", dir(oc))
+def test_every_public_name_has_help(name):
+    assert pydoc.render_doc(getattr(oc, name))
+
+
+def test_the_package_has_help():
+    assert "best_sequence" in pydoc.render_doc(oc)

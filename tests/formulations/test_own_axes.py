@@ -3,7 +3,9 @@
 import re
 import types
 from pathlib import Path
+from typing import ClassVar
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -95,6 +97,16 @@ def test_schedules_deliver_within_the_hops(hops):
     assert schedule.time >= result.T * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("name", ["own.json", "own.routes.json", "own.xml"])
+def test_schedules_are_saved_and_say_which_rows_they_keep(hops, tmp_path, name):
+    schedule = oc.solve(hops, "ring:5", hops=4).schedule()
+    facts = schedule.save(tmp_path / name)
+    assert facts["delivers"]
+    assert facts["keeps"] == f"demands and capacities, not other rows of {hops.name}"
+    assert repr(schedule).endswith(f"it keeps {facts['keeps']}")
+    assert "keeps" not in repr(oc.solve("alltoall.master", "ring:5").schedule())
+
+
 def test_saved_solutions_are_loaded_by_class(hops, tmp_path):
     result = oc.solve(hops, "ring:5", hops=4, demand="permutation:1")
     path = result.save(tmp_path / "own.json")
@@ -104,12 +116,80 @@ def test_saved_solutions_are_loaded_by_class(hops, tmp_path):
     assert again.link_loads()["load"].sum() == pytest.approx(result.link_loads()["load"].sum())
     with pytest.raises(oc.BadInput, match=r"is a solution of own\.hop-limited, not of alltoall\.master"):
         oc.load(path, formulation=type(oc.model("alltoall.master", "ring:4").formulation))
+    with pytest.raises(oc.BadInput, match=rf"write oc\.load\('{path}', formulation=YOUR_CLASS\)") as refused:
+        oc.load(path)
+    assert "known" not in str(refused.value)
+    with pytest.raises(oc.BadInput, match=r"with oc\.load_plugin, or pass your class$"):
+        oc.check("own.hop-limited", "ring:5", path)
 
 
 def test_names_of_topologies():
     assert oc.topology([("a", "b"), ("b", "a")], name="my lab").spec == "custom:my lab"
     with pytest.raises(oc.BadInput, match="must consist of letters"):
         oc.topology([("a", "b")], name="a/b")
+
+
+class Shared(oc.Formulation):
+    """All-to-all in which no pair takes more than a part of a link."""
+
+    name, title, concurrent = "own.shared", "All-to-all with a part of every link per pair", "F"
+    axes: ClassVar = {"f": ("arc", "pair"), "F": ()}
+    labels: ClassVar = ("balance", "capacity", "part")
+
+    def __init__(self, instance, *, part: float = 0.5):
+        self.instance, self.part = instance, part
+
+    def supply(self):
+        """What the pairs send at the vertices."""
+        ends = self.instance.terminals
+        pairs = [(s, t) for s in ends for t in ends if s != t]
+        result = np.zeros((self.instance.n, len(pairs)))
+        for p, (s, t) in enumerate(pairs):
+            result[s, p], result[t, p] = -1.0, 1.0
+        return result
+
+    def cvxpy(self):
+        net, sent = self.instance, self.supply()
+        f, F = cp.Variable((net.arcs, sent.shape[1]), name="f", nonneg=True), cp.Variable(name="F", nonneg=True)
+        most = np.repeat(self.part * net.capacity[:, None], sent.shape[1], axis=1)
+        rows = [net.incidence() @ f == F * sent, cp.sum(f, axis=1) <= net.capacity, f <= most]
+        for label, row in zip(self.labels, rows, strict=False):
+            row.set_label(label)
+        return cp.Problem(cp.Maximize(F), rows)
+
+    def residuals(self, values):
+        net, f, F = self.instance, values["f"], values["F"]
+        return {
+            "balance": abs(net.incidence() @ f - F * self.supply()).max(),
+            "capacity": (f.sum(axis=1) - net.capacity).max(),
+            "part": (f - self.part * net.capacity[:, None]).max(),
+        }
+
+
+def test_the_bottleneck_names_the_rows_that_bind():
+    result = oc.solve(Shared, "ring:5", part=0.1, method="highs")
+    assert result.bottleneck().reason == "bound 0.2 by the duals of the rows balance, part"
+    assert "price" not in result.link_loads()
+    unnamed = oc.solve(
+        type("Unnamed", (Shared,), {"name": "own.unnamed", "labels": ()}), "ring:5", part=0.1, method="highs"
+    )
+    assert unnamed.bottleneck().reason == "bound 0.2 by the duals of the rows constraint0, constraint2"
+    steps = oc.solve("alltoall.timestep-mcf", "ring:5", steps=3, method="highs")
+    assert steps.bottleneck().reason == "bound 3 by the duals of the rows capacity, balance"
+
+
+def test_axes_of_other_variables_or_in_another_order_are_named():
+    swapped = type("Swapped", (Shared,), {"name": "own.swapped", "axes": {"f": ("pair", "arc"), "F": ()}})
+    message = oc.solve(swapped, "ring:4").record.message
+    assert "f: its shape is (8, 12), expected (12, 8); correct the axes of own.swapped" in message
+    other = type("Other", (Shared,), {"name": "own.other", "axes": {"g": ("arc", "pair"), "F": ()}})
+    with pytest.raises(oc.BadInput, match=r"axes names 'g', which is no variable of the model: (f, F|F, f)"):
+        oc.solve(other, "ring:4")
+
+
+def test_labels_of_constraints_give_prices_of_links():
+    result = oc.solve(Shared, "ring:5", part=1.0, method="highs")
+    assert result.link_loads()["price"].sum() == pytest.approx(-result.T)
 
 
 def stated(given, counted=None):

@@ -18,7 +18,7 @@ from opticoll.solvers import plan as plan_module
 from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.standard_form import compile_model
-from opticoll.solvers.task import Outcome, Proof, Task, Termination, plain
+from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages, plain
 
 
 def test_a_record_has_every_key_of_the_contract():
@@ -669,3 +669,13 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
     assert shown
     for form, y in shown:
         assert verify.dual_bound(form, y) <= 10.0
+
+
+def test_messages_are_joined_with_marks():
+    assert joined_messages("", None, "one", "two.", "three", "; four") == "one; two. three; four"
+    assert joined_messages(None, "") == ""
+
+
+def test_one_step_is_not_called_steps():
+    run = solve.solve(Task("alltoall.timestep-mcf", "complete:3", settings={"steps": 1}))
+    assert run.record.metrics["conditional_on"] == "in 1 step"
