@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 #: Bandwidth of a circuit, unless one is given.
 BANDWIDTH = "100Gb/s"
-#: Limit of all searches together, unless one is given, and processor time of one at least [s].
+#: Limit of all searches together, unless one is given, and of one at least [s].
 TIME_LIMIT_S, LEAST_S = 30.0, 1.0
 #: Maximum number of numbers of configurations that are searched, and that are listed without a known sequence.
 MOST_SEARCHED, MOST_LISTED = 12, 20
