@@ -22,7 +22,7 @@ _SHOWN = 80
 
 
 def as_cvxpy_model(problem: Any) -> CvxpyModel:
-    """A CVXPY problem with its variables under their own names.
+    """A CVXPY problem with its variables under their own names, and its constraints under their labels.
 
     Raises
     ------
@@ -42,7 +42,29 @@ def as_cvxpy_model(problem: Any) -> CvxpyModel:
             msg = f"a CVXPY variable of shape {variable.shape} {fault}; write cp.Variable(..., name='x')"
             raise ModelError(msg)
         named[name] = Named(variable, variable.shape)
-    return CvxpyModel(problem, named, {})
+    return CvxpyModel(problem, named, labelled(problem.constraints), as_stated=True)
+
+
+def labelled(constraints: Iterable[Any]) -> dict[str, Named]:
+    """The constraints that have a label (CVXPY 1.7), by label; equal labels are numbered."""
+    result: dict[str, Named] = {}
+    for one in constraints:
+        label = getattr(one, "label", None)
+        if label is not None:
+            alike = sum(getattr(other.item, "label", None) == label for other in result.values())
+            result[f"{label}_{alike + 1}" if alike else str(label)] = Named(one, one.shape)
+    return result
+
+
+def turned(constraints: Iterable[Any]) -> list[int]:
+    """Ids of the inequalities that are stated as an expression of at least a number, which CVXPY turns round."""
+    from cvxpy.constraints import Inequality
+
+    return [
+        one.id
+        for one in constraints
+        if isinstance(one, Inequality) and one.args[0].is_constant() and not one.args[1].is_constant()
+    ]
 
 
 @contextmanager

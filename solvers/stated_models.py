@@ -123,7 +123,7 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
     if isinstance(stated, PyomoModel | CvxpyModel):
         return stated
     if layer_of(stated) == "cvxpy":
-        from opticoll.solvers.cvxpy_models import as_cvxpy_model
+        from opticoll.solvers.cvxpy_models import as_cvxpy_model, labelled
 
         if not isinstance(built, CvxpyModel):
             return as_cvxpy_model(stated)
@@ -135,8 +135,10 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
         rows = {id(one): one for one in stated.constraints}
         constraints = {name: named for name, named in built.constraints.items() if id(named.item) in rows}
         named = {id(one.item) for one in constraints.values()}
-        for number, one in enumerate(one for one in stated.constraints if id(one) not in named):
-            constraints[f"added{number}"] = Named(one, one.shape)
+        added = [one for one in stated.constraints if id(one) not in named]
+        labels = {id(one.item): name for name, one in labelled(added).items() if name not in constraints}
+        for number, one in enumerate(added):
+            constraints[labels.get(id(one), f"added{number}")] = Named(one, one.shape)
         return CvxpyModel(stated, variables, constraints)
     from opticoll.solvers.pyomo_models import as_pyomo_model
 
