@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,7 +120,8 @@ class Envelope:
         """Which delays are decided, and how much is known, in words, by name of the line."""
         gaps = [T / self.bound(K) - 1.0 for K, T in self.times.items()]
         below, least = self.change_below, self.stay_from
-        change = "any delay" if math.isinf(below) else f"delays below {number(below, 6)} [{TIME}]"
+        change = "no delay" if below <= 0 else f"delays below {number(below, 6)} [{TIME}]"
+        change = "any delay" if math.isinf(below) else change
         stay = "no delay" if math.isinf(least) else f"delays from {number(least, 6)} [{TIME}]"
         return {
             "change": f"provably best at {change}",
@@ -226,7 +227,8 @@ def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[Se
     BadInput
         If sizes are out of range.
     """
-    if not 1 <= degree < n:
+    whole = all(isinstance(one, Integral) and not isinstance(one, bool) for one in (n, degree))
+    if not whole or not 1 <= degree < n:
         msg = f"n={n}, degree={degree}: give at least two nodes, and from 1 to n - 1 ports"
         raise BadInput(msg)
     known = [*direct_records(n, degree, directed), *sequence_records().get((n, degree, directed), ()), *others]

@@ -106,7 +106,7 @@ def test_labels_of_cvxpy_constraints_name_their_rows_in_the_stated_sense():
 
 def test_labelled_rows_have_duals_and_equal_labels_are_numbered():
     x = cp.Variable(name="x")
-    rows = [x >= 2, 1 <= x, x <= 9]
+    rows = [x >= 2, x >= 1, x <= 9]
     if not hasattr(rows[0], "set_label"):
         pytest.skip("CVXPY has labels from 1.7")
     result = oc.solve(cp.Problem(cp.Minimize(3 * x), [row.set_label("bound") for row in rows]))
