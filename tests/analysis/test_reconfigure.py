@@ -160,7 +160,7 @@ def test_long_sequences_are_cut_in_words(capsys):
     assert main(["design", "n=64", "degree=4", "--delay", "0.001", "--time-limit", "0.1"]) == 0
     words = capsys.readouterr().out
     assert "configurations more, with --json" in words
-    assert main(["design", "n=128", "degree=4", "--delay", "20", "--time-limit", "0.001"]) == 0
+    assert main(["design", "n=128", "degree=4", "--delay", "20", "--time-limit", "1e-9"]) == 0
     assert "ended before all numbers that may pay were searched" in capsys.readouterr().out
     assert main(["design", "n=100", "degree=4", "--delay", "0.0001", "--time-limit", "0.1"]) == 0
     assert "direct circuits in turn" in capsys.readouterr().out
