@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.plots.style import label
 from opticoll.analysis.progress_line import progress_here
+from opticoll.analysis.rendering import as_html, as_text, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import Design, design_data, least_time
 from opticoll.instances.families.regular_graphs import digraph_spec
@@ -48,7 +50,7 @@ class Timed:
     proof: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TopologyDesign:
     """A topology of given degree, its time, and the bound on all topologies of that degree.
 
@@ -78,6 +80,45 @@ class TopologyDesign:
     def best_possible(self) -> bool:
         """Whether no topology of the degree can be faster, within the tolerance of the solve."""
         return self.proof == Proof.OPTIMAL and self.gap <= 1e-6
+
+    def lines(self) -> dict[str, str]:
+        """The design in words, by name of the line, as ``opticoll design`` prints it."""
+        lines = {
+            **({"racks": self._racks()} if self.rack else {}),
+            "topology": f"{self.topology}   (from the {self.source})",
+            "T": f"{number(self.T)}   ({self.proof} for this topology)",
+            "T bound": f"{number(self.bound)}   for any topology: {self.reason}",
+            "gap": "none: best possible" if self.best_possible else f"{100 * self.gap:.2f} %",
+        }
+        if self.T_failed is not None and self.failed_link is not None:
+            tail, head = self.failed_link
+            grown = f"+{100 * (self.T_failed / self.T - 1):.2f} %, without {tail} to {head}"
+            lines["T, one failed"] = f"{number(self.T_failed)}   ({grown})"
+        return lines
+
+    def _racks(self) -> str:
+        limits = [f"of {self.rack} nodes"]
+        if self.cables:
+            limits.append(f"at most {self.cables} cables from one to another")
+        if self.uplinks:
+            limits.append(f"at most {self.uplinks} from one to all others")
+        return ", ".join(limits)
+
+    def summary(self) -> dict[str, str]:
+        """Lines of the printed representation: the gap first, then those of :meth:`lines`, cut to a width."""
+        lines = {name: label(text, 160) for name, text in self.lines().items()}
+        others = {"compared": ", ".join(f"{one.topology} {number(one.T, 6)}" for one in self.others)}
+        return {"gap": lines["gap"], **lines, **(others if self.others else {})}
+
+    @property
+    def _title(self) -> str:
+        return f"topology of {self.n} nodes, degree {self.degree}, links {'one way' if self.directed else 'both ways'}"
+
+    def __repr__(self) -> str:
+        return as_text(self._title, self.summary())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._title, self.summary())
 
 
 @dataclass(frozen=True)

@@ -373,11 +373,10 @@ class Model:
         BadInput
             If the name has another ending or the folder is missing.
         """
-        from pathlib import Path
-
+        from opticoll.instances.readers.reading import as_path
         from opticoll.solvers.solve import refuse_model_file, write_program
 
-        target = Path(path)
+        target = as_path(path, "export")
         refuse_model_file(target)
         write_program(self.matrix.minimized(), target, "a changed model", negated=self.matrix.sense == "max")
 
@@ -420,6 +419,11 @@ def _planned(
     stated = named(formulation)
     if stated.needs is not None:
         msg = f"model: {stated.name} takes its data from a solution of {stated.needs}; use solve"
+        raise BadInput(msg)
+    own = {parameter.name for parameter in stated.parameters}
+    later = [name for name in settings if name not in own and name in inspect.signature(Model.solve).parameters]
+    if later:
+        msg = f"model: {later[0]} is given to the solve: m.solve({later[0]}=...)"
         raise BadInput(msg)
     read_parameters(stated.parameters, settings, stated.name)
     return make_plan(Task(formulation, as_instance(instance), method="highs", form=form, settings=settings))

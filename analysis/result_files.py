@@ -14,6 +14,7 @@ from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Instance, Topology, as_instance, parse
+from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import solution, verify
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.task import Proof, Record, Run, Size, SolverInfo, Task, Termination, Times, texts
@@ -56,7 +57,7 @@ def load(
     BadFile
         If the file is not a solution document, or its arrays are not those of the formulation.
     """
-    file = Path(path)
+    file = as_path(path, "load")
     document = solution.read_document(file)
     if document.get("format") != solution.FORMAT:
         msg = f"{file}: is a schedule, not a solution; oc.check executes schedules"

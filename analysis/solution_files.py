@@ -20,6 +20,7 @@ from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation
 from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
+from opticoll.instances.readers.reading import as_path
 from opticoll.instances.topology import parse_size
 from opticoll.solvers.task import plain
 
@@ -120,7 +121,7 @@ def writable(path: str | Path) -> Path:
     BadInput
         If the folder does not exist.
     """
-    target = Path(path)
+    target = as_path(path, "save")
     if not target.parent.is_dir() or target.is_dir():
         msg = f"{target}: cannot be written; name a file in a folder that exists"
         raise BadInput(msg)

@@ -16,6 +16,7 @@ _Result = TypeVar("_Result")
 
 #: Options of commands and how Python says the same, in order.
 _WORDS = (
+    (re.compile(r"that solve --solution wrote"), "that result.save wrote"),
     (re.compile(r"--set ([A-Za-z_][\w.]*)=([^\s;,()]+)"), r"\1='\2'"),
     (re.compile(r"--set ([A-Za-z_][\w.]*)\b"), r"\1="),
     (re.compile(r"--(method|form|demand|shard) ([^\s;,()]+)( or [a-z][\w-]*)?"), r"\1='\2'\3"),

@@ -133,12 +133,14 @@ class CvxpyModel:
     """A CVXPY problem with its named variables and constraints.
 
     The entries of a CVXPY object, flattened in column-major order, are the entries ``index`` (C order) of the named
-    array, which has the given ``shape``. An ``index`` of None means that the array is the object itself.
+    array, which has the given ``shape``. An ``index`` of None means that the array is the object itself. With
+    ``as_stated``, rows that are stated with >= are not turned to <= as CVXPY does.
     """
 
     problem: cp.Problem
     variables: Mapping[str, Named]
     constraints: Mapping[str, Named]
+    as_stated: bool = False
 
 
 @dataclass(frozen=True)

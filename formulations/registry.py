@@ -16,7 +16,8 @@ from opticoll.formulations import rounding
 from opticoll.formulations.bounded_quantity import declaration
 from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import plugins
-from opticoll.instances.spec import contributed, modules_of, nearest
+from opticoll.instances.spec import contributed, is_spec, modules_of, nearest
+from opticoll.instances.topology import Instance
 
 #: The papers; each has a sub-package of formulations.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
@@ -68,12 +69,16 @@ def formulation(name: str | type[Formulation]) -> type[Formulation]:
         return name
     if not isinstance(name, str):
         of = f"; pass its class {type(name).__name__}" if isinstance(name, Formulation) else ""
+        of = "; the formulation comes first, then the instance" if isinstance(name, Instance) else of
         msg = f"a formulation must be a name or a subclass of Formulation, not an object of {type(name).__name__}{of}"
         raise BadInput(msg)
     result = _lookup(name)
     if result is None:
         plugins.load_installed()
         known_names = formulations()
+        if name not in known_names and is_spec(name):
+            msg = f"{name[:60]!r} is an instance, not a formulation; the formulation comes first, then the instance"
+            raise BadInput(msg)
         if name not in known_names:
             hint = nearest(name, known_names)
             own = "; load your own file with --plugin FILE.py or oc.load_plugin" if hint.startswith("known") else ""

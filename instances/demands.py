@@ -146,7 +146,7 @@ def read_demand(text: object, topology: Topology, where: str) -> F64:
         raise BadInput(msg)
     kind, colon, rest = word.partition(":")
     if word.data is not None:
-        return checked(rank_matrix(word.data, topology, f"{where}: demand"), f"{where}: demand")
+        return checked(rank_matrix(word.data, topology, f"{where}: demand"), topology, f"{where}: demand")
     if kind in {"matrix", "table"}:
         msg = (
             f"{where}: demand={_short(word)} names data of a Python session; write them to a file and give "
@@ -244,10 +244,10 @@ def _from_file(word: str, topology: Topology, where: str) -> F64:
     else:
         text = decode(data, what, remedy)
         table = table_of_text(text, path.suffix.lower() == ".json", topology, what)
-    return checked(rank_matrix(table, topology, what), what)
+    return checked(rank_matrix(table, topology, what), topology, what)
 
 
-def checked(matrix: F64, what: str) -> F64:
+def checked(matrix: F64, topology: Topology, what: str) -> F64:
     """Return ``matrix`` if it is a valid demand.
 
     Raises
@@ -255,15 +255,16 @@ def checked(matrix: F64, what: str) -> F64:
     BadFile
         For entries that are not finite, negative, on the diagonal, too small, too large or too unequal, or all 0.
     """
+    names = topology.ranks
     bad = ~(np.isfinite(matrix) & (matrix >= 0))
     if bad.any():
         s, v = np.argwhere(bad)[0].tolist()
-        msg = f"{what}: rank {s} sends {matrix[s, v]} to rank {v}; give finite nonnegative numbers"
+        msg = f"{what}: rank {names[s]} sends {matrix[s, v]} to rank {names[v]}; give finite nonnegative numbers"
         raise BadFile(msg)
     own = np.flatnonzero(np.diagonal(matrix))
     if own.size:
         s = int(own[0])
-        msg = f"{what}: rank {s} sends {matrix[s, s]:g} to itself; write 0 on the diagonal"
+        msg = f"{what}: rank {names[s]} sends {matrix[s, s]:g} to itself; write 0 on the diagonal"
         raise BadFile(msg)
     positive = matrix[matrix > 0]
     if not positive.size:

@@ -112,6 +112,9 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
     """
     new: F64 = np.array(topology.capacity if now is None else now, dtype=float)
     if isinstance(changes, Mapping) or hasattr(changes, "items"):
+        if not len(changes):
+            msg = "capacity: no link is given; give numbers by link, such as {'a->b': 2}"
+            raise BadInput(msg)
         names = LinkNames(topology)
         for link, value in changes.items():
             arcs = names.arcs(link)

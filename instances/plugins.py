@@ -152,6 +152,9 @@ def _read(place: str) -> Plugin:
         spec = find_spec(place) if re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place) else None
     except (ImportError, ValueError, AttributeError):
         spec = None
+    if spec is None and Path(place).is_dir():
+        msg = f"plug-in {place!r}: is a folder; name a file in it that ends in .py"
+        raise BadInput(msg)
     if spec is None:
         msg = f"plug-in {place!r}: no module of this name is installed; name a file that ends in .py, or install it"
         raise BadInput(msg)

@@ -236,7 +236,7 @@ MOST_NAMED = 40
 
 def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
     """Return a hint for an error message: the closest known name, or a list of the known names."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = difflib.get_close_matches(str(word), list(known), n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     names = sorted(known)
@@ -360,6 +360,12 @@ def load_families() -> None:
         import_module(module)
 
 
+def is_spec(text: str) -> bool:
+    """Whether a text begins with the name of a family; it may still have wrong arguments."""
+    load_families()
+    return _named_in(FAMILIES, family_name(text)) is not None
+
+
 def family_name(spec: str) -> str:
     """The name with which a spec begins, before arguments and modifiers."""
     return re.split("[:+]", spec, maxsplit=1)[0]
@@ -433,6 +439,9 @@ def parse(spec: str) -> Any:
     from opticoll.instances.topology import Instance, Topology
 
     load_families()
+    if not isinstance(spec, str):
+        msg = f"instance: needs a spec such as 'ring:8', not {type(spec).__name__}; read objects by oc.topology"
+        raise BadSpec(msg)
     if len(spec) > 4096:
         msg = f"instance spec: {len(spec)} characters exceed the limit of 4096; write a shorter spec"
         raise BadSpec(msg)

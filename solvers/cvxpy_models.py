@@ -44,7 +44,7 @@ def as_cvxpy_model(problem: Any) -> CvxpyModel:
             msg = f"a CVXPY variable of shape {variable.shape} {fault}; write cp.Variable(..., name='x')"
             raise ModelError(msg)
         named[name] = Named(variable, variable.shape)
-    return CvxpyModel(problem, named, labelled_rows(problem.constraints, "constraint", {}))
+    return CvxpyModel(problem, named, labelled_rows(problem.constraints, "constraint", {}), as_stated=True)
 
 
 def labelled_rows(constraints: Iterable[Any], word: str, taken: Mapping[str, Named]) -> dict[str, Named]:
@@ -54,6 +54,17 @@ def labelled_rows(constraints: Iterable[Any], word: str, taken: Mapping[str, Nam
         label = getattr(one, "label", None)
         result[label if label and label not in result else f"{word}{number}"] = Named(one, one.shape)
     return result
+
+
+def turned(constraints: Iterable[Any]) -> list[int]:
+    """Ids of the inequalities that are stated as an expression of at least a number, which CVXPY turns round."""
+    from cvxpy.constraints import Inequality
+
+    return [
+        one.id
+        for one in constraints
+        if isinstance(one, Inequality) and one.args[0].is_constant() and not one.args[1].is_constant()
+    ]
 
 
 @contextmanager

@@ -202,6 +202,9 @@ def _refuse_too_large(
 
 
 def _refuse_unknown_method(name: str, model: type[Formulation]) -> None:
+    if not isinstance(name, str):
+        msg = f"method: must be the name of a solver or a method, not {name!r}; write for example method='highs'"
+        raise MethodMismatch(msg)
     if name == "auto" or name in adapters():
         return
     if method_named(name) is None:

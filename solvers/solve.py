@@ -11,7 +11,9 @@ import msgspec
 
 from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound, read_parameters
+from opticoll.formulations.registry import formulation as named
 from opticoll.instances import MatrixProgram, as_instance, plugins
+from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import auto, memory, solver_log, verify
 from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
 from opticoll.solvers.auto import PROOF, PROOF_S, PROOF_SHARE, Continuation, continuations, joined, settled
@@ -295,13 +297,14 @@ def export(
     BadInput
         If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
     """
-    path = Path(path)
+    path = as_path(path, "export")
     refuse_model_file(path)
+    named(formulation_name)
     given = instance if isinstance(instance, str) else as_instance(instance)
     value, problem, matrix = stated_matrix(Task(formulation_name, given, "highs", form, settings or {}))
     program = value if isinstance(value, MatrixProgram) else None
-    named = program is not None and form in (None, "matrix")
-    names = (list(program.column_names), list(program.row_names)) if named and program is not None else None
+    own = program is not None and form in (None, "matrix")
+    names = (list(program.column_names), list(program.row_names)) if own and program is not None else None
     what = value.spec if program is not None else f"{problem.name} {value.spec}"
     write_program(matrix.minimized(), path, what, negated=matrix.sense == "max", names=names)
 

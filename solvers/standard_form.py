@@ -210,7 +210,7 @@ def import_layer(form: str) -> None:
 def compile_model(model: CvxpyModel | PyomoModel | MatrixModel, *, again: bool = False) -> StandardForm:
     """Compile a built model to a StandardForm with blocks for its named variables and constraints.
 
-    Variables of a bare CVXPY problem or Pyomo model keep their names, and so do Pyomo's constraints.
+    Variables of a bare CVXPY problem or Pyomo model keep their names, as do constraints, in CVXPY those with a label.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
     import cvxpy as cp
     import scipy.sparse as sp
 
-    from opticoll.solvers.cvxpy_models import positions, refuse_incomplete, unwarned, why_not_linear
+    from opticoll.solvers.cvxpy_models import positions, refuse_incomplete, turned, unwarned, why_not_linear
 
     # The data of CVXPY's SCIPY interface is plain rows and columns with bounds and integrality; no solver runs.
     try:
@@ -367,6 +367,9 @@ def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
     columns = {name: _named_block(name, named, places) for name, named in model.variables.items()}
     starts = _cvxpy_rows(program, equal)
     rows = {name: _named_block(name, named, starts) for name, named in model.constraints.items()}
+    if model.as_stated:
+        stated = [starts[one] for one in turned(model.problem.constraints) if one in starts]
+        matrix, lower, right = _turned_back(matrix, lower, right, stated)
     flip = -1.0 if maximise else 1.0
     offset = float(np.asarray(inverse[-1]["offset"]).ravel()[0])
     return _tidy(
@@ -386,6 +389,19 @@ def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
 
 def _bounds(values: Any, count: int, absent: float) -> NDArray[np.float64]:
     return np.full(count, absent) if values is None else np.array(values, dtype=float).ravel()
+
+
+def _turned_back(
+    matrix: Any, lower: NDArray[np.float64], upper: NDArray[np.float64], rows: list[NDArray[np.int64]]
+) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+    """The rows of -a x <= -b as a x >= b."""
+    import scipy.sparse as sp
+
+    chosen = np.zeros(lower.size, dtype=bool)
+    for part in rows:
+        chosen[part] = True
+    signs = sp.diags_array(np.where(chosen, -1.0, 1.0))
+    return sp.csc_array(signs @ matrix), np.where(chosen, 0.0 - upper, lower), np.where(chosen, np.inf, upper)
 
 
 def _cvxpy_rows(program: Any, equal: int) -> dict[int, NDArray[np.int64]]:

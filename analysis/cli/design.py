@@ -142,33 +142,12 @@ def design(
     return 0
 
 
-def _racks(design: TopologyDesign) -> str:
-    limits = [f"of {design.rack} nodes"]
-    if design.cables:
-        limits.append(f"at most {design.cables} cables from one to another")
-    if design.uplinks:
-        limits.append(f"at most {design.uplinks} from one to all others")
-    return ", ".join(limits)
-
-
 def _show_design(design: TopologyDesign) -> None:
     """Print a topology, its time, and the bound on all topologies of its degree."""
     from opticoll.analysis.cli import output
-    from opticoll.analysis.rendering import number
 
-    fields = {
-        "nodes": f"{design.n}, degree {design.degree}, links {'one way' if design.directed else 'both ways'}",
-        **({"racks": _racks(design)} if design.rack else {}),
-        "topology": f"{design.topology}   (from the {design.source})",
-        "T": f"{number(design.T)}   ({design.proof} for this topology)",
-        "T bound": f"{number(design.bound)}   for any topology: {design.reason}",
-        "gap": "none: best possible" if design.best_possible else f"{100 * design.gap:.2f} %",
-    }
-    if design.T_failed is not None and design.failed_link is not None:
-        tail, head = design.failed_link
-        grown = f"+{100 * (design.T_failed / design.T - 1):.2f} %, without {tail} to {head}"
-        fields["T, one failed"] = f"{number(design.T_failed)}   ({grown})"
-    output.show_fields(fields, "design")
+    nodes = f"{design.n}, degree {design.degree}, links {'one way' if design.directed else 'both ways'}"
+    output.show_fields({"nodes": nodes, **design.lines()}, "design")
     if design.others:
         rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in design.others]
         output.show_table(rows, ["topology", "T", "proof"], "for comparison")
@@ -188,42 +167,17 @@ def _reconfigure(n: int, degree: int, delay: str, options: dict[str, Any], *, as
     if as_json:
         output.emit_json(reconfigure.as_json(answer))
     else:
-        _show_reconfiguration(answer, reconfigure.VERDICTS[answer.verdict])
+        _show_reconfiguration(answer)
     return 0
 
 
-def _in_words(answer: Reconfiguration) -> str:
-    """The best sequence where its topologies have no specs."""
-    source = next(row.source for row in answer.rows if row.configurations == answer.configurations)
-    return "direct circuits in turn" if source == "direct" else f"circuits u -> u g of the group {source}"
-
-
-def _seconds(time: float | None) -> str:
-    return "" if time is None else f" = {time:.4g} s"
-
-
-def _show_reconfiguration(answer: Reconfiguration, verdict: str) -> None:
+def _show_reconfiguration(answer: Reconfiguration) -> None:
     """Print the verdict, the best sequence, and what is known of every number of configurations."""
     from opticoll.analysis.cli import output
-    from opticoll.analysis.plots.style import counted, label
-    from opticoll.analysis.rendering import number
+    from opticoll.analysis.plots.style import label
 
-    K = answer.configurations
-    often = "one topology that stays" if K == 1 else f"{K} configurations, {counted(K - 1, 'change')}"
-    certain = "provably the best number" if answer.certain else "best known; other numbers are not excluded"
-    fields = {
-        "nodes": f"{answer.n}, degree {answer.degree}, circuits {'one way' if answer.directed else 'both ways'}",
-        "delay": f"{number(answer.delay, 6)}   [shards / link bandwidth]{_seconds(answer.delay_s)}",
-        "answer": verdict,
-        "best": f"{often}   ({certain})",
-        "time": f"{number(answer.value, 6)}   with the changes{_seconds(answer.value_s)}",
-        "bound": f"{number(answer.bound, 6)}   for any number of configurations",
-        "gap": "none: best possible" if answer.gap <= 1e-8 else f"{100 * answer.gap:.2f} %",
-        "others": f"{number(answer.beyond, 6)} or more   with numbers of configurations that are not listed",
-        **({} if answer.topologies else {"sequence": _in_words(answer)}),
-        **({"search": "ended before all numbers that may pay were searched"} if answer.interrupted else {}),
-    }
-    output.show_fields(fields, "design")
+    nodes = f"{answer.n}, degree {answer.degree}, circuits {'one way' if answer.directed else 'both ways'}"
+    output.show_fields({"nodes": nodes, "delay": answer.shown_delay, **answer.lines()}, "design")
     columns = {
         "K": "configurations",
         "T": "T",
@@ -240,6 +194,6 @@ def _show_reconfiguration(answer: Reconfiguration, verdict: str) -> None:
     ]
     if len(lines) > MOST_LINES:
         lines = lines[:MOST_LINES]
-        lines[-1] |= {"topology": f"… {K - MOST_LINES + 1} configurations more, with --json"}
+        lines[-1] |= {"topology": f"… {answer.configurations - MOST_LINES + 1} configurations more, with --json"}
     if lines:
         output.show_table(lines, ["configuration", "length", "topology"], "best sequence")

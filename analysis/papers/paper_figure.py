@@ -148,7 +148,7 @@ def figure_named(name: str) -> PaperFigure:
         If there is none.
     """
     known = {one.name: one for one in figures()}
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         msg = f"figure: no figure {name!r}; {nearest(name, known)}"
         raise BadInput(msg)
     return known[name]

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from opticoll.analysis.plots.style import card, label, png, style
 from opticoll.errors import BadInput
+from opticoll.instances.readers.reading import as_path
 
 if TYPE_CHECKING:
     import os
@@ -95,7 +96,7 @@ class DataFigure(Figure):
         BadInput
             For another suffix, or a file that cannot be written.
         """
-        target = Path(path)
+        target = as_path(path, "save")
         kind = checked_format(target)
         try:
             target.write_bytes(self._written(kind))

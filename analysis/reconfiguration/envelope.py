@@ -11,15 +11,18 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.analysis.design import records as topology_records
-from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, bound_on_time, sequence_records
+from opticoll.analysis.reconfiguration.sequence_records import EQUAL, SequenceRecord, bound_on_time, sequence_records
+from opticoll.analysis.rendering import as_html, as_text, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
+from opticoll.formulations.variables import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +54,7 @@ class DelayChoice:
         return self.value / self.bound - 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Envelope:
     """Times of sequences of configurations and bounds on them, for one number of nodes and ports.
 
@@ -113,8 +116,44 @@ class Envelope:
         others = list(known_schemes(self.n, self.degree, directed=self.directed)) if schemes else []
         return draw_envelope(self, others)
 
+    def lines(self) -> dict[str, str]:
+        """Which delays are decided, and how much is known, in words, by name of the line."""
+        gaps = [T / self.bound(K) - 1.0 for K, T in self.times.items()]
+        below, least = self.change_below, self.stay_from
+        change = "no delay" if below <= 0 else f"delays below {number(below, 6)} [{TIME}]"
+        change = "any delay" if math.isinf(below) else change
+        stay = "no delay" if math.isinf(least) else f"delays from {number(least, 6)} [{TIME}]"
+        return {
+            "change": f"provably best at {change}",
+            "stay": f"provably best at {stay}",
+            "known": f"times of {len(gaps)} numbers of configurations, up to {max(self.times)}; "
+            f"{sum(gap <= EQUAL for gap in gaps)} are best possible",
+            "more": "at(delay), frame(), plot()",
+        }
+
+    @property
+    def _title(self) -> str:
+        way = "one way" if self.directed else "both ways"
+        return f"all-to-all of {self.n} nodes, degree {self.degree}, circuits {way}, by the delay of a change"
+
+    def __repr__(self) -> str:
+        return as_text(self._title, self.lines())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._title, self.lines())
+
     def at(self, delay: float) -> DelayChoice:
-        """The best known number of configurations at a delay of the changes [shards / link bandwidth]."""
+        """The best known number of configurations at a delay of the changes [shards / link bandwidth].
+
+        Raises
+        ------
+        BadInput
+            If the delay is no number of at least 0.
+        """
+        if isinstance(delay, bool) or not isinstance(delay, Real) or not 0 <= delay < math.inf:
+            msg = f"envelope: the delay {delay!r} is no number of at least 0 [{TIME}]; "
+            msg += f"for seconds call reconfigure({self.n}, {self.degree}, '20us', shard='64MB')"
+            raise BadInput(msg)
         lower = np.array(self.bounds) + delay * np.arange(len(self.bounds))
         value, number = min((T + delay * (K - 1), K) for K, T in self.times.items())
         staying, changing = float(lower[0]), float(lower[1:].min(initial=math.inf))
@@ -188,7 +227,8 @@ def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[Se
     BadInput
         If sizes are out of range.
     """
-    if not 1 <= degree < n:
+    whole = all(isinstance(one, Integral) and not isinstance(one, bool) for one in (n, degree))
+    if not whole or not 1 <= degree < n:
         msg = f"n={n}, degree={degree}: give at least two nodes, and from 1 to n - 1 ports"
         raise BadInput(msg)
     known = [*direct_records(n, degree, directed), *sequence_records().get((n, degree, directed), ()), *others]

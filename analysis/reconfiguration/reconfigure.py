@@ -19,12 +19,15 @@ import numpy as np
 
 from opticoll.analysis.design import MOST_NODES
 from opticoll.analysis.design import records as topology_records
+from opticoll.analysis.plots.style import counted
 from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.reconfiguration.envelope import Envelope, envelope
 from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
+from opticoll.analysis.rendering import as_html, as_text, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
+from opticoll.formulations.variables import TIME
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
@@ -40,12 +43,14 @@ if TYPE_CHECKING:
 
 #: Bandwidth of a circuit, unless one is given.
 BANDWIDTH = "100Gb/s"
-#: Limit of all searches together, unless one is given, and processor time of one at least [s].
+#: Limit of all searches together, unless one is given, and of one at least [s].
 TIME_LIMIT_S, LEAST_S = 30.0, 1.0
 #: Maximum number of numbers of configurations that are searched, and that are listed without a known sequence.
 MOST_SEARCHED, MOST_LISTED = 12, 20
 #: Relative difference of values that counts as none.
 TOL = 1e-9
+#: Gap that is shown as none.
+NONE = 1e-8
 
 VERDICTS = {
     "stay": "staying is provably best",
@@ -80,7 +85,7 @@ class NumberOfConfigurations:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reconfiguration:
     """Whether to change circuits during an all-to-all, and how often.
 
@@ -125,6 +130,40 @@ class Reconfiguration:
     beyond: float
     interrupted: bool
 
+    @property
+    def shown_delay(self) -> str:
+        """The delay in words, in seconds too where they are known."""
+        return f"{number(self.delay, 6)}   [{TIME}]{_seconds(self.delay_s)}"
+
+    def lines(self) -> dict[str, str]:
+        """The answer in words, by name of the line, as ``opticoll design --delay`` prints it."""
+        K = self.configurations
+        often = "one topology that stays" if K == 1 else f"{K} configurations, {counted(K - 1, 'change')}"
+        certain = "provably the best number" if self.certain else "best known; other numbers are not excluded"
+        source = next(row.source for row in self.rows if row.configurations == K)
+        sequence = "direct circuits in turn" if source == "direct" else f"circuits u -> u g of the group {source}"
+        return {
+            "answer": VERDICTS[self.verdict],
+            "best": f"{often}   ({certain})",
+            "time": f"{number(self.value, 6)}   with the changes{_seconds(self.value_s)}",
+            "bound": f"{number(self.bound, 6)}   for any number of configurations",
+            "gap": "none: best possible" if self.gap <= NONE else f"{100 * self.gap:.2f} %",
+            "others": f"{number(self.beyond, 6)} or more   with numbers of configurations that are not listed",
+            **({} if self.topologies else {"sequence": sequence}),
+            **({"search": "ended before all numbers that may pay were searched"} if self.interrupted else {}),
+        }
+
+    @property
+    def _title(self) -> str:
+        way = "one way" if self.directed else "both ways"
+        return f"all-to-all of {self.n} nodes, degree {self.degree}, circuits {way}, delay {self.shown_delay}"
+
+    def __repr__(self) -> str:
+        return as_text(self._title, self.lines())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._title, self.lines())
+
 
 def reconfigure(
     n: int,
@@ -147,7 +186,7 @@ def reconfigure(
     n, degree
         Nodes, and circuits out of and into each, of bandwidth 1.
     delay
-        Time of a change [shards / link bandwidth], or in seconds, such as ``"3.7us"``, with ``shard``.
+        Time of a change [shards / link bandwidth]; with ``shard`` in seconds, such as ``"3.7us"``.
     shard, bandwidth
         What every node sends to every other, such as ``"64MB"``, and the bandwidth of a circuit (``BANDWIDTH``).
     directed
@@ -165,9 +204,9 @@ def reconfigure(
         For sizes or times out of range.
     """
     at, unit_s = _times(delay, shard, bandwidth)
-    for name, number in (("n", n), ("degree", degree)):
-        if isinstance(number, bool) or not isinstance(number, Integral):
-            msg = f"design: {name}={number!r} is not a whole number; call reconfigure(64, 4, 1.5)"
+    for name, value in (("n", n), ("degree", degree)):
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            msg = f"design: {name}={value!r} is not a whole number; call reconfigure(64, 4, 1.5)"
             raise BadInput(msg)
     if n > MOST_NODES:
         msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
@@ -220,6 +259,10 @@ def _decided(
     return _answer(curve, at, unit_s, interrupted=interrupted)
 
 
+def _seconds(time: float | None) -> str:
+    return "" if time is None else f" = {time:.4g} s"
+
+
 def _times(delay: Delay, shard: DataSize, bandwidth: Rate) -> tuple[float, float | None]:
     """The delay [shards / link bandwidth], and the time of a shard over a circuit [s], None without a shard."""
     try:
@@ -232,6 +275,12 @@ def _times(delay: Delay, shard: DataSize, bandwidth: Rate) -> tuple[float, float
         msg = (
             f"design: delay={stated} is in seconds; add --shard SIZE, such as 64MB, and --bandwidth if not {BANDWIDTH}"
         )
+        raise BadInput(msg)
+    if stated.seconds is None and unit_s is not None:
+        msg = f"design: delay={delay} has no unit; write a time, such as 20us, or omit --shard"
+        raise BadInput(msg)
+    if bandwidth and unit_s is None:
+        msg = "design: a bandwidth is for times in seconds; add --shard SIZE, such as 64MB, or omit --bandwidth"
         raise BadInput(msg)
     at = relative(stated, unit_s, "design: delay")
     if not 0 < at < math.inf:

@@ -203,7 +203,7 @@ def best_sequence(
     directed
         Whether circuits may run one way only.
     seconds
-        Processor time after which no new descent begins [s]. A sequence that meets the bound ends the search.
+        Time after which no new descent begins [s]. A sequence that meets the bound ends the search.
     seed
         Seed of the search.
 
@@ -214,15 +214,15 @@ def best_sequence(
     """
     data = sequence_data(n, degree, configurations, directed=directed)
     bound, floor = bound_on_time(data, configurations), sequence_bounds.least_hops(data)
-    rng, end = np.random.default_rng(seed), time.process_time() + seconds
+    rng, end = np.random.default_rng(seed), time.monotonic() + seconds
     groups, moves = list(some_groups(n)), FIRST_MOVES
     best: SequenceRecord | None = None
-    while best is None or (not best.best_possible and time.process_time() < end):
+    while best is None or (not best.best_possible and time.monotonic() < end):
         listed: list[OrbitSequence] = []
         mixed = [groups[at] for at in rng.permutation(len(groups))]
         for one in few_hops(data, rng, mixed, rounds=1, moves=moves):
             listed.append(one)
-            if one.hops <= floor or time.process_time() > end:
+            if one.hops <= floor or time.monotonic() > end:
                 break
         listed.sort(key=lambda one: one.hops)
         for one in listed[:MOST_ROUTED]:
@@ -251,7 +251,7 @@ def _refined(
     if best is not None and one.hops / data.degree >= best.time * (1 - EQUAL):
         return None
     record, tried = routed_record(data, one, bound), 0
-    while record is not None and not record.best_possible and tried < MOST_NEAR and time.process_time() < end:
+    while record is not None and not record.best_possible and tried < MOST_NEAR and time.monotonic() < end:
         if record.time <= one.hops / data.degree * (1 + EQUAL) and one.hops > sequence_bounds.least_hops(data):
             break  # only fewer hops can help, and annealing finds those sooner
         tried += 1

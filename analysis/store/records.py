@@ -23,6 +23,7 @@ from opticoll.analysis.store.schema import damaged, environment, read_record_fil
 from opticoll.analysis.store.tables import _CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.plugins import unchanged
+from opticoll.instances.readers.reading import as_path
 from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
 from opticoll.solvers.task import Needed, plain
 
@@ -67,7 +68,7 @@ class Store:
     """
 
     def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
-        self.root = Path(root or os.environ.get("OPTICOLL_STORE") or "results").absolute()
+        self.root = as_path(root or os.environ.get("OPTICOLL_STORE") or "results", "store").absolute()
         self.records = self.root / "records"
         self.solutions = self.root / "solutions"
         self.locks = self.root / "locks"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import nullcontext
 from itertools import product
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -162,6 +163,13 @@ def _seconds_per_shard(stated: Study, shard: DataSize | None) -> dict[str, float
     return result
 
 
+def _listed(given: object, what: str) -> list[Any]:
+    if not isinstance(given, Iterable):
+        msg = f"study: {what} must be a name or a list of names, not {given!r}"
+        raise BadInput(msg)
+    return list(given)
+
+
 def _by_parts(
     formulations: Any,
     instances: object,
@@ -171,12 +179,15 @@ def _by_parts(
 ) -> Study:
     """The study of every formulation on every instance by every method."""
     from opticoll.analysis.study.study_file import study_of
+    from opticoll.formulations.registry import formulation
     from opticoll.instances import as_instance
     from opticoll.instances.spec import expand
     from opticoll.solvers.task import Task
 
-    names = [formulations] if isinstance(formulations, str | type) else list(formulations)
-    chosen = [methods] if isinstance(methods, str) else list(methods)
+    names = [formulations] if isinstance(formulations, str | type) else _listed(formulations, "formulations")
+    for name in names:
+        formulation(name)
+    chosen = [methods] if isinstance(methods, str) else _listed(methods, "methods")
     listed = instances if isinstance(instances, list | tuple) else [instances]
     on: list[Any] = []
     for one in listed:

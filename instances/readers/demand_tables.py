@@ -175,7 +175,14 @@ def _framed(frame: Any) -> DemandTable:
     if result is not None:
         source, target, amount = (frame.iloc[:, i].tolist() for i in result)
         return _listed([(str(s), str(t)) for s, t in zip(source, target, strict=True)], amount, "demand")
-    return _labelled([str(name) for name in frame.index], names, frame.to_numpy(), "demand")
+    index = [str(name) for name in frame.index]
+    if not set(index) & set(names):
+        msg = (
+            f"demand: the columns {', '.join(names)[:60]} label no rows, and are not a source, a destination and an "
+            "amount; name them src, dst and demand, or label rows and columns with the ranks"
+        )
+        raise BadInput(msg)
+    return _labelled(index, names, frame.to_numpy(), "demand")
 
 
 def _labelled(rows: list[str], columns: list[str], entries: object, what: str) -> DemandTable:

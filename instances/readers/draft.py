@@ -273,8 +273,8 @@ class Draft:
         Kind that the file gives a vertex, such as ``switch``.
     stated
         Whether the file specifies the terminals, so that names like those of switches are not ambiguous.
-    ask_ranks
-        How to choose the terminals, for messages.
+    ask_ranks, ask_arcs
+        How to choose the terminals, and how to state arcs, for messages.
     """
 
     def __init__(self, what: str, place: str, options: ReadOptions | None = None) -> None:
@@ -284,6 +284,7 @@ class Draft:
         self.kinds: dict[Hashable, str] = {}
         self.stated = False
         self.ask_ranks = "write file:PATH,ranks=PATTERN for the vertices that send and receive (ranks=* for all)"
+        self.ask_arcs = "write one arc per line: tail head capacity"
         self._rated: bool | None = None  # whether capacities have units
         self.keep_loops = False
         self.terminals: list[Hashable] | None = None
@@ -494,7 +495,7 @@ class Draft:
             If there are no vertices or terminals, or for unknown vertices or refused loops.
         """
         if not self._vertices:
-            msg = f"{self.what}: it contains no vertices and no arcs; write one arc per line: tail head capacity"
+            msg = f"{self.what}: it contains no vertices and no arcs; {self.ask_arcs}"
             raise BadFile(msg)
         self._refuse_both_ways()
         self._choose_ranks()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadFile
+from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.draft import ReadOptions
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.graph_formats import (
@@ -35,7 +35,15 @@ from opticoll.instances.readers.graph_formats import (
     write_graphml,
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
-from opticoll.instances.readers.reading import NUMPY, decode, numpy_matrix, parse_xml, parses_as_float, read_bytes
+from opticoll.instances.readers.reading import (
+    NUMPY,
+    as_path,
+    decode,
+    numpy_matrix,
+    parse_xml,
+    parses_as_float,
+    read_bytes,
+)
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import refuse_text
 
@@ -266,8 +274,17 @@ def write_topology(topology: Topology, path: str | Path) -> None:
     ------
     BadFile
         If the file cannot be written, or the format cannot represent a label.
+    BadInput
+        For anything but a topology and a path.
     """
-    suffix = Path(path).suffix.lower()
+    from opticoll.instances.topology import Topology
+
+    if not isinstance(topology, Topology):
+        kind = type(topology).__name__
+        msg = f"save_topology: needs a topology, not {kind}; write oc.save_topology(oc.topology(graph), 'net.json')"
+        raise BadInput(msg)
+    path = as_path(path, "save_topology")
+    suffix = path.suffix.lower()
     if suffix in {".graphml", ".xml"}:
         data = write_graphml(topology)
     elif suffix == ".json":
@@ -275,7 +292,7 @@ def write_topology(topology: Topology, path: str | Path) -> None:
     else:
         data = "".join(write_edge_list(topology, "," if suffix == ".csv" else " ")).encode()
     try:
-        Path(path).write_bytes(data)
+        path.write_bytes(data)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         msg = f"file {str(path)!r} cannot be written ({reason}); choose another path"

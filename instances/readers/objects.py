@@ -10,6 +10,7 @@ of the result is ``custom:HASH``: it identifies the contents and cannot be parse
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from pathlib import Path
@@ -121,7 +122,12 @@ def _names(ranks: Iterable[Hashable]) -> list[Hashable]:
     if isinstance(ranks, str) or not isinstance(ranks, Iterable):
         msg = f"{WHAT}: ranks={ranks!r} must be a list of vertices"
         raise BadInput(msg)
-    return list(ranks)
+    names = list(ranks)
+    twice = next((name for name, count in Counter(map(str, names)).items() if count > 1), None)
+    if twice is not None:
+        msg = f"{WHAT}: rank {twice[:60]!r} occurs twice; name each rank once"
+        raise BadInput(msg)
+    return names
 
 
 def topology(
@@ -192,6 +198,7 @@ def _topology(
         raise BadInput(msg)
     draft = Draft(WHAT, "edge")
     draft.ask_ranks = "give ranks=[...], the vertices that send and receive"
+    draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     draft.keep_loops = loops == "keep"
     if isinstance(obj, str):
         from opticoll.instances.spec import parse

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import stat
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll.errors import BadFile
+from opticoll.errors import BadFile, BadInput
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +32,20 @@ PIN = "#sha256="
 def names_file(spec: str) -> bool:
     """Whether an instance spec reads a file, which may change after the spec has been parsed."""
     return PREFIX in spec or spec.strip().startswith(FILE_SPECS)
+
+
+def as_path(given: object, where: str) -> Path:
+    """A path that was given as a string or a path-like object.
+
+    Raises
+    ------
+    BadInput
+        For any other object.
+    """
+    if not isinstance(given, str | os.PathLike):
+        msg = f"{where}: needs the name of a file, not {type(given).__name__}"
+        raise BadInput(msg)
+    return Path(given)
 
 
 def check_file(path: Path, most: int, remedy: str, where: str = "") -> None:

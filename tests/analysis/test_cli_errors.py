@@ -62,6 +62,7 @@ BAD = {
     "no such file": [*MASTER, "file:nowhere.txt"],
     "a folder as file": [*MASTER, "file:."],
     "unknown formulation": ["solve", "alltoall.mastre", "ring:4"],
+    "instance before formulation": ["solve", "ring:4", "alltoall.master"],
     "unknown method": [*RING, "--method", "highz"],
     "solver of another class": [*RING, "--method", "cp-sat"],
     "misspelt solver option": [*RING, "--method", "highs", "--set", "mip_rel_gpa=0"],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -165,6 +167,14 @@ def test_the_search_proves_the_best_sequences(n, degree, K, directed, value):
 
 def test_the_search_says_that_there_is_none():
     assert best_sequence(9, 1, 4, seconds=1.0) is None  # no group of odd order has an involution
+
+
+def test_the_limit_of_the_search_is_wall_clock(monkeypatch):
+    """On a busy machine, a second of processor time takes many."""
+    clock = itertools.count(step=10.0)
+    monkeypatch.setattr(sequence_records_of, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert best_sequence(16, 2, 4, seconds=25.0) is not None
+    assert next(clock) <= 100.0
 
 
 def test_only_faster_sequences_improve_the_table():

@@ -93,6 +93,9 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
     ("settings", "message"),
     [
         ({"delay": "3.7us"}, "is in seconds; add shard=.SIZE."),
+        ({"delay": 20e-6, "shard": "8MB"}, "has no unit; write a time, such as 20us, or omit shard"),
+        ({"delay": "20", "shard": "8MB"}, "delay=20 has no unit"),
+        ({"bandwidth": "100Gb/s"}, "a bandwidth is for times in seconds"),
         ({"delay": 0}, "must be positive and finite"),
         ({"delay": "inf"}, "must be positive and finite"),
         ({"delay": "soon"}, "is not a time, such as"),
@@ -108,6 +111,31 @@ def test_other_questions_are_refused_in_one_line(settings, message):
     with pytest.raises(BadInput, match=message) as refusal:
         oc.reconfigure(**{"n": 8, "degree": 2, "delay": 1.0, **settings})
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("made", "first"),
+    [
+        (lambda: oc.design(16, 2), "gap "),
+        (lambda: oc.envelope(16, 2), "change "),
+        (lambda: oc.envelope(9, 1), "change "),
+        (lambda: oc.reconfigure(4, 1, 1.5, directed=True, time_limit=10), "answer "),
+    ],
+)
+def test_answers_print_as_a_summary_that_begins_with_the_verdict(made, first):
+    answer = made()
+    title, *lines = repr(answer).splitlines()
+    assert f"{answer.n} nodes, degree {answer.degree}" in title
+    assert lines[0].lstrip().startswith(first)
+    assert len(lines) < 12
+    assert all(len(line) < 180 and "inf" not in line for line in lines)
+    assert title in answer._repr_html_()
+
+
+@pytest.mark.parametrize("delay", ["20us", "1", -1.0, float("nan"), True, None])
+def test_an_envelope_takes_delays_without_unit(delay):
+    with pytest.raises(BadInput, match=r"is no number of at least 0 .*; for seconds call reconfigure\(16, 2, '20us'"):
+        oc.envelope(16, 2).at(delay)
 
 
 def printed(capsys, *command):
@@ -132,7 +160,7 @@ def test_long_sequences_are_cut_in_words(capsys):
     assert main(["design", "n=64", "degree=4", "--delay", "0.001", "--time-limit", "0.1"]) == 0
     words = capsys.readouterr().out
     assert "configurations more, with --json" in words
-    assert main(["design", "n=128", "degree=4", "--delay", "20", "--time-limit", "0.001"]) == 0
+    assert main(["design", "n=128", "degree=4", "--delay", "20", "--time-limit", "1e-9"]) == 0
     assert "ended before all numbers that may pay were searched" in capsys.readouterr().out
     assert main(["design", "n=100", "degree=4", "--delay", "0.0001", "--time-limit", "0.1"]) == 0
     assert "direct circuits in turn" in capsys.readouterr().out
@@ -149,6 +177,10 @@ def test_numbers_that_reach_too_few_nodes_have_no_bound_in_json(capsys):
     ("options", "message"),
     [
         (["--shard", "64MB"], "add --delay TIME"),
+        (
+            ["--delay", "20", "--shard", "8MB"],
+            "design: delay=20 has no unit; write a time, such as 20us, or omit --shard",
+        ),
         (["--delay", "1", "--compare"], "mutually exclusive"),
         (["--delay", "1", "--failed-links", "1"], "mutually exclusive"),
         (["--delay", "1", "--rack", "2", "--cables", "1"], "mutually exclusive"),

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from cases import CASES, first_case
 from mutated_solutions import CASES as MUTATED
@@ -360,6 +361,84 @@ def test_bad_input_is_refused():
     ):
         with pytest.raises(BadInput, match=words):
             call()
+
+
+@pytest.mark.parametrize("given", [None, 3, ["highs"]])
+def test_methods_and_files_that_are_no_names_are_refused(given):
+    figure = oc.plot_topology("ring:4")
+    for call, words in (
+        (lambda: oc.solve("alltoall.master", "ring:4", method=given), "method: must be the name of a solver"),
+        (lambda: oc.model("alltoall.master", "ring:4").solve(given), "method: must be the name of a solver"),
+        (lambda: oc.study("alltoall.master", "ring:4", [given]), "must be the name of a solver"),
+        (lambda: oc.figure(given), "no figure"),
+        (lambda: oc.parse(given), "needs a spec such as 'ring:8', not .*; read objects by oc.topology"),
+        (lambda: oc.load(given), "load: needs the name of a file, not"),
+        (lambda: figure.save(given), "save: needs the name of a file, not"),
+        (lambda: oc.export("alltoall.master", "ring:4", given), "export: needs the name of a file, not"),
+        (lambda: oc.save_topology(oc.parse("ring:4"), given), "save_topology: needs the name of a file, not"),
+        (lambda: oc.save_topology(given, "x.json"), r"needs a topology, not .*oc.topology\(graph\)"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            call()
+
+
+def test_arguments_in_another_order_are_refused():
+    ring = oc.parse("ring:4")
+    for call in (
+        lambda: oc.solve("ring:4", "alltoall.master"),
+        lambda: oc.solve(ring, "alltoall.master"),
+        lambda: oc.model("ring:4", "alltoall.master"),
+        lambda: oc.study("ring:4", "alltoall.master"),
+        lambda: oc.export("ring:4", "alltoall.master", "x.mps"),
+    ):
+        with pytest.raises(BadInput, match="the formulation comes first, then the instance"):
+            call()
+    with pytest.raises(BadInput, match="save_topology: needs a topology, not str"):
+        oc.save_topology("x.json", ring)
+    for wrong in (3, None):
+        with pytest.raises(BadInput, match="methods must be a name or a list of names"):
+            oc.study("alltoall.master", "ring:4", methods=wrong)
+    for name in ("shard", "time_limit", "method"):
+        with pytest.raises(BadInput, match=rf"model: {name} is given to the solve: m.solve\({name}=...\)"):
+            oc.model("alltoall.master", "ring:4", **{name: "1MB"})
+
+
+def test_refusals_in_python_speak_of_python(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"a": [0], "b": [1], "c": [2.0]})
+    for call, words in (
+        (lambda: oc.load("."), "name a solution file that result.save wrote"),
+        (lambda: oc.solve("alltoall.master", "ring:4", start="nope.json"), "a solution file that result.save wrote"),
+        (lambda: oc.topology([]), r"give edges, such as \[\('a', 'b', 1\)\]"),
+        (lambda: oc.load_plugin("."), "is a folder; name a file in it that ends in .py"),
+        (lambda: oc.solve("alltoall.master", "ring:4", demand=frame), "columns a, b, c .*; name them src, dst and"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            call()
+
+
+def test_no_change_and_ranks_named_twice_are_refused():
+    result = oc.solve("alltoall.master", "ring:4")
+    with pytest.raises(BadInput, match="no link is given"):
+        result.what_if({})
+    with pytest.raises(BadInput, match="no link is given"):
+        oc.model("alltoall.master", "ring:4").update(capacity={})
+    for obj in (clos(), oc.topology(clos())):
+        with pytest.raises(BadInput, match="rank 'leaf a' occurs twice"):
+            oc.topology(obj, ranks=["leaf a", "leaf b", "leaf a"])
+
+
+def test_refusals_of_a_demand_name_the_ranks():
+    net = oc.topology(clos(), ranks=["leaf a", "leaf b", "leaf c"])
+    for entry, words in (
+        ((0, 2, np.nan), "rank leaf a sends nan to rank leaf c"),
+        ((1, 0, -1.0), "rank leaf b sends -1.0 to rank leaf a"),
+        ((2, 2, 4.0), "rank leaf c sends 4 to itself"),
+    ):
+        demand = np.ones((3, 3)) - np.eye(3)
+        demand[entry[:2]] = entry[2]
+        with pytest.raises(BadInput, match=words):
+            oc.solve("alltoall.master", net, demand=demand)
 
 
 def test_a_task_still_works():

@@ -92,3 +92,29 @@ def test_larger_programs_are_refused():
     x = cp.Variable(10_001, name="x")
     with pytest.raises(oc.BadInput, match=r"has 10,001 rows; at most 10,000 are searched"):
         find_conflict(compile_model(cp.Problem(cp.Minimize(x[0]), [x + x[0] <= 1])))
+
+
+def test_labels_of_cvxpy_constraints_name_their_rows_in_the_stated_sense():
+    x = cp.Variable(2, name="x")
+    need, limit = cp.sum(x) >= 5, x <= 1
+    if not hasattr(need, "set_label"):
+        pytest.skip("CVXPY has labels from 1.7")
+    table = oc.solve(cp.Problem(cp.Minimize(x[0]), [need.set_label("need"), limit.set_label("limit")])).conflict()
+    assert table["name"].tolist() == ["need", "limit[0]", "limit[1]"]
+    assert table["statement"].tolist() == ["x[0] + x[1] >= 5", "x[0] <= 1", "x[1] <= 1"]
+
+
+def test_labelled_rows_have_duals_and_equal_labels_are_numbered():
+    x = cp.Variable(name="x")
+    rows = [x >= 2, x >= 1, x <= 9]
+    if not hasattr(rows[0], "set_label"):
+        pytest.skip("CVXPY has labels from 1.7")
+    result = oc.solve(cp.Problem(cp.Minimize(3 * x), [row.set_label("bound") for row in rows]))
+    assert result.value == pytest.approx(6)
+    assert {name: abs(float(dual)) for name, dual in result.duals.items()} == pytest.approx(
+        {"bound": 3, "bound_2": 0, "bound_3": 0}
+    )
+    model = oc.model("alltoall.master", "ring:4", form="cvxpy")
+    slow = (model.cvxpy.var_dict["F"] <= 0.25).set_label("slow")
+    model.cvxpy = cp.Problem(model.cvxpy.objective, [*model.cvxpy.constraints, slow])
+    assert "slow" in model.solve().duals
