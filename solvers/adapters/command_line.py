@@ -509,9 +509,15 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
         result[entry["name"]] = CommandLine(_from_json(entry))
     for name in list(result):
         if name in taken or name in names() or name == "auto":
-            _log.warning("solver %r of a configuration file has the name of a built-in one: ignored; rename it", name)
+            _warn_of_taken_name(name, os.environ.get(VARIABLE, ""))
             del result[name]
     return result
+
+
+@cache
+def _warn_of_taken_name(name: str, files: str) -> None:
+    """Warn once for each list of files: they are read whenever a solver is looked up."""
+    _log.warning("solver %r of a configuration file has the name of a built-in one: ignored; rename it", name)
 
 
 def file_of(name: str) -> Path | None:
