@@ -230,6 +230,18 @@ class Worker:
                     total += psutil.Process(pid).memory_info().rss
         return total / 1e6
 
+    def cpu_s(self) -> float:
+        """Processor time of the job's processes, those included that they have waited for [s]."""
+        import psutil
+
+        total = 0.0
+        with suppress(psutil.Error):
+            root = self.process.pid
+            for pid in descendants(root) if FORKS else [root, *descendants(root)]:
+                with suppress(psutil.Error):
+                    total += sum(psutil.Process(pid).cpu_times()[:4])
+        return total
+
     def kill(self) -> None:
         """Kill the worker, also from another thread than the one that waits; that one sees the job end."""
         kill_tree(self.process)

@@ -115,17 +115,21 @@ def run(
 ) -> int:
     """Run solvers on problems, small ones first; the same command resumes.
 
-    Runs are alone, one after the other, and stop after --cpu-limit processor seconds of the solver. Runs in --out are
-    not repeated, unless they were stopped at a smaller limit. --order K permutes rows and columns with seed K > 0.
+    Runs are alone, one after the other, and stop after --cpu-limit processor seconds of the solver, or after 25 times
+    that and a minute on the clock. Runs in --out are not repeated, unless they were stopped at a smaller limit.
+    --order K permutes rows and columns with seed K > 0. Exit status: 4 if no solver can be used.
     """
     from opticoll.analysis.benchmark import runs
 
     conditions = runs.Conditions(cpu_limit, memory_limit, threads, tols or None, seeds, orders, repetitions)
-    left = runs.missing(_chosen(names, grades), solvers or runs.usable_solvers(), out, conditions)
-    total, place = sum(map(len, left.values())), 0
+    left = runs.missing(_chosen(names, grades), runs.checked(solvers) or runs.usable_solvers(), out, conditions)
+    total, place, ran = sum(map(len, left.values())), 0, False
+    if total:
+        notify(f"runs end after {cpu_limit:g} s of processor time, or {conditions.wall_limit_s:g} s on the clock")
     try:
         for row, _ in runs.run_cells(left, out, conditions):
             place += 1
+            ran = ran or row.termination != "unavailable"
             spent = "" if row.cpu_s is None else f" {row.cpu_s:.3g} s"
             why = f": {row.message}" if row.message else ""
             notify(f"{place} of {total}: {row.problem}, {row.solver}: {row.termination}{spent}{why}")
@@ -133,7 +137,7 @@ def run(
         notify(f"run: interrupted; {place} of {total} runs are in {out}; the same command resumes")
         return 130
     click.echo(f"{place} runs are in {out}; compare them with `opticoll benchmark compare {out}`", err=True)
-    return 0
+    return 0 if ran or not total else 4
 
 
 @benchmark.command()

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from opticoll.analysis.benchmark import run_comparison, runs
 from opticoll.analysis.benchmark.benchmark_set import best_known, problems_named
 from opticoll.analysis.cli.main import cli
-from opticoll.errors import BadFile, NoSolution
+from opticoll.errors import BadFile, NoSolution, SolverUnavailable
 
 NAME, LINEAR = "min-congestion-hypercube-3", "link-mcf-hypercube-3"
 CONDITIONS = runs.Conditions(cpu_limit_s=20.0, tols=(1e-6,))
@@ -101,6 +101,41 @@ def test_commands_are_stopped_at_their_processor_time_too(tmp_path, monkeypatch)
     (one,) = made(tmp_path / "r", LINEAR, solvers=("spin",), conditions=replace(CONDITIONS, cpu_limit_s=0.1))
     assert one.termination == "time-limit"
     assert 0.1 <= one.cpu_s < 5.0
+
+
+@pytest.mark.parametrize("load", [0.0, 1e6])
+def test_a_command_that_waits_reached_its_limit_unless_the_machine_was_busy(tmp_path, monkeypatch, load):
+    table = tmp_path / "s.toml"
+    table.write_text("[sleepy]\ncommand = 'sh -c \"sleep 60\" {mps} {sol}'\n", encoding="utf-8")
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    monkeypatch.setattr(runs, "MOST_CLOCK", 0.5)
+    monkeypatch.setattr(runs, "MORE_S", 0.0)
+    monkeypatch.setattr(runs.os, "getloadavg", lambda: (load, load, load))
+    conditions = replace(CONDITIONS, cpu_limit_s=1.0)
+    (one,) = made(tmp_path / "r", LINEAR, solvers=("sleepy",), conditions=conditions)
+    assert one.termination == "time-limit"
+    assert one.cpu_s < 0.9
+    if load:
+        assert f"at a load of {load:.1f}" in one.message
+        assert runs.read_runs(tmp_path / "r") == []
+    else:
+        assert "although a processor was free: it waited" in one.message
+        assert made(tmp_path / "r", LINEAR, solvers=("sleepy",), conditions=conditions) == []
+
+
+def test_if_no_named_solver_can_be_used_nothing_is_stored(tmp_path, monkeypatch):
+    table = tmp_path / "s.toml"
+    table.write_text('[bad]\ncomand = "a {mps} {sol}"\n', encoding="utf-8")
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    with pytest.raises(SolverUnavailable, match="comand"):
+        CliRunner().invoke(
+            cli,
+            ["benchmark", "run", LINEAR, "--solver", "bad", "--out", str(tmp_path / "r")],
+            catch_exceptions=False,
+            standalone_mode=False,
+        )
+    assert SolverUnavailable.exit_status == 4
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_solver_without_its_licence_or_program_is_a_row_that_says_so(tmp_path, monkeypatch):
