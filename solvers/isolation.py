@@ -124,7 +124,7 @@ def call_isolated(
 
 @dataclass
 class _Limits:
-    """The limits of a job, enforced from outside, the largest memory seen [MB], and the processor time at a limit [s]."""
+    """The limits of a job, enforced from outside; the largest memory seen [MB]; processor time at a limit [s]."""
 
     begun: float
     wall_limit_s: float | None
