@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Folder of runs if none is named.
 RUNS = Path("benchmark-runs")
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
+_SIZES = ("variables", "constraints", "nonzeros", "integers")
 _GRADE = click.option(
     "--grade", "grades", multiple=True, type=click.Choice(["easy", "medium", "hard"]), help="Problems of this grade."
 )
@@ -39,7 +40,9 @@ def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[Problem]:
 @benchmark.command("list")
 @_NAMES
 @_GRADE
-@click.option("--open", "only_open", is_flag=True, help="Only problems whose value and bound do not meet.")
+@click.option(
+    "--open", "only_open", is_flag=True, help="Only problems whose value and bound differ by more than 1e-4 (relative)."
+)
 @JSON
 def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bool, as_json: bool) -> int:
     """Print problems with grade, size, best known value and bound."""
@@ -55,8 +58,7 @@ def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bo
             {
                 "problem": problem.name,
                 "grade": best.grade,
-                "nonzeros": best.size.get("nonzeros"),
-                "integers": best.size.get("integers"),
+                **{part: best.size.get(part) for part in _SIZES},
                 "sense": best.sense,
                 "value": best.value,
                 "bound": best.bound,
@@ -67,7 +69,8 @@ def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bo
     if as_json:
         output.emit_json(rows)
     else:
-        output.show_table(rows, list(rows[0]) if rows else ["problem"], f"{len(rows)} problems")
+        columns = ["problem", "grade", *_SIZES, "sense", "value", "bound", "proof", *(["tried"] if only_open else [])]
+        output.show_table(rows, columns, f"{len(rows)} problem{'s' * (len(rows) != 1)}")
     return 0
 
 

@@ -132,6 +132,16 @@ def test_open_problems_say_what_was_tried():
     assert all(one.tried for one in best_known().values() if one.open)
 
 
+def test_problems_are_listed_with_their_sizes_and_an_empty_list_keeps_its_header():
+    result = CliRunner().invoke(cli, ["benchmark", "list", NAME])
+    size = best_known()[NAME].size
+    assert "variables  constraints" in result.output
+    assert str(size["variables"]) in result.output
+    empty = CliRunner().invoke(cli, ["benchmark", "list", NAME, "--open"]).output.splitlines()
+    assert empty[0] == "0 problems"
+    assert empty[1].startswith("problem  grade")
+
+
 # export ---------------------------------------------------------------------------------------------------------------
 
 
