@@ -67,9 +67,9 @@ def compare(
     Raises
     ------
     NoSolution
-        If there are no runs of these problems.
+        If there are no runs of these problems, or a folder has no runs.
     """
-    frames = [frame(read_runs(folder), here=folder != PUBLISHED) for folder in dict.fromkeys(folders)]
+    frames = [frame(_runs_in(folder), here=folder != PUBLISHED) for folder in dict.fromkeys(folders)]
     frames += [frame(read_runs(PUBLISHED))] if published and PUBLISHED not in folders else []
     rows = pd.concat([one for one in frames if len(one)] or [frame([])], ignore_index=True)
     rows = rows if names is None else rows[rows["problem_name"].isin(list(names))].reset_index(drop=True)
@@ -82,6 +82,14 @@ def compare(
     plain = rows[(rows["seed"] == 0) & (rows["order"] == 0)].reset_index(drop=True)
     made = solver_comparison.compared(plain, best, accuracy, combined=_one_each)
     return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows))
+
+
+def _runs_in(folder: Path) -> list[RunRow]:
+    runs = read_runs(folder)
+    if not runs:
+        msg = f"no runs in {folder}; make them with `opticoll benchmark run NAME --solver S --out {folder}`"
+        raise NoSolution(msg)
+    return runs
 
 
 def frame(runs: Sequence[RunRow], *, here: bool = False) -> pd.DataFrame:

@@ -187,6 +187,20 @@ def test_an_archive_is_one_command_and_the_same_again(tmp_path):
     assert result.exit_code != 0
 
 
+@pytest.mark.parametrize("name", ["ten.lp", "ten.ZIP", "out.mps", "out.mps.gz"])
+def test_an_export_to_the_name_of_another_file_is_refused(tmp_path, name):
+    with pytest.raises(BadInput, match=r"has the name of a file; name a folder, or an archive that ends in \.tar\.gz"):
+        exported_set.export_set(tmp_path / name, problems_named([NAME]))
+    assert not (tmp_path / name).exists()
+
+
+def test_an_archive_that_is_replaced_is_named(tmp_path):
+    told = []
+    for _ in range(2):
+        exported_set.export_set(tmp_path / "set.tgz", problems_named([NAME]), told.append)
+    assert [line for line in told if "replaced" in line] == [f"export: {tmp_path / 'set.tgz'} is replaced"]
+
+
 def test_tags_of_rows_by_hand():
     rows = [[1.0, 1, 1, 0, 0], [-1, -1, 0, 0, 0], [2, 3, 5, 0, 0], [1, 0, 0, 0, -7], [0, 0, 0, 1, -1]]
     form = StandardForm(

@@ -212,7 +212,9 @@ def test_a_linear_program_without_duals_counts_by_its_certified_gap(tmp_path):
 
 def test_without_runs_the_command_that_makes_them_is_named(tmp_path):
     with pytest.raises(NoSolution, match="opticoll benchmark run"):
-        run_comparison.compare([tmp_path], published=False)
+        run_comparison.compare(names=[], published=False)
+    with pytest.raises(NoSolution, match=f"no runs in {tmp_path}.*opticoll benchmark run"):
+        run_comparison.compare([tmp_path])
 
 
 def test_commands_run_and_compare(tmp_path):
