@@ -26,7 +26,7 @@ from opticoll.solvers.adapters.interface import LicenceState, accepted, returned
 from opticoll.solvers.shared_files import removed_afterwards
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SimplexBasis, SolveRequest, Termination
-from opticoll.solvers.worker import note_nested_peak, start_job, worker_job
+from opticoll.solvers.worker import note_nested_peak, processor_s_of_children, start_job, worker_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -414,7 +414,7 @@ def _processor_limit(limit_s: float | None) -> Iterator[None]:
 
 def _processor_s() -> float:
     """Processor time of this process and of its children that have ended [s]."""
-    return time.process_time() + sum(os.times()[2:4])
+    return time.process_time() + processor_s_of_children()
 
 
 def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None = None) -> None:

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 CLOCK = (
     "Times are processor seconds of the solver, without building, compiling and starting; so is the limit, {limit:g} "
-    "s. SCIP solves linear programs without presolve, since it returns no duals with it."
+    "s. A time of 0 counts as 10 ms, the step of the clock of published commands. SCIP solves linear programs without "
+    "presolve, since it returns no duals with it."
 )
+
+
+#: A processor time of 0 counts as this step of the clock that timed some commands [s].
+STEP_S = 0.01
 
 
 class Compared(NamedTuple):
@@ -113,6 +118,7 @@ def frame(runs: Sequence[RunRow], *, here: bool = False) -> pd.DataFrame:
         [tuple(map(float, pair.split(":"))) for pair in text.split()] if text else None for text in made["incumbents"]
     ]
     made["incumbents"] = trails
+    made["cpu_s"] = made["cpu_s"].mask(made["cpu_s"] == 0.0, STEP_S)
     made["time_solver_s"] = made["cpu_s"]
     made["requested_time_limit_s"] = made["cpu_limit_s"]
     made["infeasible_by"] = None

@@ -103,6 +103,15 @@ def test_commands_are_stopped_at_their_processor_time_too(tmp_path, monkeypatch)
     assert 0.1 <= one.cpu_s < 5.0
 
 
+def test_the_processor_time_of_a_short_command_is_not_zero(tmp_path, monkeypatch):
+    table = tmp_path / "s.toml"
+    table.write_text("[quick]\ncommand = 'sh -c \"exit 3\" {mps} {sol}'\n", encoding="utf-8")
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    (one,) = made(tmp_path / "r", LINEAR, solvers=("quick",))
+    assert one.termination == "crashed"
+    assert 0 < one.cpu_s < 1
+
+
 @pytest.mark.parametrize("load", [0.0, 1e6])
 def test_a_command_that_waits_reached_its_limit_unless_the_machine_was_busy(tmp_path, monkeypatch, load):
     table = tmp_path / "s.toml"
@@ -199,6 +208,12 @@ def test_repetitions_have_medians_and_other_orders_are_apart(tmp_path):
     assert compared.comparison.each.set_index("solver")["seconds"]["highs 1.2 (here)"] == 0.5
     sensitivity = compared.sensitivity["integer"].set_index("solver")
     assert sensitivity.loc["a 1.2 (here)", ["variants", "rank_min", "rank_max"]].tolist() == [3, 1, 2]
+
+
+def test_a_time_of_zero_counts_as_a_step_of_the_clock(tmp_path):
+    runs.append(tmp_path, row(cpu_s=0.0))
+    compared = run_comparison.compare([tmp_path], published=False)
+    assert compared.comparison.each["seconds"].tolist() == [0.01]
 
 
 def test_a_linear_program_without_duals_counts_by_its_certified_gap(tmp_path):
