@@ -131,6 +131,7 @@ class ContestantRun(Fields, frozen=True, kw_only=True):
     allowed: float | None
     certified_gap: float | None
     integral: float | None
+    reason: str | None
     seconds_run: float | None
     runs: int
     solved_runs: int
@@ -155,6 +156,7 @@ class WrongRow(Fields, frozen=True, kw_only=True):
 
     problem: str
     contestant: str
+    reason: str
     tol: float | None
     value: float | None
     best: float | None

@@ -26,7 +26,7 @@ from opticoll.solvers.adapters.interface import LicenceState, accepted, returned
 from opticoll.solvers.shared_files import removed_afterwards
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SimplexBasis, SolveRequest, Termination
-from opticoll.solvers.worker import note_nested_peak, start_job, worker_job
+from opticoll.solvers.worker import note_nested_peak, processor_s_of_children, start_job, worker_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -52,7 +52,8 @@ class WorkerAnswer:
 
     ``ending`` is None if the function returned; then ``values`` and ``arrays`` are what it returned.
     Otherwise they are its last report, and ``message`` states what happened. ``peak_memory_mb`` is the largest memory
-    of the worker and of the workers that it started together [MB].
+    of the worker and of the workers that it started together [MB], ``cpu_s`` their processor time when the worker was
+    killed [s].
     """
 
     ending: Termination | None
@@ -61,6 +62,7 @@ class WorkerAnswer:
     message: str = ""
     wall_s: float = 0.0
     peak_memory_mb: float | None = None
+    cpu_s: float | None = None
 
     @property
     def finished(self) -> bool:
@@ -122,13 +124,14 @@ def call_isolated(
 
 @dataclass
 class _Limits:
-    """The limits of a job, enforced from outside, and the largest memory that was seen [MB]."""
+    """The limits of a job, enforced from outside; the largest memory seen [MB]; processor time at a limit [s]."""
 
     begun: float
     wall_limit_s: float | None
     memory_limit_gib: float | None
     stop: threading.Event | None
     peak_mb: float = 0.0
+    cpu_s: float | None = None
 
     @property
     def wall_s(self) -> float:
@@ -169,6 +172,7 @@ def _watch(
             memory_mb, next_memory_s = job.memory_mb(), limits.wall_s + every_s
         reason = limits.reached(memory_mb)
         if reason is not None:
+            limits.cpu_s = job.cpu_s()
             return reason
 
 
@@ -185,7 +189,7 @@ def _collect(job: Worker, limits: _Limits, ending: Termination | None, message: 
         return WorkerAnswer(None, values["values"], results, wall_s=wall_s, peak_memory_mb=peak)
     if ending is None:
         ending, message = _diagnose(job, values, limited=limits.memory_limit_gib is not None)
-    return WorkerAnswer(ending, job.values, job.arrays, message, wall_s, peak)
+    return WorkerAnswer(ending, job.values, job.arrays, message, wall_s, peak, limits.cpu_s)
 
 
 def _diagnose(job: Worker, answer: dict[str, Any], *, limited: bool) -> tuple[Termination, str]:
@@ -333,6 +337,7 @@ def _outcome(answer: WorkerAnswer, adapter_name: str) -> Outcome:
         algorithm=adapter(adapter_name).algorithm,
         version=adapter(adapter_name).version(),
         solve_s=answer.wall_s,
+        cpu_s=answer.cpu_s,
         peak_memory_mb=answer.peak_memory_mb,
         message=answer.message,
         incumbents=incumbents,
@@ -409,7 +414,7 @@ def _processor_limit(limit_s: float | None) -> Iterator[None]:
 
 def _processor_s() -> float:
     """Processor time of this process and of its children that have ended [s]."""
-    return time.process_time() + sum(os.times()[2:4])
+    return time.process_time() + processor_s_of_children()
 
 
 def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None = None) -> None:

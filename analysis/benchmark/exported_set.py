@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 SIZES = ("variables", "constraints", "nonzeros", "integers")
 ARCHIVES = (".tar.gz", ".tgz")
+#: Endings of files, which a folder is not meant to have.
+FILES = (".7z", ".bz2", ".csv", ".gz", ".json", ".lp", ".mps", ".sol", ".solu", ".tar", ".xz", ".zip", ".zst")
 
 
 def export_set(
@@ -54,7 +56,7 @@ def export_set(
     chosen
         Problems; all by default.
     tell
-        Called with a line of progress before each problem.
+        Called with a line of progress before each problem, and if an archive is replaced.
 
     Returns
     -------
@@ -64,7 +66,7 @@ def export_set(
     Raises
     ------
     BadInput
-        If the target cannot be written.
+        If the target cannot be written, or has the ending of another file.
     BadFile
         If a best known value belongs to another instance than the one that the spec now describes.
     """
@@ -78,6 +80,9 @@ def export_set(
 
 def _exported(target: Path, listed: list[Problem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
     if not target.name.endswith(ARCHIVES):
+        if target.suffix.lower() in FILES and not target.is_dir():
+            msg = f"export: {target} has the name of a file; name a folder, or an archive that ends in .tar.gz"
+            raise BadInput(msg)
         target.mkdir(parents=True, exist_ok=True)
         return _write(target, listed, tell)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
@@ -87,6 +92,8 @@ def _exported(target: Path, listed: list[Problem], tell: Callable[[str], None] |
         plain = target.with_name(f".{target.name}")
         with tarfile.open(plain, "w:gz", compresslevel=1) as archive:
             archive.add(folder, folder.name, filter=_same_owner)
+        if tell is not None and target.exists():
+            tell(f"export: {target} is replaced")
         plain.replace(target)
     return rows
 

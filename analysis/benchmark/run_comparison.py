@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 CLOCK = (
     "Times are processor seconds of the solver, without building, compiling and starting; so is the limit, {limit:g} "
-    "s. SCIP solves linear programs without presolve, since it returns no duals with it."
+    "s. A time of 0 counts as 10 ms, the step of the clock of published commands. SCIP solves linear programs without "
+    "presolve, since it returns no duals with it."
 )
+
+
+#: A processor time of 0 counts as this step of the clock that timed some commands [s].
+STEP_S = 0.01
 
 
 class Compared(NamedTuple):
@@ -67,9 +72,9 @@ def compare(
     Raises
     ------
     NoSolution
-        If there are no runs of these problems.
+        If there are no runs of these problems, or a folder has no runs.
     """
-    frames = [frame(read_runs(folder), here=folder != PUBLISHED) for folder in dict.fromkeys(folders)]
+    frames = [frame(_runs_in(folder), here=folder != PUBLISHED) for folder in dict.fromkeys(folders)]
     frames += [frame(read_runs(PUBLISHED))] if published and PUBLISHED not in folders else []
     rows = pd.concat([one for one in frames if len(one)] or [frame([])], ignore_index=True)
     rows = rows if names is None else rows[rows["problem_name"].isin(list(names))].reset_index(drop=True)
@@ -82,6 +87,14 @@ def compare(
     plain = rows[(rows["seed"] == 0) & (rows["order"] == 0)].reset_index(drop=True)
     made = solver_comparison.compared(plain, best, accuracy, combined=_one_each)
     return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows))
+
+
+def _runs_in(folder: Path) -> list[RunRow]:
+    runs = read_runs(folder)
+    if not runs:
+        msg = f"no runs in {folder}; make them with `opticoll benchmark run NAME --solver S --out {folder}`"
+        raise NoSolution(msg)
+    return runs
 
 
 def frame(runs: Sequence[RunRow], *, here: bool = False) -> pd.DataFrame:
@@ -105,6 +118,7 @@ def frame(runs: Sequence[RunRow], *, here: bool = False) -> pd.DataFrame:
         [tuple(map(float, pair.split(":"))) for pair in text.split()] if text else None for text in made["incumbents"]
     ]
     made["incumbents"] = trails
+    made["cpu_s"] = made["cpu_s"].mask(made["cpu_s"] == 0.0, STEP_S)
     made["time_solver_s"] = made["cpu_s"]
     made["requested_time_limit_s"] = made["cpu_limit_s"]
     made["infeasible_by"] = None

@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from opticoll.analysis.benchmark.benchmark_set import Problem, best_known, problems_named
-from opticoll.errors import BadFile, OpticollError
+from opticoll.errors import BadFile, OpticollError, SolverUnavailable
 from opticoll.formulations import formulation
 from opticoll.formulations.model import states
 from opticoll.solvers import verify
@@ -56,11 +56,11 @@ PUBLISHED = Path(__file__).resolve().parent / "published"
 CALIBRATION, CALIBRATIONS = "timestep-mcf-genkautz-n-27-d-4", 3
 #: Maximum number of incumbents in a row, evenly spread and including the last.
 MOST_INCUMBENTS = 50
-#: A run is killed after this multiple of its limit on the clock, and some seconds: it hangs, or got no processor.
+#: A run is killed after this multiple of its limit on the clock, and some seconds: it waits, or got no processor.
 MOST_CLOCK, MORE_S = 25.0, 60.0
 #: Largest violation of a solution that is kept.
 FEASIBLE = 1e-9
-#: Share of its limit that a run stopped at the limit must have used; otherwise it is not recorded.
+#: Share of its limit that a run stopped at the limit has used, unless it waited or got no processor.
 USED = 0.9
 #: Endings at a limit of time, after which a larger limit may give another answer.
 CENSORED = (str(Termination.TIME_LIMIT),)
@@ -191,6 +191,20 @@ def usable_solvers() -> list[str]:
     return [one.name for one in known if one.installed() and probe(one.name).usable]
 
 
+def checked(solvers: Sequence[str]) -> Sequence[str]:
+    """These solvers, if one of them can be used here.
+
+    Raises
+    ------
+    SolverUnavailable
+        If none can be used.
+    """
+    faults = [chosen.missing() for chosen in map(adapter, solvers) if not chosen.installed()]
+    if faults and len(faults) == len(solvers):
+        raise SolverUnavailable(faults[0])
+    return solvers
+
+
 def takes_tolerance(chosen: Adapter) -> bool:
     """Whether a solver's answer to a linear program depends on the requested tolerance."""
     if isinstance(chosen, CommandLine):
@@ -218,6 +232,11 @@ class Conditions:
     seeds: tuple[int, ...] = (0,)
     orders: tuple[int, ...] = (0,)
     repetitions: int = 1
+
+    @property
+    def wall_limit_s(self) -> float:
+        """Time on the clock after which a run is killed [s]."""
+        return MOST_CLOCK * self.cpu_limit_s + MORE_S
 
     def cells(self, problem: Problem, solver: str) -> Iterator[tuple[object, ...]]:
         """The cells of a solver on a problem, as :attr:`RunRow.cell`."""
@@ -316,6 +335,8 @@ def solver_version(name: str) -> str:
     """Version of a solver, without what stands in brackets behind it: as it states it, else that of its package."""
     chosen = adapter(name)
     stated = chosen.version() or ""
+    if isinstance(chosen, CommandLine):
+        return stated.partition(" (")[0]
     whole = np.array([chosen.capabilities.mip])
     one = np.ones(1)
     form = StandardForm(sp.csc_array(np.ones((1, 1))), one, one, np.zeros(1), one, one, "min", integer=whole)
@@ -330,7 +351,8 @@ def run_cells(
 ) -> Iterator[tuple[RunRow, Problem]]:
     """Run cells one after the other, add each to its table, and keep the best solutions.
 
-    A run that was stopped by the clock before it had used its processor time is yielded, but not recorded.
+    A run that the clock stopped before it had used its processor time reached its limit if a processor was free; it
+    waited. On a busy machine it is yielded, but not recorded.
     """
     calibrated = calibration() if adapter("highs").installed() else None
     for problem, cells in left.items():
@@ -343,15 +365,24 @@ def run_cells(
             continue
         for cell in cells:
             row, x = _run(stated, cell, conditions, calibrated)
-            starved = row.termination in CENSORED and (row.cpu_s or 0.0) < USED * conditions.cpu_limit_s
+            early = row.termination in CENSORED and (row.cpu_s or 0.0) < USED * conditions.cpu_limit_s
+            load, processors = os.getloadavg()[0], os.cpu_count() or 1
+            starved = early and load >= processors
+            if early:
+                row = replace(row, message=_unused(row, load if starved else None, processors))
             if not starved:
                 append(folder, row)
                 if x is not None and row.verified and (row.violation or 0.0) <= FEASIBLE:
                     keep_solution(folder / "solutions", stated, x, row.value)
-            yield (
-                (replace(row, message="the clock ended before its processor time: run it again") if starved else row),
-                problem,
-            )
+            yield row, problem
+
+
+def _unused(row: RunRow, load: float | None, processors: int) -> str:
+    """Why a run was stopped before it had used its processor time; ``load`` is None if a processor was free."""
+    used = f"used {row.cpu_s or 0.0:.3g} s of processor time in {row.wall_s or 0.0:.0f} s"
+    if load is None:
+        return f"{used} although a processor was free: it waited"
+    return f"{used} at a load of {load:.1f} on {processors} processors: not recorded; run it again when they are free"
 
 
 def _row(cell: tuple[Any, ...], conditions: Conditions, calibrated: float | None, **known: Any) -> RunRow:
@@ -394,7 +425,7 @@ def _run(
             form,
             solver,
             SolveRequest(None, threads, tol, seed, cpu_limit_s=limit),
-            wall_limit_s=MOST_CLOCK * limit + MORE_S,
+            wall_limit_s=conditions.wall_limit_s,
             memory_limit_gib=conditions.memory_limit_gib,
         )
     except OpticollError as error:  # no licence, or one that is too small; an option that it does not know

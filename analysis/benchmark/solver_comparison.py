@@ -65,6 +65,7 @@ _GAPS = (
 _WRONG = (
     Column("problem", "problem"),
     Column("solver", "solver"),
+    Column("reason", "reason"),
     Column("tol", "requested tolerance", "gap"),
     Column("value", "value", "number"),
     Column("best", "best known", "number"),

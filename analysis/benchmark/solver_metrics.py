@@ -66,7 +66,8 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
         (verified, else NaN), ``best`` (best known value), ``best_gap`` (relative distance of the value to it),
         ``error`` (largest relative violation or distance from the best known value, whichever is larger), ``allowed``
         (the error beyond which an optimum is wrong: :data:`WRONG` times the requested tolerance),
-        ``certified_gap``, ``integral`` (primal integral [s]; NaN if unknown).
+        ``certified_gap``, ``integral`` (primal integral [s]; NaN if unknown), ``reason`` (why an answer is wrong, else
+        None).
 
         ``wrong``: reported as optimal, but the values violate a constraint, or the value is worse than the best known
         or better than the best bound, by more than ``allowed``; or reported as infeasible despite a verified value, or
@@ -102,6 +103,7 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
             "allowed",
             "certified_gap",
             "integral",
+            "reason",
         ],
     )
 
@@ -184,7 +186,23 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
         "allowed": allowed,
         "certified_gap": _number(row["gap"]),
         "integral": integral,
+        "reason": _refutation(word, violation, objective, best, bound, allowed, flip) if verdict == "wrong" else None,
     }
+
+
+def _refutation(
+    word: str, violation: float, objective: float, best: float, bound: float, allowed: float, flip: float
+) -> str:
+    """Why an answer is wrong: what it claims, which constraint it violates, or by how much its value is off."""
+    if word != "optimal":
+        return f"claims {word.replace('-', ' ')}"
+    if not np.isfinite(objective):
+        return "claims an optimum without values"
+    if violation > allowed:
+        return f"violates constraints by {violation:.3g}"
+    if flip * _relative(objective - best, best) > allowed:
+        return f"worse than the best known value by {abs(objective - best):.3g}"
+    return f"better than the best bound by {abs(objective - bound):.3g}"
 
 
 def _relative(difference: float, size: float) -> float:
@@ -278,7 +296,7 @@ def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
         largest: dict[Any, Any] = {
             name: counted[name].max() for name in ("residual", "best_gap", "error", "certified_gap")
         }
-        first: dict[Any, Any] = counted.iloc[0].to_dict()
+        first: dict[Any, Any] = counted[counted["verdict"] == verdict].iloc[0].to_dict()
         rows.append(
             {
                 **first,
@@ -530,7 +548,7 @@ def primal_integral(incumbents: Iterable[tuple[float, float]], best: float, hori
 
 def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
     """Answers that our check refutes."""
-    columns = ["problem", "solver", "tol", "value", "best", "error", "allowed", "residual"]
+    columns = ["problem", "solver", "reason", "tol", "value", "best", "error", "allowed", "residual"]
     return table.loc[table["verdict"] == "wrong", columns].reset_index(drop=True)
 
 

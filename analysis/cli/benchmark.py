@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Folder of runs if none is named.
 RUNS = Path("benchmark-runs")
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
+_SIZES = ("variables", "constraints", "nonzeros", "integers")
 _GRADE = click.option(
     "--grade", "grades", multiple=True, type=click.Choice(["easy", "medium", "hard"]), help="Problems of this grade."
 )
@@ -39,7 +40,9 @@ def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[Problem]:
 @benchmark.command("list")
 @_NAMES
 @_GRADE
-@click.option("--open", "only_open", is_flag=True, help="Only problems whose value and bound do not meet.")
+@click.option(
+    "--open", "only_open", is_flag=True, help="Only problems whose value and bound differ by more than 1e-4 (relative)."
+)
 @JSON
 def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bool, as_json: bool) -> int:
     """Print problems with grade, size, best known value and bound."""
@@ -55,8 +58,7 @@ def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bo
             {
                 "problem": problem.name,
                 "grade": best.grade,
-                "nonzeros": best.size.get("nonzeros"),
-                "integers": best.size.get("integers"),
+                **{part: best.size.get(part) for part in _SIZES},
                 "sense": best.sense,
                 "value": best.value,
                 "bound": best.bound,
@@ -67,7 +69,8 @@ def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bo
     if as_json:
         output.emit_json(rows)
     else:
-        output.show_table(rows, list(rows[0]) if rows else ["problem"], f"{len(rows)} problems")
+        columns = ["problem", "grade", *_SIZES, "sense", "value", "bound", "proof", *(["tried"] if only_open else [])]
+        output.show_table(rows, columns, f"{len(rows)} problem{'s' * (len(rows) != 1)}")
     return 0
 
 
@@ -115,17 +118,21 @@ def run(
 ) -> int:
     """Run solvers on problems, small ones first; the same command resumes.
 
-    Runs are alone, one after the other, and stop after --cpu-limit processor seconds of the solver. Runs in --out are
-    not repeated, unless they were stopped at a smaller limit. --order K permutes rows and columns with seed K > 0.
+    Runs are alone, one after the other, and stop after --cpu-limit processor seconds of the solver, or after 25 times
+    that and a minute on the clock. Runs in --out are not repeated, unless they were stopped at a smaller limit.
+    --order K permutes rows and columns with seed K > 0. Exit status: 4 if no solver can be used.
     """
     from opticoll.analysis.benchmark import runs
 
     conditions = runs.Conditions(cpu_limit, memory_limit, threads, tols or None, seeds, orders, repetitions)
-    left = runs.missing(_chosen(names, grades), solvers or runs.usable_solvers(), out, conditions)
-    total, place = sum(map(len, left.values())), 0
+    left = runs.missing(_chosen(names, grades), runs.checked(solvers) or runs.usable_solvers(), out, conditions)
+    total, place, ran = sum(map(len, left.values())), 0, False
+    if total:
+        notify(f"runs end after {cpu_limit:g} s of processor time, or {conditions.wall_limit_s:g} s on the clock")
     try:
         for row, _ in runs.run_cells(left, out, conditions):
             place += 1
+            ran = ran or row.termination != "unavailable"
             spent = "" if row.cpu_s is None else f" {row.cpu_s:.3g} s"
             why = f": {row.message}" if row.message else ""
             notify(f"{place} of {total}: {row.problem}, {row.solver}: {row.termination}{spent}{why}")
@@ -133,7 +140,7 @@ def run(
         notify(f"run: interrupted; {place} of {total} runs are in {out}; the same command resumes")
         return 130
     click.echo(f"{place} runs are in {out}; compare them with `opticoll benchmark compare {out}`", err=True)
-    return 0
+    return 0 if ran or not total else 4
 
 
 @benchmark.command()

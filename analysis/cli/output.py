@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from opticoll.analysis.bounds import BoundRow
 
@@ -61,12 +62,12 @@ def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column.replace("_", " "), overflow="fold")
     for row in rows:
         table.add_row(*(Text(one_line(cell(row.get(column)))) for column in columns))
-    console().print(table)
+    _print_titled(title, table)
 
 
 def show_fields(lines: Mapping[str, str], title: str | None) -> None:
@@ -74,12 +75,22 @@ def show_fields(lines: Mapping[str, str], title: str | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, text in lines.items():
         table.add_row(name, Text(text))
-    console().print(table)
+    _print_titled(title, table)
+
+
+def _print_titled(title: str | None, table: Table) -> None:
+    """Print a table under its title, which is not folded to the width of the table."""
+    from rich.text import Text
+
+    screen = console()
+    if title:
+        screen.print(Text(title, style="table.title"))
+    screen.print(table)
 
 
 def show_bounds(rows: Sequence[BoundRow]) -> None:

@@ -44,13 +44,18 @@ def one_panel(
 
 
 def legend_below(figure: Figure, handles: list[Any], columns: int = 3) -> None:
-    """Put a legend below the axes, so that it takes no width on a small screen, in as many columns as fit."""
+    """Put a legend below the axes, so that it takes no width on a small screen, in as many columns as fit.
+
+    A figure grows by what its legend needs beyond a third of its height.
+    """
     if not handles:
         return
-    width = figure.get_window_extent().width
+    width, height = figure.get_window_extent().size
     for number in range(min(columns, len(handles)), 0, -1):
         legend = figure.legend(handles=handles, loc="outside lower center", ncols=number)
-        if number == 1 or legend.get_window_extent(_renderer(figure)).width <= width:
+        taken = legend.get_window_extent(_renderer(figure))
+        if number == 1 or taken.width <= width:
+            figure.set_figheight((height + max(taken.height - height / 3, 0.0)) / figure.dpi)
             return
         legend.remove()
 

@@ -38,6 +38,7 @@ from opticoll.solvers.adapters.interface import (
 from opticoll.solvers.shared_files import scratch_folder
 from opticoll.solvers.task import Outcome, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
+from opticoll.solvers.worker import processor_s_of_children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -363,7 +364,7 @@ class _Run:
         ``report`` is called whenever the solution file has changed.
         """
         environment = {name: text for name, text in os.environ.items() if not name.startswith("OPTICOLL_SOLVER")}
-        start, before = time.perf_counter(), sum(os.times()[2:4])
+        start, before = time.perf_counter(), processor_s_of_children()
         with self.printed.open("wb") as output:
             try:
                 process = subprocess.Popen(  # no shell
@@ -388,7 +389,7 @@ class _Run:
                 _signal(process.pid, signal.SIGKILL)  # also ends processes that the command has left running
                 process.wait()
                 # Children that the command has not waited for are missing in what the system adds up.
-                self.cpu_s = max(self.cpu_s, sum(os.times()[2:4]) - before)
+                self.cpu_s = max(self.cpu_s, processor_s_of_children() - before)
                 tail.copy()
 
     def _follow(
@@ -509,9 +510,15 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
         result[entry["name"]] = CommandLine(_from_json(entry))
     for name in list(result):
         if name in taken or name in names() or name == "auto":
-            _log.warning("solver %r of a configuration file has the name of a built-in one: ignored; rename it", name)
+            _warn_of_taken_name(name, os.environ.get(VARIABLE, ""))
             del result[name]
     return result
+
+
+@cache
+def _warn_of_taken_name(name: str, files: str) -> None:
+    """Warn once for each list of files: they are read whenever a solver is looked up."""
+    _log.warning("solver %r of a configuration file has the name of a built-in one: ignored; rename it", name)
 
 
 def file_of(name: str) -> Path | None:

@@ -132,6 +132,16 @@ def test_open_problems_say_what_was_tried():
     assert all(one.tried for one in best_known().values() if one.open)
 
 
+def test_problems_are_listed_with_their_sizes_and_an_empty_list_keeps_its_header():
+    result = CliRunner().invoke(cli, ["benchmark", "list", NAME])
+    size = best_known()[NAME].size
+    assert "variables  constraints" in result.output
+    assert str(size["variables"]) in result.output
+    empty = CliRunner().invoke(cli, ["benchmark", "list", NAME, "--open"]).output.splitlines()
+    assert empty[0] == "0 problems"
+    assert empty[1].startswith("problem  grade")
+
+
 # export ---------------------------------------------------------------------------------------------------------------
 
 
@@ -175,6 +185,20 @@ def test_an_archive_is_one_command_and_the_same_again(tmp_path):
     assert contents[0] == contents[1]
     result = CliRunner().invoke(cli, ["benchmark", "export", str(tmp_path / "no" / "a.tar.gz"), NAME])
     assert result.exit_code != 0
+
+
+@pytest.mark.parametrize("name", ["ten.lp", "ten.ZIP", "out.mps", "out.mps.gz"])
+def test_an_export_to_the_name_of_another_file_is_refused(tmp_path, name):
+    with pytest.raises(BadInput, match=r"has the name of a file; name a folder, or an archive that ends in \.tar\.gz"):
+        exported_set.export_set(tmp_path / name, problems_named([NAME]))
+    assert not (tmp_path / name).exists()
+
+
+def test_an_archive_that_is_replaced_is_named(tmp_path):
+    told = []
+    for _ in range(2):
+        exported_set.export_set(tmp_path / "set.tgz", problems_named([NAME]), told.append)
+    assert [line for line in told if "replaced" in line] == [f"export: {tmp_path / 'set.tgz'} is replaced"]
 
 
 def test_tags_of_rows_by_hand():

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from opticoll.analysis.benchmark import run_comparison, runs
 from opticoll.analysis.benchmark.benchmark_set import best_known, problems_named
 from opticoll.analysis.cli.main import cli
-from opticoll.errors import BadFile, NoSolution
+from opticoll.errors import BadFile, NoSolution, SolverUnavailable
 
 NAME, LINEAR = "min-congestion-hypercube-3", "link-mcf-hypercube-3"
 CONDITIONS = runs.Conditions(cpu_limit_s=20.0, tols=(1e-6,))
@@ -103,6 +103,50 @@ def test_commands_are_stopped_at_their_processor_time_too(tmp_path, monkeypatch)
     assert 0.1 <= one.cpu_s < 5.0
 
 
+def test_the_processor_time_of_a_short_command_is_not_zero(tmp_path, monkeypatch):
+    table = tmp_path / "s.toml"
+    table.write_text("[quick]\ncommand = 'sh -c \"exit 3\" {mps} {sol}'\n", encoding="utf-8")
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    (one,) = made(tmp_path / "r", LINEAR, solvers=("quick",))
+    assert one.termination == "crashed"
+    assert 0 < one.cpu_s < 1
+
+
+@pytest.mark.parametrize("load", [0.0, 1e6])
+def test_a_command_that_waits_reached_its_limit_unless_the_machine_was_busy(tmp_path, monkeypatch, load):
+    table = tmp_path / "s.toml"
+    table.write_text("[sleepy]\ncommand = 'sh -c \"sleep 60\" {mps} {sol}'\n", encoding="utf-8")
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    monkeypatch.setattr(runs, "MOST_CLOCK", 0.5)
+    monkeypatch.setattr(runs, "MORE_S", 0.0)
+    monkeypatch.setattr(runs.os, "getloadavg", lambda: (load, load, load))
+    conditions = replace(CONDITIONS, cpu_limit_s=1.0)
+    (one,) = made(tmp_path / "r", LINEAR, solvers=("sleepy",), conditions=conditions)
+    assert one.termination == "time-limit"
+    assert one.cpu_s < 0.9
+    if load:
+        assert f"at a load of {load:.1f}" in one.message
+        assert runs.read_runs(tmp_path / "r") == []
+    else:
+        assert "although a processor was free: it waited" in one.message
+        assert made(tmp_path / "r", LINEAR, solvers=("sleepy",), conditions=conditions) == []
+
+
+def test_if_no_named_solver_can_be_used_nothing_is_stored(tmp_path, monkeypatch):
+    table = tmp_path / "s.toml"
+    table.write_text('[bad]\ncomand = "a {mps} {sol}"\n', encoding="utf-8")
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    with pytest.raises(SolverUnavailable, match="comand"):
+        CliRunner().invoke(
+            cli,
+            ["benchmark", "run", LINEAR, "--solver", "bad", "--out", str(tmp_path / "r")],
+            catch_exceptions=False,
+            standalone_mode=False,
+        )
+    assert SolverUnavailable.exit_status == 4
+    assert not (tmp_path / "r").exists()
+
+
 def test_a_solver_without_its_licence_or_program_is_a_row_that_says_so(tmp_path, monkeypatch):
     table = tmp_path / "s.toml"
     table.write_text('[absent]\ncommand = "no-such-program {mps} {sol}"\n[bad]\ncommand = 1\n', encoding="utf-8")
@@ -166,6 +210,12 @@ def test_repetitions_have_medians_and_other_orders_are_apart(tmp_path):
     assert sensitivity.loc["a 1.2 (here)", ["variants", "rank_min", "rank_max"]].tolist() == [3, 1, 2]
 
 
+def test_a_time_of_zero_counts_as_a_step_of_the_clock(tmp_path):
+    runs.append(tmp_path, row(cpu_s=0.0))
+    compared = run_comparison.compare([tmp_path], published=False)
+    assert compared.comparison.each["seconds"].tolist() == [0.01]
+
+
 def test_a_linear_program_without_duals_counts_by_its_certified_gap(tmp_path):
     best = best_known()[LINEAR]
     near, far = best.value * (1 - 1e-8), best.value * (1 - 1e-5)
@@ -177,7 +227,9 @@ def test_a_linear_program_without_duals_counts_by_its_certified_gap(tmp_path):
 
 def test_without_runs_the_command_that_makes_them_is_named(tmp_path):
     with pytest.raises(NoSolution, match="opticoll benchmark run"):
-        run_comparison.compare([tmp_path], published=False)
+        run_comparison.compare(names=[], published=False)
+    with pytest.raises(NoSolution, match=f"no runs in {tmp_path}.*opticoll benchmark run"):
+        run_comparison.compare([tmp_path])
 
 
 def test_commands_run_and_compare(tmp_path):

@@ -435,6 +435,23 @@ def test_wrong_answers_are_listed():
     assert solver_metrics.wrong_answers(table)["solver"].tolist() == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"termination": "infeasible", "objective": None, "verified": False}, "claims infeasible"),
+        ({"termination": "unbounded", "objective": None, "verified": False}, "claims unbounded"),
+        ({"objective": None, "verified": False}, "claims an optimum without values"),
+        ({"violations": '{"rows": 1.0}', "verified": False}, "violates constraints by 1"),
+        ({"objective": 13.0}, "worse than the best known value by 3"),
+        ({"objective": 7.0, "verified": False}, "better than the best bound by 3"),
+    ],
+)
+def test_wrong_answers_have_a_reason(changes, reason):
+    table = table_of(run(**changes), run(solver="b"), best={})
+    assert solver_metrics.wrong_answers(table)["reason"].tolist() == [reason]
+    assert solver_metrics.repeated_runs(table)["reason"].dropna().tolist() == [reason]
+
+
 # residuals ----------------------------------------------------------------------------------------------------------
 
 

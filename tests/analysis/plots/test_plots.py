@@ -216,3 +216,13 @@ def test_marks_that_cover_each_other_are_drawn_once_and_the_extremes_are_kept():
     ends = np.log10(np.column_stack([sizes, seconds]))
     for point in ends[~kept]:  # each mark left out stands within a cell's width of one that is drawn
         assert np.abs(ends[kept] - point).max(axis=1).min() <= plots.CLOSE
+
+
+def test_a_figure_grows_with_its_legend():
+    names = tuple(f"solver-with-a-long-name-{k}" for k in range(60))
+    few, many = (
+        plots.profiles(pd.DataFrame({"solver": part, "ratio": 1.0, "share": 0.5}), part) for part in (names[:2], names)
+    )
+    assert few.get_figheight() == pytest.approx(4.8)
+    assert many.get_figheight() > 9.0
+    png(many)  # without a warning that the axes have no room

@@ -382,8 +382,8 @@ def test_a_table_with_the_name_of_a_built_in_solver_is_ignored(solvers, caplog, 
     rest = solvers.read_text(encoding="utf-8")
     solvers.write_text(f'[{name}]\ncommand = "a {{mps}} {{sol}}"\n{rest}', encoding="utf-8")
     assert name not in adapters() or not isinstance(adapters()[name], CommandLine)
-    assert "has the name of a built-in one" in caplog.text
     assert adapter("milp").installed()
+    assert caplog.text.count("has the name of a built-in one") == 1  # once, however often solvers are looked up
 
 
 def test_a_missing_file_is_refused(monkeypatch, tmp_path):
