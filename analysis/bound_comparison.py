@@ -50,8 +50,9 @@ class Case(Fields, frozen=True, kw_only=True):
 
     ``case`` is a spec; ``copies`` counts the instances of the class. ``lower`` and ``upper`` enclose the optimum.
     ``optimum``, ``ratio`` (bound / optimum), ``excess`` (ratio - 1, without cancellation) and ``attained`` (whether the
-    two are equal) are None unless the optimum is proven. ``optimum_exact`` and ``bound_exact`` are fractions if an
-    exact optimum was requested and proven: they are then what is compared.
+    two are equal) are None unless the optimum is proven, ``attained`` of an exact sweep unless it is proven exactly.
+    ``bound_exact`` is the bound as a fraction if fractions were requested, ``optimum_exact`` if the exact optimum is
+    also proven: they are then what is compared.
     """
 
     case: str
@@ -152,6 +153,7 @@ def compared(
     if value is None:
         return Case(**known, status=Status.INAPPLICABLE, message="the bound does not apply")
     known["bound"] = value.value
+    known["bound_exact"] = str(value.fraction) if exact and not value.rounded else None
     if record is not None and record.infeasible_by is not None:
         return Case(**known, status=Status.INAPPLICABLE, message="the case has no solution")
     fraction = known.get("optimum_exact") if exact else None
@@ -169,7 +171,7 @@ def _in_floats(known: dict[str, Any], value: float, sense: Sense, tol: float, me
     if optimum is not None:
         ratio = value / optimum if optimum else (1.0 if value == 0 else None)
         known |= {"ratio": ratio, "excess": None if ratio is None else ratio - 1}
-        known["attained"] = ratio is not None and abs(ratio - 1) <= TOLERANCE
+        known["attained"] = None if exact else ratio is not None and abs(ratio - 1) <= TOLERANCE
     if violated or (optimum is not None and not exact):
         return Case(**known, status=Status.VIOLATED if violated else Status.HOLDS)
     reason = "no exact optimum is proven" if optimum is not None else "the optimum is not proven within the limits"
@@ -184,9 +186,9 @@ def _in_fractions(known: dict[str, Any], value: ComparedBound, optimum: Fraction
     near = abs(bound - optimum) <= Fraction(1, 10**12) * abs(optimum)
     if value.rounded and near and bound != optimum:
         message = "the bound is a float and differs from the optimum by rounding; return a Fraction"
+    known["bound_exact"] = str(bound)
     return Case(
         **known,
-        bound_exact=str(bound),
         ratio=ratio,
         excess=float(bound / optimum - 1) if optimum else None,
         attained=bound == optimum,

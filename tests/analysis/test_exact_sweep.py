@@ -77,6 +77,7 @@ def test_where_no_exact_optimum_is_known_only_a_certain_violation_counts():
         )
 
     assert status(Fraction(10)).status is Status.UNDECIDED
+    assert (status(Fraction(10)).attained, status(Fraction(10)).bound_exact) == (None, "10")
     assert status(Fraction(10) + Fraction(1, 10**7)).status is Status.UNDECIDED
     assert "no exact optimum is proven" in str(status(Fraction(10)).message)
     assert status(Fraction(11)).status is Status.VIOLATED
@@ -104,6 +105,19 @@ def test_what_a_function_declares_cannot_be_contradicted():
     assert (opposite.sense, opposite.violations) == ("upper", 0)
     with pytest.raises(BadInput, match="bound_on: sense='over' must be 'lower' or 'upper'"):
         oc.bound_on("T", "over")(ring_time)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "over", "words"),
+    [
+        ("topology.design", "servers:n=4,degree=2", r"of declared: .* needs a sense: @oc.bound_on\('T', 'lower'\)"),
+        ("topoopt.utility", "servers:n=4,degree=2", "of declared: topoopt.utility has no T; its quantities are objective"),
+    ],
+)
+def test_a_declared_quantity_that_is_no_time_of_a_flow_is_refused_by_its_declaration(name, over, words):
+    with pytest.raises(BadInput, match=words) as refused:
+        oc.sweep(name, declared, over)
+    assert "on=" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
