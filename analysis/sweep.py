@@ -319,7 +319,9 @@ def _quantity(
     name = on or declared or "objective"
     source = f"--on {name}" if on or function is None else f"@oc.bound_on({name!r}) of {label}"
     if name in ("F", "T") and model.concurrent is None and name not in (known := quantities()):
-        msg = f"{source}: {model.name} has no {name}; its quantities are {', '.join(known)} and the metrics of a solution"
+        msg = (
+            f"{source}: {model.name} has no {name}; its quantities are {', '.join(known)} and the metrics of a solution"
+        )
         raise BadInput(msg)
     quantity = _quantity_named(model, name, sense or own_sense, source, named=function is None)
     return replace(quantity, stated=on is not None or declared is not None)

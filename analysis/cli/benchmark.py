@@ -187,6 +187,10 @@ def compare(
     absent = made.comparison.each[made.comparison.each["verdict"] == "unavailable"]
     for solver, count in absent.groupby("solver")["problem"].nunique().items():
         notify(f"{solver}: could not be tried on {count} problems; see `message` in its table")
+    for solver, count in made.misstated.items():
+        notify(
+            f"{solver}: states another objective than its values have ({count} problems); see `message` in its table"
+        )
     if out is not None:
         click.echo(f"wrote {run_comparison.write_page(made, out, 'Runs of solvers')}", err=True)
     return 0

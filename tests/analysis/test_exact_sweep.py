@@ -111,7 +111,11 @@ def test_what_a_function_declares_cannot_be_contradicted():
     ("name", "over", "words"),
     [
         ("topology.design", "servers:n=4,degree=2", r"of declared: .* needs a sense: @oc.bound_on\('T', 'lower'\)"),
-        ("topoopt.utility", "servers:n=4,degree=2", "of declared: topoopt.utility has no T; its quantities are objective"),
+        (
+            "topoopt.utility",
+            "servers:n=4,degree=2",
+            "of declared: topoopt.utility has no T; its quantities are objective",
+        ),
     ],
 )
 def test_a_declared_quantity_that_is_no_time_of_a_flow_is_refused_by_its_declaration(name, over, words):
