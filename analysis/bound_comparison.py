@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Relative difference up to which a bound counts as attained, and beyond which as violated, in floating point.
 TOLERANCE = 1e-6
+#: Factor by which a bound is off if it is one on another quantity, or in another unit.
+FAR = 10.0
 #: Relative difference of two floats that stand for the same number.
 SAME = 1e-9
 #: Field of a record that holds the fraction of a quantity.
@@ -207,6 +209,9 @@ def warnings_about(cases: Sequence[Case], quantity: Quantity, *, concurrent: boo
     concurrent
         Whether the objective is F of a concurrent flow, so that 1/F is its time T.
     """
+    negative = [case for case in cases if case.bound is not None and case.bound < 0 and (case.optimum or 0) > 0]
+    if negative and quantity.sense == "lower":
+        return [f"the lower bound is negative on {len(negative)} cases, first {negative[0].case}: 0 is a better one"]
     known = [
         (case.bound, case.optimum, case.ratio)
         for case in cases
@@ -221,6 +226,9 @@ def warnings_about(cases: Sequence[Case], quantity: Quantity, *, concurrent: boo
     if _alike(products):
         return [f"bound x {name} is {products[0]:.6g} on all {len(known)} cases: it seems to bound {inverse}; {state}"]
     ratios = [ratio for *_, ratio in known]
+    if quantity.stated and (max(ratios) < 1 / FAR or min(ratios) > FAR):
+        factor = f"bound / {name} is {min(ratios):.2g} to {max(ratios):.2g} on all {len(known)} cases"
+        return [f"{factor}: a factor or a unit seems to be missing"]
     if quantity.stated:
         return []
     if _alike(ratios) and abs(ratios[0] - 1) > SAME:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.bound_comparison import TOLERANCE, Case, Quantity, Status, compared, warnings_about
+from opticoll.analysis.bound_comparison import SAME, TOLERANCE, Case, Quantity, Status, compared, warnings_about
 from opticoll.analysis.bound_values import (
     BoundFunction,
     ComparedBound,
@@ -144,6 +144,13 @@ class SweepResult(Fields, frozen=True, kw_only=True):
             attained = f"attained in {t.exact} case{'s' * (t.exact != 1)}"
             ends = f"min {t.min:.{digits}g}, quartiles {quartiles}, max {t.max:.{digits}g}"
             lines["bound / optimum"] = f"{ends}; {attained}"
+        within = [] if self.exact else [one.excess for one in self.cases if one.status is Status.HOLDS and one.excess]
+        way = 1 if self.sense == "lower" else -1
+        past = [way * one for one in within if way * one > SAME]
+        if past:
+            lines["within the tolerance"] = (
+                f"{len(past)} bounds pass the optimum, by up to {max(past):.2g}; --exact tells"
+            )
         if self.counterexample is not None:
             lines["smallest counterexample"] = self._counterexample()
         if self.warnings:

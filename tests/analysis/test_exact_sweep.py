@@ -151,6 +151,24 @@ def test_a_stated_quantity_is_warned_about_only_if_the_inverse_fits():
     assert "it seems to bound F = 1/T" in inverse.warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda g: ring_time(g) / (20 + g.n), "bound / T is 0.038 to 0.042 on all 3 cases"),
+        (lambda g: ring_time(g) * (20 + g.n), "bound / T is 24 to 26 on all 3 cases"),
+        (lambda g: 4 - g.n, "the lower bound is negative on 2 cases, first ring:5"),
+    ],
+)
+def test_a_bound_far_from_the_stated_quantity_is_warned_about(function, words):
+    assert words in oc.sweep("alltoall.master", function, OVER, on="T").warnings[0]
+
+
+def test_bounds_past_the_optimum_within_the_tolerance_are_counted():
+    past = oc.sweep("alltoall.master", lambda g: ring_time(g) * (1 + Fraction(1, 10**7)), OVER, on="T")
+    assert (past.violations, past.summary["within the tolerance"][:32]) == (0, "3 bounds pass the optimum, by up")
+    assert "within the tolerance" not in oc.sweep("alltoall.master", ring_time, OVER, on="T").summary
+
+
 def test_one_optimum_says_nothing_about_units():
     case = Case(case="ring:4", n=4, status=Status.HOLDS, bound=2.0, optimum=0.5, ratio=4.0)
     assert warnings_about([case, case], Quantity("objective", "upper", stated=False), concurrent=True) == []
