@@ -87,7 +87,7 @@ def compare(
     plain = rows[(rows["seed"] == 0) & (rows["order"] == 0)].reset_index(drop=True)
     made = solver_comparison.compared(plain, best, accuracy, combined=_one_each)
     other = rows[rows["message"].str.contains(OTHER_OBJECTIVE, regex=False)]
-    misstated = other.groupby("contestant")["problem_name"].nunique().to_dict()
+    misstated = {str(name): part["problem_name"].nunique() for name, part in other.groupby("contestant")}
     return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows), misstated)
 
 
