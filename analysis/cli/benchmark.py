@@ -197,7 +197,9 @@ def compare(
 
 
 @benchmark.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE..."
+)
 @click.option("--problem", metavar="NAME", help="Problem of the file (default: its name without the ending).")
 @click.option("--check", "only_check", is_flag=True, help="Compare with the records; change nothing.")
 @JSON
