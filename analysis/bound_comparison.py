@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Relative difference up to which a bound counts as attained, and beyond which as violated, in floating point.
 TOLERANCE = 1e-6
+#: Factor by which a bound is off if it is one on another quantity, or in another unit.
+FAR = 10.0
 #: Relative difference of two floats that stand for the same number.
 SAME = 1e-9
 #: Field of a record that holds the fraction of a quantity.
@@ -50,8 +52,9 @@ class Case(Fields, frozen=True, kw_only=True):
 
     ``case`` is a spec; ``copies`` counts the instances of the class. ``lower`` and ``upper`` enclose the optimum.
     ``optimum``, ``ratio`` (bound / optimum), ``excess`` (ratio - 1, without cancellation) and ``attained`` (whether the
-    two are equal) are None unless the optimum is proven. ``optimum_exact`` and ``bound_exact`` are fractions if an
-    exact optimum was requested and proven: they are then what is compared.
+    two are equal) are None unless the optimum is proven, ``attained`` of an exact sweep unless it is proven exactly.
+    ``bound_exact`` is the bound as a fraction if fractions were requested, ``optimum_exact`` if the exact optimum is
+    also proven: they are then what is compared.
     """
 
     case: str
@@ -152,6 +155,7 @@ def compared(
     if value is None:
         return Case(**known, status=Status.INAPPLICABLE, message="the bound does not apply")
     known["bound"] = value.value
+    known["bound_exact"] = str(value.fraction) if exact and not value.rounded else None
     if record is not None and record.infeasible_by is not None:
         return Case(**known, status=Status.INAPPLICABLE, message="the case has no solution")
     fraction = known.get("optimum_exact") if exact else None
@@ -169,7 +173,7 @@ def _in_floats(known: dict[str, Any], value: float, sense: Sense, tol: float, me
     if optimum is not None:
         ratio = value / optimum if optimum else (1.0 if value == 0 else None)
         known |= {"ratio": ratio, "excess": None if ratio is None else ratio - 1}
-        known["attained"] = ratio is not None and abs(ratio - 1) <= TOLERANCE
+        known["attained"] = None if exact else ratio is not None and abs(ratio - 1) <= TOLERANCE
     if violated or (optimum is not None and not exact):
         return Case(**known, status=Status.VIOLATED if violated else Status.HOLDS)
     reason = "no exact optimum is proven" if optimum is not None else "the optimum is not proven within the limits"
@@ -184,9 +188,9 @@ def _in_fractions(known: dict[str, Any], value: ComparedBound, optimum: Fraction
     near = abs(bound - optimum) <= Fraction(1, 10**12) * abs(optimum)
     if value.rounded and near and bound != optimum:
         message = "the bound is a float and differs from the optimum by rounding; return a Fraction"
+    known["bound_exact"] = str(bound)
     return Case(
         **known,
-        bound_exact=str(bound),
         ratio=ratio,
         excess=float(bound / optimum - 1) if optimum else None,
         attained=bound == optimum,
@@ -205,6 +209,9 @@ def warnings_about(cases: Sequence[Case], quantity: Quantity, *, concurrent: boo
     concurrent
         Whether the objective is F of a concurrent flow, so that 1/F is its time T.
     """
+    negative = [case for case in cases if case.bound is not None and case.bound < 0 and (case.optimum or 0) > 0]
+    if negative and quantity.sense == "lower":
+        return [f"the lower bound is negative on {len(negative)} cases, first {negative[0].case}: 0 is a better one"]
     known = [
         (case.bound, case.optimum, case.ratio)
         for case in cases
@@ -219,6 +226,9 @@ def warnings_about(cases: Sequence[Case], quantity: Quantity, *, concurrent: boo
     if _alike(products):
         return [f"bound x {name} is {products[0]:.6g} on all {len(known)} cases: it seems to bound {inverse}; {state}"]
     ratios = [ratio for *_, ratio in known]
+    if quantity.stated and (max(ratios) < 1 / FAR or min(ratios) > FAR):
+        factor = f"bound / {name} is {min(ratios):.2g} to {max(ratios):.2g} on all {len(known)} cases"
+        return [f"{factor}: a factor or a unit seems to be missing"]
     if quantity.stated:
         return []
     if _alike(ratios) and abs(ratios[0] - 1) > SAME:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.bound_comparison import TOLERANCE, Case, Quantity, Status, compared, warnings_about
+from opticoll.analysis.bound_comparison import SAME, TOLERANCE, Case, Quantity, Status, compared, warnings_about
 from opticoll.analysis.bound_values import (
     BoundFunction,
     ComparedBound,
@@ -144,6 +144,13 @@ class SweepResult(Fields, frozen=True, kw_only=True):
             attained = f"attained in {t.exact} case{'s' * (t.exact != 1)}"
             ends = f"min {t.min:.{digits}g}, quartiles {quartiles}, max {t.max:.{digits}g}"
             lines["bound / optimum"] = f"{ends}; {attained}"
+        within = [] if self.exact else [one.excess for one in self.cases if one.status is Status.HOLDS and one.excess]
+        way = 1 if self.sense == "lower" else -1
+        past = [way * one for one in within if way * one > SAME]
+        if past:
+            lines["within the tolerance"] = (
+                f"{len(past)} bounds pass the optimum, by up to {max(past):.2g}; --exact tells"
+            )
         if self.counterexample is not None:
             lines["smallest counterexample"] = self._counterexample()
         if self.warnings:
@@ -253,8 +260,8 @@ def sweep(
     stated = model.name if named(model) else model  # workers look up a named bound themselves
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
     function, label = bound_function(bound)
-    quantity = _quantity(model, function, on, sense)
     specs, instances = instances_of(over)
+    quantity = _quantity(model, function, on, sense, lambda: _quantities(model, instances[0], given))
     alike = not keep_copies and not quantity.metric and _label_invariant(model, given)
     classes = _classes(model, function or label, instances, given, merged=alike)
     if quantity.inverse:
@@ -283,7 +290,7 @@ def sweep(
         record = answers.get(cell.key) or (attempts[-1] if attempts else None)
         why = "" if result is None else result.message
         cases.append(compared(one.instance, one.copies, value, record, quantity, tol=tol, exact=exact, message=why))
-    _check_metric(quantity, [*answers.values()])
+    _check_metric(model, quantity, [*answers.values()])
     warned = [] if function is None else warnings_about(cases, quantity, concurrent=model.concurrent is not None)
     return SweepResult(
         formulation=model.name,
@@ -304,19 +311,37 @@ def sweep(
 
 
 def _quantity(
-    model: type[Formulation], function: BoundFunction | None, on: str | None, sense: Sense | None
+    model: type[Formulation],
+    function: BoundFunction | None,
+    on: str | None,
+    sense: Sense | None,
+    quantities: Callable[[], list[str]],
 ) -> Quantity:
     """What is compared: as requested, else as the function declares, else the objective."""
     declared, own_sense = (None, None) if function is None else declaration(function)
+    label = getattr(function, "__name__", "the bound")
     if on is not None and declared is not None and on != declared:
-        named = getattr(function, "__name__", "the bound")
-        msg = f"--on {on}: {named} declares that it bounds {declared!r}; omit --on, or change the declaration"
+        msg = f"--on {on}: {label} declares that it bounds {declared!r}; omit --on, or change the declaration"
         raise BadInput(msg)
-    quantity = _quantity_named(model, on or declared or "objective", sense or own_sense, named=function is None)
+    name = on or declared or "objective"
+    source = f"--on {name}" if on or function is None else f"@oc.bound_on({name!r}) of {label}"
+    if name in ("F", "T") and model.concurrent is None and name not in (known := quantities()):
+        msg = (
+            f"{source}: {model.name} has no {name}; its quantities are {', '.join(known)} and the metrics of a solution"
+        )
+        raise BadInput(msg)
+    quantity = _quantity_named(model, name, sense or own_sense, source, named=function is None)
     return replace(quantity, stated=on is not None or declared is not None)
 
 
-def _quantity_named(model: type[Formulation], on: str, sense: Sense | None, *, named: bool) -> Quantity:
+def _quantities(model: type[Formulation], instance: Instance, settings: Mapping[str, Any]) -> list[str]:
+    """What can be bounded before there is a solution: the objective, and what follows from its value."""
+    from opticoll.solvers.methods.registry import prepared
+
+    return ["objective", *prepared(model, instance, parameters_of(model, settings)).metrics(1.0)]
+
+
+def _quantity_named(model: type[Formulation], on: str, sense: Sense | None, source: str, *, named: bool) -> Quantity:
     natural: Sense = "upper" if model.sense == "max" else "lower"
     if on == "objective" or (on == "F" and model.concurrent is not None):
         result = Quantity(on, sense or natural)
@@ -324,7 +349,10 @@ def _quantity_named(model: type[Formulation], on: str, sense: Sense | None, *, n
         natural = "lower"
         result = Quantity("T", sense or natural, inverse=True)
     elif sense is None or named:
-        msg = f"--on {on}: a bound on a metric is a function FILE.py:FUNCTION and needs --sense lower or --sense upper"
+        how = "--sense lower or --sense upper"
+        if source.startswith("@"):
+            how = f"a sense: @oc.bound_on({on!r}, 'lower'), or {how}"
+        msg = f"{source}: a bound on a metric is a function FILE.py:FUNCTION and needs {how}"
         raise BadInput(msg)
     else:
         return Quantity(on, sense, metric=True)
@@ -336,15 +364,12 @@ def _quantity_named(model: type[Formulation], on: str, sense: Sense | None, *, n
 
 def _refuse_without_time(model: type[Formulation], instance: Instance, settings: Mapping[str, Any]) -> None:
     """Refuse ``on="T"`` where 1/F is not the time of the collective."""
-    from opticoll.solvers.methods.registry import prepared
-
-    data = prepared(model, instance, parameters_of(model, settings))
-    if "T" not in data.metrics(1.0):
+    if "T" not in _quantities(model, instance, settings):
         msg = f"--on T: 1/F of {model.name} with these settings is not the time of a collective; use --on objective"
         raise BadInput(msg)
 
 
-def _check_metric(quantity: Quantity, records: Sequence[Record]) -> None:
+def _check_metric(model: type[Formulation], quantity: Quantity, records: Sequence[Record]) -> None:
     known = {
         name for record in records for name, value in (record.metrics or {}).items() if isinstance(value, (int, float))
     }

@@ -456,6 +456,12 @@ def parse(spec: str) -> Any:
             "oc.save_topology(topology, 'net.json') and give file:net.json"
         )
         raise BadSpec(msg)
+    if known is not None and not known.rest and re.search(r"\{[^{}]+\}", rest):
+        msg = (
+            f"instance {spec!r}: braces stand for several instances; give one, or use them in `opticoll sweep`, "
+            "`opticoll conjecture`, a study or `opticoll bounds`"
+        )
+        raise BadSpec(msg)
     if name in POPULATIONS:
         msg = (
             f"instance {spec!r}: {name} is a set of instances; use it in `opticoll sweep`, a study or `opticoll bounds`"

@@ -362,6 +362,9 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
     reason, notes = "", list(() if program is None else program.notes)
     if violations[worst] > FEASIBLE:
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
+        own = form.objective(x)
+        if abs(own - objective) > FEASIBLE * max(abs(own), abs(objective), 1.0):
+            notes.append(f"the file's columns give {own:.12g}; the objective is recomputed from the solution")
         if program is not None and worst in {"row", "column", "integrality"}:
             reason += f", most at {most_violated(program, values, worst)}"
     elif result.objective is not None:

@@ -12,6 +12,7 @@ known value and bound differ by more than 1e-4 is *open*.
 
 from __future__ import annotations
 
+import difflib
 import json
 import logging
 import re
@@ -22,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.study.study_file import STUDIES, tasks
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.spec import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,7 +173,9 @@ def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[Pro
     listed = {one.name: one for one in problems()}
     for name in names:
         if name not in listed:
-            msg = f"unknown problem {name!r}; {nearest(name, listed)}"
+            close = difflib.get_close_matches(name, listed, n=3)
+            hint = f"did you mean {', '.join(close)}?" if close else "`opticoll benchmark list` shows all"
+            msg = f"unknown problem {name!r}; {hint}"
             raise BadInput(msg)
     chosen = [listed[name] for name in names] if names else list(listed.values())
     known = best_known() if grades else {}

@@ -18,6 +18,7 @@ from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver
 from opticoll.analysis.benchmark.runs import FIELDS, PUBLISHED, read_runs
 from opticoll.errors import NoSolution
 from opticoll.formulations import formulation
+from opticoll.solvers.adapters.command_line import OTHER_OBJECTIVE
 from opticoll.solvers.verify import relative_gap
 
 if TYPE_CHECKING:
@@ -38,12 +39,16 @@ STEP_S = 0.01
 
 
 class Compared(NamedTuple):
-    """Compared runs: the comparison, the common limit [s], sensitivity by class, and the machines."""
+    """Compared runs: the comparison, the common limit [s], sensitivity by class, the machines, and misstatements.
+
+    ``misstated`` is the number of problems by contestant where its file states another objective than its values have.
+    """
 
     comparison: Comparison
     limit_s: float
     sensitivity: dict[str, pd.DataFrame]
     machines: pd.DataFrame
+    misstated: dict[str, int]
 
 
 def compare(
@@ -86,7 +91,9 @@ def compare(
     best = benchmark_set.best_known()
     plain = rows[(rows["seed"] == 0) & (rows["order"] == 0)].reset_index(drop=True)
     made = solver_comparison.compared(plain, best, accuracy, combined=_one_each)
-    return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows))
+    other = rows[rows["message"].str.contains(OTHER_OBJECTIVE, regex=False)]
+    misstated = {str(name): part["problem_name"].nunique() for name, part in other.groupby("contestant")}
+    return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows), misstated)
 
 
 def _runs_in(folder: Path) -> list[RunRow]:

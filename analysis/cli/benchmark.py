@@ -194,13 +194,19 @@ def compare(
     absent = made.comparison.each[made.comparison.each["verdict"] == "unavailable"]
     for solver, count in absent.groupby("solver")["problem"].nunique().items():
         notify(f"{solver}: could not be tried on {count} problems; see `message` in its table")
+    for solver, count in made.misstated.items():
+        notify(
+            f"{solver}: states another objective than its values have ({count} problems); see `message` in its table"
+        )
     if out is not None:
         click.echo(f"wrote {run_comparison.write_page(made, out, 'Runs of solvers')}", err=True)
     return 0
 
 
 @benchmark.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE..."
+)
 @click.option("--problem", metavar="NAME", help="Problem of the file (default: its name without the ending).")
 @click.option("--check", "only_check", is_flag=True, help="Compare with the records; change nothing.")
 @JSON

@@ -95,7 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
         command = error.ctx.command_path if error.ctx is not None else "opticoll"
-        notify(f"{error.format_message().rstrip('.')}; see `{command} --help`")
+        message = error.format_message().rstrip(".")
+        group = None if error.ctx is None or error.ctx.parent is None else error.ctx.command
+        if isinstance(group, click.Group) and message.startswith("No such command"):
+            message += f"; known: {', '.join(sorted(group.commands))}"
+        notify(f"{message}; see `{command} --help`")
         return 2
     except click.ClickException as error:
         notify(error.format_message())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,8 @@ def show_bounds(rows: Sequence[BoundRow]) -> None:
     if any(one is not None for one in fractions):
         columns.append("T_exact" if timed else "value_exact")
     show_table(rows, [*columns, "exact", "reason", "paper"], "analytic bounds")
+    if any(math.isinf(row["value"]) for row in rows):
+        click.echo("A bound of inf proves that there is no solution.")
 
 
 def runtime_fits(fits: Iterable[str], exceeds: Mapping[str, str]) -> dict[str, str]:

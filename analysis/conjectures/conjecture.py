@@ -115,7 +115,7 @@ class Conjecture(Fields, frozen=True, kw_only=True):
         lines = {"exact optima": f"{solved} of {len(self.values)} instances"}
         for one in self.formulas:
             name = f"{self.quantity}" if one.condition == "all" else f"{self.quantity}, {one.condition}"
-            lines[name] = _sentence(one)
+            lines[name] = _sentence(one, len(self.variables))
         if self.interrupted:
             lines["interrupted"] = "run the same command again to resume"
         return lines
@@ -126,9 +126,11 @@ class Conjecture(Fields, frozen=True, kw_only=True):
         return "\n".join([f"Conjecture on {self.quantity} of {self.formulation}", *rows])
 
 
-def _sentence(one: ClassFormula) -> str:
+def _sentence(one: ClassFormula, variables: int) -> str:
     if one.formula is None:
         found = f"no closed form found in {one.points} instance{'s' * (one.points != 1)}"
+        if variables > 1:
+            return f"{found}; of several parameters only polynomials are tried: fix all but one, for quotients"
         return f"{found}; more allow for more coefficients: c of them take 2 c + 2 instances, half of them held back"
     parts = [f"{one.formula}  ({one.coefficients} coefficients, {one.fitted} fitted, {one.held_back} held back"]
     few = f"; smallest exception {one.exceptions[0]} of {len(one.exceptions)}" if one.exceptions else ""
@@ -206,6 +208,10 @@ def conjecture(
     model = find(formulation)
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
     specs, instances = instances_of(over)
+    families = dict.fromkeys(str(one.family) for one in instances)
+    if len(families) > 1:
+        msg = f"conjecture: --over has instances of {len(families)} families ({', '.join(families)}); give those of one"
+        raise BadInput(msg)
     quantity = _quantity(model, instances[0], on, given)
     choices = _choices(instances, variables)
     exact, interrupted = _exact_values(model, instances, quantity, given, method, time_limit, store, jobs)

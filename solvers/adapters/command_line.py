@@ -61,6 +61,8 @@ NO_LIMIT_S = 10**7
 GRACE_S, LAST_S = 0.5, 1.0
 #: {time_limit_s} of a command under a limit of processor time, in multiples of that limit.
 CLOCK_PER_CPU = 4.0
+#: Relative difference beyond which a stated objective is not that of the values beside it, and how the message begins.
+MISSTATED, OTHER_OBJECTIVE = 1e-5, "the solution file states the objective"
 #: Seconds between two measurements of a command's processor time.
 MEASURE_S = 0.1
 
@@ -278,6 +280,11 @@ class CommandLine(Adapter):
             outcome.message = unread
         if result is not None and result.solved:
             set_solution(outcome, form, x, y)
+            own = float(form.minimized().cost @ x)
+            stated = own if result.objective is None else result.objective
+            if abs(stated - own) > MISSTATED * max(abs(stated), abs(own), 1.0):
+                outcome.message += f" {OTHER_OBJECTIVE} {stated!r}, but its values have {own!r}"
+                outcome.message = outcome.message.strip()
         return outcome
 
     def _claimed(self, solution: SolFile | None, run: _Run) -> Termination | None:

@@ -44,6 +44,9 @@ def adapter(name: str) -> Adapter:
         plugins.load_installed()
         known = adapters()
     if name not in known:
-        msg = f"no solver {name!r}; {nearest(name, known)}"
+        hint = nearest(name, known)
+        if hint.startswith("known"):
+            hint += "; one that runs as a command is read from the file of --solver-config"
+        msg = f"no solver {name!r}; {hint}"
         raise MethodMismatch(msg)
     return known[name]

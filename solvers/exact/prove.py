@@ -21,7 +21,7 @@ import numpy as np
 from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
-from opticoll.solvers.auto import fastest_form
+from opticoll.solvers.auto import bounds_of, fastest_form
 from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.lifted_flows import answer_of, bounded_by
@@ -48,6 +48,8 @@ MOST_NONZEROS = 2_000_000
 LIMIT_S = 300.0
 #: Largest relative difference between a float and the fraction that it stands for.
 NEAR = 1e-14
+#: Source of a bound that the rows prove.
+ROWS = "exact multipliers of the rows"
 #: Description of a proof of infeasibility by a tree.
 BRANCHED = "branch and bound in rational arithmetic"
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
@@ -330,12 +332,24 @@ def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
     return None if np.isnan(x).all() else x
 
 
-def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fraction, str]:
+    """The tightest of the bound of the rows and the analytic bounds that are fractions, and its source."""
+    assert answer.bound is not None
+    assert run.plan is not None
+    model = run.plan.formulation
+    analytic = run.bounds
+    if analytic is None:  # the usual solve needed none
+        analytic = bounds_of(model) if model.needs is None and not model.own else []
+    known = [(answer.bound, ROWS), *((one.fraction, one.name) for one in analytic if one.fraction is not None)]
+    return max(known, key=lambda one: one[0]) if form.sense == "min" else min(known, key=lambda one: one[0])
+
+
+def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer, bound: Fraction) -> Run:
     """The run with an exactly proven bound, unless its own value contradicts it."""
     record = run.record
-    assert answer.bound is not None
-    gap = verify.relative_gap(record.objective, float(answer.bound), form.sense) if record.verified else None
+    gap = verify.relative_gap(record.objective, float(bound), form.sense) if record.verified else None
     if gap is not None and gap < -verify.FEASIBLE:
+<<<<<<< HEAD
         wrong = f"exact: the bound {answer.bound} is contradicted by {record.objective!r}"
         message = joined_messages(record.message, wrong)
         return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message))
@@ -344,6 +358,16 @@ def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     message = joined_messages(record.message, only)
     metrics = dict(record.metrics or {}) | {"bound_exact": str(answer.bound)}
     return replace(run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message))
+=======
+        message = f"{record.message or ''} exact: the bound {bound} is contradicted by {record.objective!r}"
+        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
+    result = "" if answer.objective is None else f" and a solution of value {answer.objective}"
+    message = f"{record.message or ''} exact: only the bound {bound}{result} is proven, not the optimum"
+    metrics = dict(record.metrics or {}) | {"bound_exact": str(bound)}
+    return replace(
+        run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message.strip())
+    )
+>>>>>>> b12d848a139fa9a76ee4cacefa1e7fda464516db
 
 
 def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
@@ -403,8 +427,11 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     assert plan is not None
     model = plan.formulation
     message = record.message or ""
+    source = ROWS
     if answer.status == "bounded":
-        return _with_bound(run, form, answer)
+        bound, source = _best_bound(run, form, answer)
+        if bound != answer.objective:
+            return _with_bound(run, form, answer, bound)
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         return _without_optimum(run, form, answer)
     objective = float(answer.objective)
@@ -437,7 +464,7 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
             objective=objective,
             bound=objective,
             objective_exact=str(answer.objective),
-            bound_source="exact multipliers of the rows",
+            bound_source=source,
             gap=0.0,
             verified=True,
             violations=violations,

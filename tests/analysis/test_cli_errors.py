@@ -122,6 +122,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return work
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*MASTER, "ring:{3..5}"], "braces stand for several instances; give one, or use them in `opticoll sweep`"),
+        (["benchmark", "archive"], "No such command 'archive'; known: compare, export, list, run, submit; see"),
+        (["benchmark", "submit", "nofile.sol"], "File 'nofile.sol' does not exist"),
+        (["benchmark", "submit", "words.txt"], "unknown problem 'words.txt'; `opticoll benchmark list` shows all"),
+        (["benchmark", "list", "link-mcf-hypercube"], "did you mean link-mcf-hypercube-3, "),
+        (
+            ["benchmark", "run", "link-mcf-hypercube-3", "--solver", "my-primal"],
+            "is read from the file of --solver-config",
+        ),
+    ],
+)
+def test_errors_name_the_way_out(arguments, message, folder, capfd):
+    assert main(arguments) == 2
+    err = capfd.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = BAD[name]

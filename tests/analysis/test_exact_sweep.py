@@ -77,6 +77,7 @@ def test_where_no_exact_optimum_is_known_only_a_certain_violation_counts():
         )
 
     assert status(Fraction(10)).status is Status.UNDECIDED
+    assert (status(Fraction(10)).attained, status(Fraction(10)).bound_exact) == (None, "10")
     assert status(Fraction(10) + Fraction(1, 10**7)).status is Status.UNDECIDED
     assert "no exact optimum is proven" in str(status(Fraction(10)).message)
     assert status(Fraction(11)).status is Status.VIOLATED
@@ -107,6 +108,23 @@ def test_what_a_function_declares_cannot_be_contradicted():
 
 
 @pytest.mark.parametrize(
+    ("name", "over", "words"),
+    [
+        ("topology.design", "servers:n=4,degree=2", r"of declared: .* needs a sense: @oc.bound_on\('T', 'lower'\)"),
+        (
+            "topoopt.utility",
+            "servers:n=4,degree=2",
+            "of declared: topoopt.utility has no T; its quantities are objective",
+        ),
+    ],
+)
+def test_a_declared_quantity_that_is_no_time_of_a_flow_is_refused_by_its_declaration(name, over, words):
+    with pytest.raises(BadInput, match=words) as refused:
+        oc.sweep(name, declared, over)
+    assert "on=" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("function", "words"),
     [
         (ring_time, "bound x F is 1 on all 3 cases: it seems to bound T = 1/F"),
@@ -131,6 +149,24 @@ def test_a_stated_quantity_is_warned_about_only_if_the_inverse_fits():
     assert half.warnings == []
     inverse = oc.sweep("alltoall.master", lambda g: 1 / ring_time(g), OVER, on="T")
     assert "it seems to bound F = 1/T" in inverse.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda g: ring_time(g) / (20 + g.n), "bound / T is 0.038 to 0.042 on all 3 cases"),
+        (lambda g: ring_time(g) * (20 + g.n), "bound / T is 24 to 26 on all 3 cases"),
+        (lambda g: 4 - g.n, "the lower bound is negative on 2 cases, first ring:5"),
+    ],
+)
+def test_a_bound_far_from_the_stated_quantity_is_warned_about(function, words):
+    assert words in oc.sweep("alltoall.master", function, OVER, on="T").warnings[0]
+
+
+def test_bounds_past_the_optimum_within_the_tolerance_are_counted():
+    past = oc.sweep("alltoall.master", lambda g: ring_time(g) * (1 + Fraction(1, 10**7)), OVER, on="T")
+    assert (past.violations, past.summary["within the tolerance"][:32]) == (0, "3 bounds pass the optimum, by up")
+    assert "within the tolerance" not in oc.sweep("alltoall.master", ring_time, OVER, on="T").summary
 
 
 def test_one_optimum_says_nothing_about_units():

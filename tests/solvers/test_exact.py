@@ -397,6 +397,19 @@ def test_bounds_that_are_computed_are_exact():
         assert Q(14, 10) / Q(3, 10) in form.col_upper  # all demand over the least capacity
 
 
+def test_an_analytic_bound_closes_what_the_tree_leaves_open():
+    """The bound `hops` of the sequence of circuits on four servers is its optimum 3/2; suppose the rows prove 1/2."""
+    run = solve.solve(Task("topology.sequence", "servers:n=4,degree=2", "highs", tol=1e-6))
+    form = prove.exact_problem(run.plan.formulation)
+    x = tuple(Q(round(2 * value), 2) for value in prove._vector(form, run.values))
+    open_answer = prove.ExactAnswer("bounded", Q(3, 2), x, (), None, Q(1, 2))
+    closed = prove._with_answer(run, form, open_answer).record
+    assert (closed.objective_exact, closed.proof, closed.bound_source) == ("3/2", Proof.EXACT, "hops")
+    worse = prove._with_answer(run, form, replace(open_answer, objective=Q(2))).record
+    assert worse.objective_exact is None
+    assert worse.metrics["bound_exact"] == "3/2"
+
+
 @pytest.mark.parametrize("name", ["sipml.ocs-circuits", "sipml.ring-wavelengths"])
 def test_chords_are_exact(name):
     _, data, form = problem(name, "servers:n=4,degree=6,traffic=dlrm")

@@ -19,6 +19,7 @@ from opticoll.analysis.benchmark import best_known as records
 from opticoll.analysis.benchmark.benchmark_set import SOLUTIONS, best_known, problems_named
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
+from opticoll.solvers import solution
 from opticoll.solvers.standard_form import StandardForm
 
 NAME, LINEAR = "min-congestion-hypercube-3", "link-mcf-hypercube-3"
@@ -76,6 +77,15 @@ def test_a_wrong_solution_is_refused_and_changes_nothing(copied, tmp_path):
     path.write_text("=obj= 0\n")
     assert records.submit(records.problem_of(path), path).verdict == "refused"
     assert copied()[NAME].value == 5.0
+
+
+def test_an_infeasible_file_shows_the_objective_of_its_columns_too(tmp_path):
+    path, _ = solution_of(NAME, tmp_path)
+    path.write_text(path.read_text().replace("=obj= 4\n", "=obj= 3\n").replace("\nLambda 4\n", "\nLambda 3\n"))
+    problem = records.problem_of(path)
+    checked = solution.check(problem.formulation, problem.instance, path, dict(problem.settings))
+    assert (checked["verified"], checked["objective"]) == (False, 4.0)
+    assert "the file's columns give 3; the objective is recomputed from the solution" in checked["notes"]
 
 
 def test_a_file_is_of_the_problem_that_it_is_named_after(tmp_path):

@@ -159,6 +159,33 @@ def test_a_solver_without_its_licence_or_program_is_a_row_that_says_so(tmp_path,
     assert set(compared.summaries["linear"]["solver"]) == {"highs 1.15.1 (here)"} or len(compared.solvers) == 1
 
 
+def test_a_misstated_objective_is_told(tmp_path, monkeypatch):
+    """The values count; that the file states another objective is a note in the row and in the comparison."""
+    program = tmp_path / "lie.py"
+    program.write_text(
+        "import sys, highspy\n"
+        "h = highspy.Highs(); h.setOptionValue('output_flag', False); h.readModel(sys.argv[1]); h.run()\n"
+        "names = [h.getColName(j)[1] for j in range(h.getNumCol())]\n"
+        "lines = [f'{n} {v!r}' for n, v in zip(names, h.getSolution().col_value)]\n"
+        "own = h.getInfo().objective_function_value + float(sys.argv[3])\n"
+        "open(sys.argv[2], 'w').write('\\n'.join([f'=obj= {own!r}', *lines, '']))\n",
+        encoding="utf-8",
+    )
+    table = tmp_path / "s.toml"
+    command = f'"{sys.executable}" "{program}" {{mps}} {{sol}}'
+    table.write_text(
+        f"[liar]\nmip = true\ncommand = '{command} -1'\n[honest]\nmip = true\ncommand = '{command} 0'\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(table))
+    liar, honest = made(tmp_path / "r", NAME, solvers=("liar", "honest"))
+    assert (liar.value, liar.verified, honest.message) == (4.0, True, "")
+    assert liar.message == "the solution file states the objective 3.0, but its values have 4.0"
+    result = CliRunner().invoke(cli, ["benchmark", "compare", str(tmp_path / "r"), "--alone"])
+    assert "states another objective than its values have (1 problems)" in result.output
+    assert result.output.count("states another objective") == 1
+
+
 def test_tables_are_read_as_they_were_written(tmp_path):
     for one in (row(), row(repetition=1, value=None, verified=False), row(repetition=1, value=5.0)):
         path = runs.append(tmp_path, one)
