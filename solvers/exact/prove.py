@@ -349,25 +349,14 @@ def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer, bound: Fraction)
     record = run.record
     gap = verify.relative_gap(record.objective, float(bound), form.sense) if record.verified else None
     if gap is not None and gap < -verify.FEASIBLE:
-<<<<<<< HEAD
-        wrong = f"exact: the bound {answer.bound} is contradicted by {record.objective!r}"
+        wrong = f"exact: the bound {bound} is contradicted by {record.objective!r}"
         message = joined_messages(record.message, wrong)
         return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message))
     result = "" if answer.objective is None else f" and a solution of value {answer.objective}"
-    only = f"exact: only the bound {answer.bound}{result} is proven, not the optimum"
+    only = f"exact: only the bound {bound}{result} is proven, not the optimum"
     message = joined_messages(record.message, only)
-    metrics = dict(record.metrics or {}) | {"bound_exact": str(answer.bound)}
-    return replace(run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message))
-=======
-        message = f"{record.message or ''} exact: the bound {bound} is contradicted by {record.objective!r}"
-        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
-    result = "" if answer.objective is None else f" and a solution of value {answer.objective}"
-    message = f"{record.message or ''} exact: only the bound {bound}{result} is proven, not the optimum"
     metrics = dict(record.metrics or {}) | {"bound_exact": str(bound)}
-    return replace(
-        run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message.strip())
-    )
->>>>>>> b12d848a139fa9a76ee4cacefa1e7fda464516db
+    return replace(run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message))
 
 
 def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:

@@ -391,7 +391,11 @@ WRONG = {
     "build raises": ("cp.Maximize", "cp.Maximise", "AttributeError", r"line \d+"),
     "build returns": ("return cp.Problem", "return 3 or cp.Problem", r"line 7: .*'own.model': its build returned int"),
     "not a number": ("<= 2]", "<= float('nan')]", r"line 7: .*row_upper contains NaN at position 0 \(constraint0\)"),
-    "infinite": ("[cp.sum(x) <= 2]", "[float('inf') * x[3] <= 2]", r"line 7: .*infinity in row constraint0, column x\[3\]"),
+    "infinite": (
+        "[cp.sum(x) <= 2]",
+        "[float('inf') * x[3] <= 2]",
+        r"line 7: .*infinity in row constraint0, column x\[3\]",
+    ),
     "unnamed": ('name="x", ', "", "has no name", "own.model"),
     "integer": ("bounds=[0, 1]", "boolean=True", "problem='MILP'", "own.model"),
     "sense": ("cp.Maximize", "cp.Minimize", "its build has 'min'", "own.model"),
