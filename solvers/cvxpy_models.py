@@ -24,7 +24,7 @@ _SHOWN = 80
 def as_cvxpy_model(problem: Any) -> CvxpyModel:
     """A CVXPY problem with its variables under their own names, and its constraints under their labels.
 
-    Constraint number n is called ``constraint<n>`` if it has no label, or that of another.
+    Constraint number n is called ``constraint<n>`` if it has no label.
 
     Raises
     ------
@@ -48,11 +48,15 @@ def as_cvxpy_model(problem: Any) -> CvxpyModel:
 
 
 def labelled_rows(constraints: Iterable[Any], word: str, taken: Mapping[str, Named]) -> dict[str, Named]:
-    """Constraints under their labels; one without a label, or with one that is taken, under ``word`` and its number."""
+    """Constraints under their labels, equal ones numbered; one without a label under ``word`` and its number."""
     result = dict(taken)
     for number, one in enumerate(constraints):
-        label = getattr(one, "label", None)
-        result[label if label and label not in result else f"{word}{number}"] = Named(one, one.shape)
+        name = label = getattr(one, "label", None) or f"{word}{number}"
+        copy = 1
+        while name in result:
+            copy += 1
+            name = f"{label}_{copy}"
+        result[name] = Named(one, one.shape)
     return result
 
 

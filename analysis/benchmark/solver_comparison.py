@@ -139,13 +139,19 @@ def compared(
         runs,
         each,
         {name: solver_metrics.summary(part) for name, part in parts.items()},
-        {name: steps for name, part in profiled.items() if len(steps := solver_metrics.performance_profile(part))},
+        {name: steps for name, part in profiled.items() if len(steps := _profile(part))},
         solver_metrics.by_accuracy(linear, best, combined=combined) if "linear" in parts else pd.DataFrame(),
         _problems(rows, each, best),
         tuple(sorted(set(runs.loc[runs["verdict"] != "unavailable", "solver"]))),
         solver_metrics.gap_over_time(rows, runs),
         accuracy,
     )
+
+
+def _profile(part: pd.DataFrame) -> pd.DataFrame:
+    """The performance profile; empty if it had one solver of several, which is compared with none."""
+    steps = solver_metrics.performance_profile(part)
+    return steps.head(0) if steps["solver"].nunique() < min(2, part["solver"].nunique()) else steps
 
 
 def _incomplete(part: pd.DataFrame) -> list[str]:

@@ -291,7 +291,7 @@ def test_a_saved_topology_of_ones_own_is_rebuilt(tmp_path):
 def test_a_solution_of_an_unknown_formulation_says_how_to_load_it(tmp_path):
     path = oc.solve("alltoall.master", "ring:4").save(tmp_path / "s.json")
     path.write_text(path.read_text(encoding="utf-8").replace('"alltoall.master"', '"own.notebook"'), encoding="utf-8")
-    with pytest.raises(BadInput, match=r"--plugin FILE\.py or oc\.load_plugin"):
+    with pytest.raises(BadInput, match=r"formulation=YOUR_CLASS\), or oc\.load_plugin"):
         oc.load(path)
 
 

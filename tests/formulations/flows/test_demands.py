@@ -608,7 +608,7 @@ def test_a_path_is_a_demand(tmp_path):
     ("demand", "word"),
     [
         ({("0", "0"): 1.0}, "0 sends 1 to itself"),
-        (pd.DataFrame({"src": ["0"], "bytes": [1.0]}), "columns src, dst and an amount"),
+        (pd.DataFrame({"src": ["0"], "bytes": [1.0]}), "name them src, dst and demand"),
         (pd.DataFrame({"src": ["0"], "dst": ["1"], "bytes": ["4 gigabytes"]}), "sizes such as 64MB"),
     ],
 )
