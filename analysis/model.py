@@ -20,7 +20,7 @@ from opticoll.instances.spec import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.known import Known
-from opticoll.solvers.recompiled import Fingerprint, Recompiler, fingerprint
+from opticoll.solvers.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
 from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
 from opticoll.solvers.task import PROVEN, Task
 
@@ -75,6 +75,7 @@ class Model:
         self._compile = Recompiler(self._built)
         self._loader: Loader | None = None
         self._updated = False
+        self._alone: tuple[tuple[Fingerprint | None, list[object]], bool] | None = None
         self._basis: SimplexBasis | None = None
         self._values: Mapping[str, F64] | None = None
 
@@ -329,9 +330,16 @@ class Model:
             origin=self.formulation,
             origin_instance=self.instance,
             same_objective=self._compile.fingerprint.objective == self._original.objective,
-            capacities_alone=not form.is_mip and self._capacities_alone(form),
+            capacities_alone=not form.is_mip and self._known_capacities_alone(form),
             notes=(f"the model of {self.formulation.name} was changed by hand",),
         )
+
+    def _known_capacities_alone(self, form: StandardForm) -> bool:
+        """:meth:`_capacities_alone`, asked again only after a change of something else than capacities."""
+        model = self._compile.fingerprint, data_besides(self._stated, "c")
+        if self._alone is None or self._alone[0] != model:
+            self._alone = model, self._capacities_alone(form)
+        return self._alone[1]
 
     def _capacities_alone(self, form: StandardForm) -> bool:
         """Whether doubling the capacities changes the right-hand sides of their rows in the matrix and nothing else."""

@@ -163,6 +163,14 @@ def _row(constraint: Any, columns: dict[int, int]) -> _Row | None:
     return _Row(coefficients, low, high)
 
 
+def data_besides(stated: Any, name: str) -> list[object]:
+    """The values of all parameters of a Pyomo or CVXPY model but those called ``name``, in order."""
+    if layer_of(stated) == "cvxpy":
+        return [np.asarray(one.value).tobytes() for one in stated.parameters() if one.name() != name]
+    kept = stated.find_component(name)
+    return [value for one, value in _parameter_values(stated).values() if one.parent_component() is not kept]
+
+
 def _parameter_values(stated: Any) -> dict[int, tuple[Any, Any]]:
     """All mutable parameters of a Pyomo model, which are kept alive, and their values, by id."""
     import pyomo.environ as pyo

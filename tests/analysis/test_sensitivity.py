@@ -2,6 +2,7 @@
 
 import json
 
+import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pyomo.environ as pyo
@@ -205,6 +206,23 @@ def test_capacities_in_other_rows_leave_a_changed_model_without_prices():
         result.sensitivity()
     with pytest.raises(oc.BadInput, match=r"m\.update\(capacity="):
         result.what_if({"0->1": 2})
+
+
+@pytest.mark.parametrize("form", ["pyomo", "cvxpy"])
+def test_capacities_in_other_rows_are_noticed_once_their_factor_is_not_0(form):
+    model = oc.model("alltoall.master", "ring:4", form=form)
+    if form == "pyomo":
+        model.pyomo.share = share = pyo.Param(initialize=0, mutable=True)
+        row = 0.2 + share * model.pyomo.c["0->1"] >= model.pyomo.F
+        model.pyomo.slow = pyo.Constraint(expr=row)
+    else:
+        share = cp.Parameter(name="share", value=0)
+        problem = model.cvxpy
+        row = problem.var_dict["F"] <= 0.2 + share * problem.param_dict["c"].value[0]
+        model.cvxpy = cp.Problem(problem.objective, [*problem.constraints, row])
+    for factor, known in ((0, True), (0, True), (0.1, form == "cvxpy"), (0, True)):
+        share.value = factor
+        assert ("price" in model.solve().link_loads()) is known
 
 
 def test_numbers_are_labels_where_labels_are_numbers():
