@@ -39,7 +39,7 @@ class ReportFigure:
     rows
         Its points, written as a CSV file; None if another table has them.
     figure
-        The figure itself; None if another process drew it.
+        The figure itself.
     """
 
     name: str
@@ -47,13 +47,13 @@ class ReportFigure:
     caption: str
     drawing: str
     png: bytes
+    figure: Figure
     rows: pd.DataFrame | None = None
-    figure: Figure | None = None
 
     @classmethod
     def of(cls, name: str, title: str, caption: str, figure: Figure, rows: pd.DataFrame | None = None) -> ReportFigure:
         """Write a figure of matplotlib in both formats."""
-        return cls(name, title, caption, drawing(figure), png(figure), rows, figure)
+        return cls(name, title, caption, drawing(figure), png(figure), figure, rows)
 
     @property
     def points(self) -> str:
