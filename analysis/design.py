@@ -20,7 +20,7 @@ import numpy as np
 
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.progress_line import progress_here
-from opticoll.analysis.rendering import as_html, as_text, number
+from opticoll.analysis.rendering import Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import Design, design_data, least_time
 from opticoll.instances.families.regular_graphs import digraph_spec
@@ -51,7 +51,7 @@ class Timed:
 
 
 @dataclass(frozen=True, repr=False)
-class TopologyDesign:
+class TopologyDesign(Printed):
     """A topology of given degree, its time, and the bound on all topologies of that degree.
 
     ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
@@ -114,11 +114,8 @@ class TopologyDesign:
     def _title(self) -> str:
         return f"topology of {self.n} nodes, degree {self.degree}, links {'one way' if self.directed else 'both ways'}"
 
-    def __repr__(self) -> str:
-        return as_text(self._title, self.summary())
-
-    def _repr_html_(self) -> str:
-        return as_html(self._title, self.summary())
+    def _printed(self) -> dict[str, str]:
+        return self.summary()
 
 
 @dataclass(frozen=True)

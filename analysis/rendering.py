@@ -93,6 +93,31 @@ def as_html(title: str, lines: Mapping[str, str]) -> str:
     return jinja2.Environment(autoescape=True).from_string(_HTML).render(title=title, lines=lines)
 
 
+class Printed:
+    """What prints as lines of text below a title, and in a notebook as a table.
+
+    A dataclass that inherits from it is declared with ``repr=False``.
+    """
+
+    @property
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def lines(self) -> dict[str, str]:
+        """What is known, in words, by name of the line."""
+        raise NotImplementedError
+
+    def _printed(self) -> dict[str, str]:
+        """The lines that are printed."""
+        return self.lines()
+
+    def __repr__(self) -> str:
+        return as_text(self._title, self._printed())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._title, self._printed())
+
+
 def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] = ()) -> dict[str, str]:
     """A run in words, by name of the line: value, bound, gap, proof, model, solver, times, metrics.
 

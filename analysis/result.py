@@ -347,7 +347,7 @@ def _instance_of(run: Run) -> Instance:
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Run):
+class Result(rendering.Printed, Run):
     """A run: its value, bound and proof, and tables, loads, schedule, plot and file of its solution.
 
     ``values`` and ``duals`` are named arrays, ``record`` is everything that is recorded. Without a verified solution,
@@ -434,11 +434,8 @@ class Result(Run):
         where = label(self.record.instance, rendering.WIDTH)
         return f"{self.record.formulation} on {where}{rendering.extent(self.record)}"
 
-    def __repr__(self) -> str:
-        return rendering.as_text(self._title, self.summary())
-
-    def _repr_html_(self) -> str:
-        return rendering.as_html(self._title, self.summary())
+    def _printed(self) -> dict[str, str]:
+        return self.summary()
 
     # the solution
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.rendering import as_html, as_text, number
+from opticoll.analysis.rendering import Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
@@ -85,7 +85,7 @@ def prices(result: Result) -> F64 | None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bottleneck:
+class Bottleneck(Printed):
     """What proves that T cannot be less.
 
     Attributes
@@ -119,11 +119,9 @@ class Bottleneck:
             lines["dearest"] = _names(list(self.links.index))
         return lines
 
-    def __repr__(self) -> str:
-        return as_text("bottleneck", self.lines())
-
-    def _repr_html_(self) -> str:
-        return as_html("bottleneck", self.lines())
+    @property
+    def _title(self) -> str:
+        return "bottleneck"
 
 
 def _names(names: list[str], most: int = 8) -> str:
@@ -214,7 +212,7 @@ def best_cut(flow: ConcurrentFlow, lengths: F64) -> tuple[Mask | None, float]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhatIf:
+class WhatIf(Printed):
     """The time after a change of links: a bound at once, the exact value by a second solve.
 
     Attributes
@@ -257,11 +255,9 @@ class WhatIf:
             then = f"at least {self._shown(self.at_least)}, {change:+.3g} %"
         return {"T now": now, "T then": then, "exactly": "what_if(...).solve().T"}
 
-    def __repr__(self) -> str:
-        return as_text("what if", self.lines())
-
-    def _repr_html_(self) -> str:
-        return as_html("what if", self.lines())
+    @property
+    def _title(self) -> str:
+        return "what if"
 
 
 def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callable[..., Result]) -> WhatIf:

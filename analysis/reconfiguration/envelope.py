@@ -18,7 +18,7 @@ import numpy as np
 
 from opticoll.analysis.design import records as topology_records
 from opticoll.analysis.reconfiguration.sequence_records import EQUAL, SequenceRecord, bound_on_time, sequence_records
-from opticoll.analysis.rendering import as_html, as_text, number
+from opticoll.analysis.rendering import Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
@@ -55,7 +55,7 @@ class DelayChoice:
 
 
 @dataclass(frozen=True, repr=False)
-class Envelope:
+class Envelope(Printed):
     """Times of sequences of configurations and bounds on them, for one number of nodes and ports.
 
     Parameters
@@ -135,12 +135,6 @@ class Envelope:
     def _title(self) -> str:
         way = "one way" if self.directed else "both ways"
         return f"all-to-all of {self.n} nodes, degree {self.degree}, circuits {way}, by the delay of a change"
-
-    def __repr__(self) -> str:
-        return as_text(self._title, self.lines())
-
-    def _repr_html_(self) -> str:
-        return as_html(self._title, self.lines())
 
     def at(self, delay: float) -> DelayChoice:
         """The best known number of configurations at a delay of the changes [shards / link bandwidth].

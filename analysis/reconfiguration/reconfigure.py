@@ -23,7 +23,7 @@ from opticoll.analysis.plots.style import counted
 from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.reconfiguration.envelope import Envelope, envelope
 from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
-from opticoll.analysis.rendering import as_html, as_text, number
+from opticoll.analysis.rendering import Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
@@ -86,7 +86,7 @@ class NumberOfConfigurations:
 
 
 @dataclass(frozen=True, repr=False)
-class Reconfiguration:
+class Reconfiguration(Printed):
     """Whether to change circuits during an all-to-all, and how often.
 
     Parameters
@@ -157,12 +157,6 @@ class Reconfiguration:
     def _title(self) -> str:
         way = "one way" if self.directed else "both ways"
         return f"all-to-all of {self.n} nodes, degree {self.degree}, circuits {way}, delay {self.shown_delay}"
-
-    def __repr__(self) -> str:
-        return as_text(self._title, self.lines())
-
-    def _repr_html_(self) -> str:
-        return as_html(self._title, self.lines())
 
 
 def reconfigure(
