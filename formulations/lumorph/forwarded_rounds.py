@@ -45,21 +45,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from opticoll.formulations.lumorph import unphased_rounds
 from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_builds import add_constraints, incidence, numbered
-from opticoll.formulations.lumorph.rounds import Circuit, RoundModel, circuits_off
+from opticoll.formulations.lumorph.rounds import Circuit
 from opticoll.formulations.lumorph.route_sets import candidate_routes
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 from opticoll.formulations.rounds.round_schedule import (
     RoundSchedule,
-    from_values,
     schedule_arrays,
-    stated,
-    violations,
 )
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, round_links, round_sets
+from opticoll.formulations.variables import Array
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -67,15 +65,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
-    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.formulations.variables import IndexSets, Links
-    from opticoll.instances.topology import F64, I64, Mask, Topology
-    from opticoll.instances.types import Json, Settings
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.types import Settings
 
 NAME = "lumorph.forwarded-rounds"
-#: Maximum number of variables that a build lists.
-MOST_VARIABLES = 3_000_000
 PARAMETERS = (
     Parameter(
         "collective",
@@ -84,60 +78,27 @@ PARAMETERS = (
         "broadcast, scatter, gather, all-gather, all-to-all, or file:PATH without sums",
     ),
     Parameter("root", int, 0, "root of broadcast, scatter and gather"),
-    Parameter("pieces", int, 1, "chunks per shard"),
-    Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (algorithm-2: 1)"),
-    Parameter(
-        "routes",
-        str,
-        "straight",
-        "route set: straight first, Yen's shortest, or one of least overlap per pair",
-        ("straight", "yen", "algorithm-2"),
-    ),
-    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
-    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
-    Parameter("rmax", int, 0, "maximum number of rounds; 0 for a sufficient number"),
-    Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
+    *unphased_rounds.PARAMETERS,
 )
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardedRounds(Formulation):
-    """Data of the model.
-
-    ``direct`` is the same collective without forwarding, one chunk a circuit, as in
-    :mod:`opticoll.formulations.lumorph.rounds`; ``rmax`` and ``use_bounds`` are the parameters.
-    """
+class ForwardedRounds(unphased_rounds.UnphasedRounds):
+    """Data of the model; ``plain`` is the same collective without forwarding, one chunk a circuit."""
 
     name = NAME
     paper = PAPER
     where = "section 4, appendix C"
     title = "Copies in the fewest rounds of circuits, forwarded and combined"
     example = "lightpath:2x2,lasers=1,waveguides=1"
-    sense = "min"
-    problem = "MILP"
     parameters = PARAMETERS
     size = "R n^2 (K L + n) variables"
-    meaning = "rounds of circuits"
     forms = ("cvxpy", "pyomo")
-
-    direct: RoundModel
-    rmax: int
-    use_bounds: bool
-
-    @property
-    def topology(self) -> Topology:
-        """The tiles or nodes."""
-        return self.direct.topology
-
-    @property
-    def collective(self) -> Collective:
-        """The copying collective."""
-        return self.direct.collective
 
     @cached_property
     def limits(self) -> Limits:
         """Limits of a round, with any number of chunks on a circuit."""
-        return replace(self.direct.limits, load=None)
+        return replace(self.plain.limits, load=None)
 
     @cached_property
     def class_of(self) -> I64:
@@ -188,41 +149,17 @@ class ForwardedRounds(Formulation):
         return bounds
 
     @cached_property
-    def least(self) -> int:
-        """Best analytic bound [rounds]."""
-        return int(max(bound.value for bound in self.known_bounds))
-
-    @cached_property
-    def floor(self) -> int:
-        """R_min."""
-        return min(self.least, self.horizon) if self.use_bounds else 0
-
-    @cached_property
     def routes(self) -> RouteSet:
         """P_sd of all ordered pairs of vertices, ascending."""
         n = self.topology.n
         source, target = np.divmod(np.flatnonzero(~np.eye(n, dtype=bool).ravel()), n)
-        return candidate_routes(self.topology, source, target, self.direct.routes_kind, self.direct.paths)
+        return candidate_routes(self.topology, source, target, self.plain.routes_kind, self.plain.paths)
 
-    @cached_property
-    def horizon(self) -> int:
-        """T: ``rmax``, or the rounds of the index algorithm of radix 2, first fit on the first routes.
+    chosen = ("D", "X")
+    relays = True
+    unlisted = "index-algorithm"
 
-        Raises
-        ------
-        NotApplicable
-            For a program that is too large to list.
-        """
-        size = self.estimate()["variables"]  # before routes are listed
-        if size > MOST_VARIABLES:
-            msg = (
-                f"{NAME}: {size:,} variables on {self.topology.spec} are too many to list; lower rmax, paths or "
-                "lasers, or use --method index-algorithm"
-            )
-            raise NotApplicable(msg)
-        return self.rmax or self._sufficient()
-
-    def _sufficient(self) -> int:
+    def sufficient(self) -> int:
         """Rounds of doubling steps, whose circuits are packed into rounds first fit: always enough."""
         members = np.flatnonzero((self.given | self.wanted).any(axis=0))
         routes, n, p = self.routes, self.topology.n, members.size
@@ -283,22 +220,14 @@ class ForwardedRounds(Formulation):
         NotApplicable
             As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that sum.
         """
-        from opticoll.formulations.model import read_parameters
-
-        given = read_parameters(PARAMETERS, parameters or {}, NAME)
-        shared = {name: value for name, value in given.items() if name not in {"rmax", "bounds"}}
-        rmax = int(given["rmax"])
-        if rmax < 0:
-            msg = f"{NAME}: rmax={rmax} is negative; use 0 for the default"
+        plain, rmax, use_bounds = cls.read(instance, parameters)
+        if plain.collective.summing:
+            msg = f"{NAME}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"
             raise NotApplicable(msg)
-        direct = RoundModel.prepare(instance, shared)
-        if direct.collective.summing:
-            msg = f"{NAME}: {direct.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"
+        if not len(plain.collective.deliveries):
+            msg = f"{NAME}: {plain.collective.name!r} has no deliveries; give a collective with at least one"
             raise NotApplicable(msg)
-        if not len(direct.collective.deliveries):
-            msg = f"{NAME}: {direct.collective.name!r} has no deliveries; give a collective with at least one"
-            raise NotApplicable(msg)
-        return cls(direct, rmax, bool(given["bounds"]))
+        return cls(plain, rmax, use_bounds)
 
     # Builds -----------------------------------------------------------------------------------------------------
 
@@ -416,7 +345,7 @@ class ForwardedRounds(Formulation):
         """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
         n, T = self.topology.n, self.rmax or max(self.least, 1)
         waves = self.limits.wavelengths
-        D, B = T * n * (n - 1) * self.direct.paths * waves, T * int((~self.given).sum())
+        D, B = T * n * (n - 1) * self.plain.paths * waves, T * int((~self.given).sum())
         X = B * (n - 1)
         hops = self.topology.hops
         far = float(hops[np.isfinite(hops)].max(initial=1.0))
@@ -424,7 +353,7 @@ class ForwardedRounds(Formulation):
         return {
             "variables": D + X + B + T,
             "constraints": B + int(self.wanted.sum()) + 2 * X + T * waves * (ends + self.topology.arcs) + T,
-            "nonzeros": int(D * (2 + far)) + 2 * B + X * (4 + self.direct.paths * waves),
+            "nonzeros": int(D * (2 + far)) + 2 * B + X * (4 + self.plain.paths * waves),
             "integers": D + X + B + T,
         }
 
@@ -441,10 +370,15 @@ class ForwardedRounds(Formulation):
             result |= {name: Array((size,), required=name in "DX", axes=(axes[name],)) for name, size in sizes.items()}
         return result
 
-    def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
-        """Add the schedule's named arrays to D and X if these are valid."""
-        schedule = _of_program(self, values)
-        return {**values, **({} if schedule is None else schedule.values())}
+    def of_program(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+        """The schedule that D and X encode."""
+        return _of_program(self, values)
+
+    def candidates(self) -> set[Circuit]:
+        """Source, target, any wavelength (-1) and arcs of every candidate route."""
+        routes = self.routes
+        ends = zip(routes.source[routes.pair].tolist(), routes.target[routes.pair].tolist(), strict=True)
+        return {(s, d, -1, tuple(routes.path(p))) for p, (s, d) in enumerate(ends)}
 
     def repair(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
         """Round D and X and add the schedule; None if D or X is missing or invalid."""
@@ -455,78 +389,6 @@ class ForwardedRounds(Formulation):
             return None
         return self.unfold({"D": D, "X": X})
 
-    def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-        """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
-
-        ``rmax`` counts rounds beyond it, ``candidates`` circuits that are not on a stated route. If D and X are given,
-        ``binary`` is their distance from 0 and 1, and ``columns`` is 0 if they encode the same schedule.
-        """
-        schedule = schedule_of(self, values)
-        result = violations(self.topology, self.collective, self.limits, schedule, relays=True)
-        if self.rmax:
-            result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - self.rmax, 0))
-        if self.direct.routes_stated:
-            result["candidates"] = (
-                np.inf if schedule is None else circuits_off(_candidates(self.routes), schedule, fixed=False)
-            )
-        if "D" in values and "X" in values:
-            encoded = _of_program(self, values)
-            same = encoded is not None and all(
-                np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
-            )
-            both = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in ("D", "X")])
-            result["columns"] = 0.0 if same else np.inf
-            result["binary"] = float(np.minimum(np.abs(both), np.abs(both - 1.0)).max(initial=0.0)) if same else np.inf
-        return result
-
-    def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
-        """Rounds of the schedule, infinite if the values contain none."""
-        schedule = schedule_of(self, values)
-        return np.inf if schedule is None else float(schedule.rounds)
-
-    def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-        """Return the schedule; an error if the values contain none."""
-        return stated(schedule_of(self, values), NAME)
-
-    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
-        """Violations of an external schedule."""
-        return self.residuals(schedule.values())
-
-    def bounds(self) -> list[Bound]:
-        """Analytic bounds for any routes; none with ``bounds=false``."""
-        return self.known_bounds if self.use_bounds else []
-
-    def refute(self) -> Bound | None:
-        """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
-        if not self.rmax or not self.use_bounds or self.least <= self.rmax:
-            return None
-        best = max(self.known_bounds, key=lambda bound: bound.value)
-        reason = f"rmax={self.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
-        return Bound(best.name, best.value, reason, best.paper)
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Rounds, size of the collective and limits."""
-        return {
-            "rounds": None if value is None or not np.isfinite(value) else int(value),
-            "collective": self.collective.name,
-            "chunks": self.collective.chunks,
-            "lasers": self.limits.wavelengths,
-            "waveguides": self.limits.waveguides,
-            "unrestricted_proven": None if value is None else bool(value <= self.least),
-        }
-
-    def restriction(self) -> str:
-        """Restriction to the candidate routes."""
-        return f"over the candidate routes ({self.direct.paths} {self.direct.routes_kind} per pair)"
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Names of the indices."""
-        return round_sets(self.topology)
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every link."""
-        return round_links(self.topology, self.rounds(values), self.limits.wavelengths * self.limits.waveguides)
-
 
 def _rounds(k: int, held: int, reached: int) -> int:
     """Least R with held (k+1)^R >= reached, in integers."""
@@ -534,19 +396,6 @@ def _rounds(k: int, held: int, reached: int) -> int:
     while held < reached:
         held, rounds = held * (k + 1), rounds + 1
     return rounds
-
-
-def _candidates(routes: RouteSet) -> set[Circuit]:
-    """Source, target, any wavelength (-1) and arcs of every candidate route."""
-    ends = zip(routes.source[routes.pair].tolist(), routes.target[routes.pair].tolist(), strict=True)
-    return {(s, d, -1, tuple(routes.path(p))) for p, (s, d) in enumerate(ends)}
-
-
-def schedule_of(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """Read the schedule in the values, from its named arrays or else from D and X; None if neither is valid."""
-    if "transfer_round" in values or "D" not in values or "X" not in values:
-        return from_values(values)
-    return _of_program(data, values)
 
 
 def _of_program(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:

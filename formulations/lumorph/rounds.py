@@ -120,6 +120,14 @@ __doc__ = f"{__doc__}\n{round_programs.__doc__}"
 NAME = "lumorph.rounds"
 #: Source, target, wavelength and arcs of a circuit.
 Circuit = tuple[int, int, int, tuple[int, ...]]
+PIECES = Parameter("pieces", int, 1, "chunks per shard")
+ROUTES = Parameter(
+    "routes",
+    str,
+    "straight",
+    "route set: straight first, Yen's shortest, or one of least overlap per pair",
+    ("straight", "yen", "algorithm-2"),
+)
 PARAMETERS = (
     Parameter(
         "collective",
@@ -128,7 +136,7 @@ PARAMETERS = (
         "broadcast, scatter, gather, all-gather, all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH",
     ),
     Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce"),
-    Parameter("pieces", int, 1, "chunks per shard"),
+    PIECES,
     Parameter(
         "composition",
         str,
@@ -144,13 +152,7 @@ PARAMETERS = (
         ("corrected", "coded", "printed"),
     ),
     Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (coded, algorithm-2: 1)"),
-    Parameter(
-        "routes",
-        str,
-        "straight",
-        "route set: straight first, Yen's shortest, or one of least overlap per pair",
-        ("straight", "yen", "algorithm-2"),
-    ),
+    ROUTES,
     Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
     Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)"),
     Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)"),

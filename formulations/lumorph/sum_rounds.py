@@ -61,39 +61,30 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from opticoll.formulations.lumorph import sum_builds
+from opticoll.formulations.lumorph import sum_builds, unphased_rounds
 from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.lumorph.rounds import RoundModel, candidate_circuits, circuits_off
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.lumorph.rounds import Circuit, candidate_circuits
+from opticoll.formulations.model import Bound, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 from opticoll.formulations.rounds.round_schedule import (
     RoundSchedule,
     direct,
-    from_values,
     schedule_arrays,
-    stated,
-    violations,
 )
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, round_links, round_sets
+from opticoll.formulations.variables import Array
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.lumorph.rounds import RoundModel
-    from opticoll.formulations.rounds.collectives import Collective
-    from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.formulations.variables import IndexSets, Links
-    from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Json, Settings
 
 NAME = "lumorph.sum-rounds"
-#: Maximum number of variables that a build lists.
-MOST_VARIABLES = 3_000_000
 PARAMETERS = (
     Parameter(
         "collective",
@@ -102,99 +93,41 @@ PARAMETERS = (
         "reduce, reduce-scatter, all-reduce, or file:PATH with sums",
     ),
     Parameter("root", int, 0, "root of reduce"),
-    Parameter("pieces", int, 1, "chunks per shard"),
-    Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (algorithm-2: 1)"),
-    Parameter(
-        "routes",
-        str,
-        "straight",
-        "route set: straight first, Yen's shortest, or one of least overlap per pair",
-        ("straight", "yen", "algorithm-2"),
-    ),
-    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
-    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
-    Parameter("rmax", int, 0, "maximum number of rounds; 0 for a sufficient number"),
-    Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
+    *unphased_rounds.PARAMETERS,
 )
 
 
 @dataclass(frozen=True, eq=False)
-class SumModel(Formulation):
-    """Data of the model.
-
-    ``phased`` is the same collective in phases, as in :mod:`opticoll.formulations.lumorph.rounds`; ``rmax`` and
-    ``use_bounds`` are the parameters.
-    """
+class SumModel(unphased_rounds.UnphasedRounds):
+    """Data of the model; ``plain`` is the same collective in phases."""
 
     name = NAME
     paper = PAPER
     where = "Algorithm 1, section 3.2"
     title = "Sums in the fewest rounds of circuits"
     example = "lightpath:2x2,lasers=2,waveguides=1"
-    sense = "min"
-    problem = "MILP"
     parameters = PARAMETERS
     size = "R n^2 |c| (K L + n) variables"
-    meaning = "rounds of circuits"
     forms = ("cvxpy", "pyomo")
     cvxpy = sum_builds.build_cvxpy
     pyomo = sum_builds.build_pyomo
 
-    phased: RoundModel
-    rmax: int
-    use_bounds: bool
-
-    @property
-    def topology(self) -> Topology:
-        """The mesh."""
-        return self.phased.topology
-
-    @property
-    def collective(self) -> Collective:
-        """The summing collective."""
-        return self.phased.collective
-
-    @property
-    def limits(self) -> Limits:
-        """Limits of a round."""
-        return self.phased.limits
-
     @cached_property
     def known_bounds(self) -> list[Bound]:
         """Analytic bounds on the number of rounds, for any routes and composition."""
-        if all(phase.backwards for phase in self.phased.phases):  # one target per chunk: copies run backwards, too
-            phase = self.phased.phases[0]
-            own = round_bounds(self.phased.arena(phase), phase.copying, self.limits)
+        if all(phase.backwards for phase in self.plain.phases):  # one target per chunk: copies run backwards, too
+            phase = self.plain.phases[0]
+            own = round_bounds(self.plain.arena(phase), phase.copying, self.limits)
             return [*sum_bounds(self.topology, self.collective, self.limits), *own]
         return sum_bounds(self.topology, self.collective, self.limits)
 
-    @cached_property
-    def least(self) -> int:
-        """Best analytic bound [rounds]."""
-        return int(max((bound.value for bound in self.known_bounds), default=0.0))
+    chosen = ("C", "F")
+    relays = False
+    unlisted = "squares"
 
-    @cached_property
-    def floor(self) -> int:
-        """R_min."""
-        return min(self.least, self.horizon) if self.use_bounds else 0
-
-    @cached_property
-    def horizon(self) -> int:
-        """T: ``rmax``, or a sufficient number of rounds.
-
-        Raises
-        ------
-        NotApplicable
-            For a program that is too large to list.
-        """
-        size = self.estimate()["variables"]  # before routes are listed
-        if size > MOST_VARIABLES:
-            msg = (
-                f"{NAME}: {size:,} variables on {self.topology.spec} are too many to list; lower rmax, paths or "
-                "lasers, or use --method squares"
-            )
-            raise NotApplicable(msg)
-        return self.rmax or sum(sufficient_rounds(self.phased.program_of_one(phase)) for phase in self.phased.phases)
+    def sufficient(self) -> int:
+        """Rounds of both phases one after the other."""
+        return sum(sufficient_rounds(self.plain.program_of_one(phase)) for phase in self.plain.phases)
 
     @cached_property
     def member(self) -> Mask:
@@ -219,8 +152,8 @@ class SumModel(Formulation):
             self.collective,
             self.limits,
             self.horizon,
-            self.phased.paths,
-            self.phased.routes_kind,
+            self.plain.paths,
+            self.plain.routes_kind,
             fixed=False,
             symmetry=False,
             version="printed",
@@ -274,27 +207,22 @@ class SumModel(Formulation):
         NotApplicable
             As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that copy.
         """
-        from opticoll.formulations.model import read_parameters
+        plain, rmax, use_bounds = cls.read(instance, parameters)
+        if not plain.collective.summing:
+            msg = f"{NAME}: {plain.collective.name!r} copies and does not sum; use lumorph.rounds"
+            raise NotApplicable(msg)
+        if plain.limits.ports is None:
+            msg = f"{NAME}: {plain.topology.spec} has no tiles with lasers; use lumorph.rounds on WDM fibres"
+            raise NotApplicable(msg)
+        return cls(plain, rmax, use_bounds)
 
-        given = read_parameters(PARAMETERS, parameters or {}, NAME)
-        shared = {name: value for name, value in given.items() if name not in {"rmax", "bounds"}}
-        rmax = int(given["rmax"])
-        if rmax < 0:
-            msg = f"{NAME}: rmax={rmax} is negative; use 0 for the default"
-            raise NotApplicable(msg)
-        phased = RoundModel.prepare(instance, shared)
-        if not phased.collective.summing:
-            msg = f"{NAME}: {phased.collective.name!r} copies and does not sum; use lumorph.rounds"
-            raise NotApplicable(msg)
-        if phased.limits.ports is None:
-            msg = f"{NAME}: {phased.topology.spec} has no tiles with lasers; use lumorph.rounds on WDM fibres"
-            raise NotApplicable(msg)
-        return cls(phased, rmax, bool(given["bounds"]))
+    def of_program(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+        """The schedule that C and F encode."""
+        return _of_program(self, values)
 
-    def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
-        """Add the schedule's named arrays to C and F if these are valid."""
-        schedule = _of_program(self, values)
-        return {**values, **({} if schedule is None else schedule.values())}
+    def candidates(self) -> set[Circuit]:
+        """Source, target, any wavelength (-1) and arcs of every candidate route."""
+        return candidate_circuits(self.program)
 
     def repair(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
         """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
@@ -320,71 +248,15 @@ class SumModel(Formulation):
             result |= {name: Array((size,), required=False, axes=(axes[name],)) for name, size in sizes.items()}
         return result
 
-    def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-        """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
-
-        ``rmax`` counts rounds beyond it, ``candidates`` circuits that are not on a stated route. If C and F are given,
-        ``binary`` is their distance from 0 and 1, and ``columns`` is 0 if they encode the same schedule.
-        """
-        schedule = schedule_of(self, values)
-        result = violations(self.topology, self.collective, self.limits, schedule)
-        if self.rmax:
-            result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - self.rmax, 0))
-        if self.phased.routes_stated:
-            allowed = candidate_circuits(self.program)
-            result["candidates"] = np.inf if schedule is None else circuits_off(allowed, schedule, fixed=False)
-        if "C" in values and "F" in values:
-            encoded = _of_program(self, values)
-            same = encoded is not None and all(
-                np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
-            )
-            both = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in ("C", "F")])
-            result["columns"] = 0.0 if same else np.inf
-            result["binary"] = float(np.minimum(np.abs(both), np.abs(both - 1.0)).max(initial=0.0)) if same else np.inf
-        return result
-
-    def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
-        """Rounds of the schedule, infinite if the values contain none."""
-        schedule = schedule_of(self, values)
-        return np.inf if schedule is None else float(schedule.rounds)
-
-    def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-        """Return the schedule; an error if the values contain none."""
-        return stated(schedule_of(self, values), NAME)
-
-    def bounds(self) -> list[Bound]:
-        """Analytic bounds for any routes and composition; none with ``bounds=false``."""
-        return self.known_bounds if self.use_bounds else []
-
-    def refute(self) -> Bound | None:
-        """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
-        if not self.rmax or not self.use_bounds or self.least <= self.rmax:
-            return None
-        best = max(self.known_bounds, key=lambda bound: bound.value)
-        reason = f"rmax={self.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
-        return Bound(best.name, best.value, reason, best.paper)
-
     def metrics(self, value: float | None) -> dict[str, Json]:
         """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
-        return {
-            "rounds": None if value is None or not np.isfinite(value) else int(value),
-            "collective": self.collective.name,
-            "chunks": self.collective.chunks,
-            "lasers": self.limits.wavelengths,
-            "waveguides": self.limits.waveguides,
-            "composition_bound": sum(self.phased.least),
-            "unrestricted_proven": None if value is None else bool(value <= self.least),
-        }
-
-    def restriction(self) -> str:
-        """Restriction to the candidate routes."""
-        return f"over the candidate routes ({self.phased.paths} {self.phased.routes_kind} per pair)"
+        return {**super().metrics(value), "composition_bound": sum(self.plain.least)}
 
     def estimate(self) -> dict[str, int]:
         """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns; K routes for all pairs."""
         member, given = self.member.sum(axis=1), self.given.sum(axis=1)
         pairs, T = int((member * (member - 1)).sum()), self.rmax or max(self.least, 1)
-        C = T * pairs * self.phased.paths * self.limits.wavelengths
+        C = T * pairs * self.plain.paths * self.limits.wavelengths
         F, Y, X = T * int(member.sum()), T * int((member * given).sum()), T * int((member * (member - 1) * given).sum())
         B = Y + Y // T
         ends = 2 * T * self.topology.n * self.limits.wavelengths + T * self.topology.arcs * self.limits.wavelengths
@@ -393,21 +265,9 @@ class SumModel(Formulation):
         return {
             "variables": C + F + B + X + 2 * Y + T,
             "constraints": 3 * X + 6 * Y + B + T * pairs + F + ends + T + self.collective.chunks,
-            "nonzeros": int(C * (4 + far)) + 2 * X * (2 + self.phased.paths * self.limits.wavelengths) + 3 * X + 16 * Y,
+            "nonzeros": int(C * (4 + far)) + 2 * X * (2 + self.plain.paths * self.limits.wavelengths) + 3 * X + 16 * Y,
             "integers": C + F + B + X + 2 * Y + T,
         }
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Names of the indices."""
-        return round_sets(self.topology)
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every link."""
-        return round_links(self.topology, self.rounds(values), self.limits.wavelengths * self.limits.waveguides)
-
-    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
-        """Violations of an external schedule."""
-        return self.residuals(schedule.values())
 
 
 def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:
@@ -416,13 +276,6 @@ def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:
 
 
 # Solutions ------------------------------------------------------------------------------------------------------------
-
-
-def schedule_of(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """Read the schedule in the values, from its named arrays or else from C and F; None if neither is valid."""
-    if "transfer_round" in values or "C" not in values or "F" not in values:
-        return from_values(values)
-    return _of_program(data, values)
 
 
 def _of_program(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:

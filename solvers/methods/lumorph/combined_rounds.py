@@ -29,7 +29,7 @@ def _run_combined(context: Context) -> Answer:
     Where that misses the bound, HiGHS solves the program with one round fewer, if it is small.
     """
     data: SumModel = context.data
-    best, found_by, program = direct_exchange(data.phased), "direct exchange", "not tried"
+    best, found_by, program = direct_exchange(data.plain), "direct exchange", "not tried"
     if best is None:
         found_by = "reduce-scatter, then all-gather"
         settings = {"collective": "all-reduce", **own_settings(context, "rmax")}
@@ -67,7 +67,7 @@ METHOD = Method(
     summary="reduce-scatter and all-gather, then the program of combined sums with one round fewer",
     serves=(SUMS,),
     takes_over=(Beyond("lumorph.sum-rounds", 2_500, 20_000),),
-    refuse=lambda data: program_only(data.phased),
+    refuse=lambda data: program_only(data.plain),
     parameters=(PROGRAM_S,),
     run=_run_combined,
 )

@@ -11,6 +11,7 @@ from opticoll.formulations.lumorph.forwarded_rounds import NAME
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.patterns import Pattern
 from opticoll.solvers.methods.lumorph.realisation import realised
+from opticoll.solvers.methods.lumorph.round_algorithms import ROUTING
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -143,18 +144,12 @@ METHOD = Method(
     # lightpath:2x4,lasers=1 1,780 variables in 3.9 s, lightpath:1x6,lasers=1 935 in 3 s.
     takes_over=(Beyond("lumorph.forwarded-rounds", 2_000, 9_000, proves=False),),
     refuse=lambda data: (
-        "chooses its own routes, not among the stated ones (paths, routes)" if data.direct.routes_stated else None
+        "chooses its own routes, not among the stated ones (paths, routes)" if data.plain.routes_stated else None
     ),
     parameters=(
         Parameter("radix", int, 0, "simultaneous peers + 1; 0 for the radix with the fewest rounds"),
         Parameter("lanes", str, "one", "circuits of a pair in a round: one, or as many as its lasers", ("one", "all")),
-        Parameter(
-            "routing",
-            str,
-            "min-overlap",
-            "routes of minimum overlap (Algorithm 2), or random shortest ones",
-            ("min-overlap", "random"),
-        ),
+        ROUTING,
     ),
     run=_run_index,
 )

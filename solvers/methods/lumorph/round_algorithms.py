@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
+ROUTING = Parameter(
+    "routing",
+    str,
+    "min-overlap",
+    "routes of minimum overlap (Algorithm 2), or random shortest ones",
+    ("min-overlap", "random"),
+)
 SHARED = (
-    Parameter(
-        "routing",
-        str,
-        "min-overlap",
-        "routes of minimum overlap (Algorithm 2), or random shortest ones",
-        ("min-overlap", "random"),
-    ),
+    ROUTING,
     Parameter("compact", bool, True, "start transfers as soon as their senders have the chunk, not step by step"),
     Parameter("search_s", float, 0.0, "seconds of search per step if first fit misses the step's bound"),
 )

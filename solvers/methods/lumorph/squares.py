@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def _refuse_squares(data: SumModel) -> str | None:
     mesh, wanted = data.topology, data.collective
-    if (reason := program_only(data.phased)) is not None:
+    if (reason := program_only(data.plain)) is not None:
         return reason
     if not isinstance(mesh, LightpathMesh) or not mesh.intact or mesh.shape[0] % 2 or mesh.shape[1] % 2:
         return "needs an intact mesh of even sides, such as lightpath:4x4"

@@ -12,7 +12,7 @@ from reference import assert_one_matrix
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.formulations.lumorph.forwarded_rounds import NAME, ForwardedRounds, schedule_of
+from opticoll.formulations.lumorph.forwarded_rounds import NAME, ForwardedRounds
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import from_values, violations
@@ -135,7 +135,7 @@ def test_forwarding_is_what_the_direct_program_forbids():
     run = oc.solve(NAME, "lightpath:2x4,lasers=1,waveguides=8", method="index-algorithm")
     schedule, data = from_values(run.values), problem("lightpath:2x4,lasers=1,waveguides=8")
     assert sum(data.residuals(run.values).values()) == 0
-    strict = violations(data.topology, data.collective, data.direct.limits, schedule)
+    strict = violations(data.topology, data.collective, data.plain.limits, schedule)
     assert strict["redundant"] > 0, "chunks pass GPUs that do not require them"
     assert strict["payload"] > 0, "circuits carry several chunks"
 
@@ -157,7 +157,7 @@ def test_corrupted_schedules_are_refused():
 def test_the_program_sends_only_what_is_required_further_on():
     data = problem("lightpath:1x3,lasers=1")
     run = oc.solve(NAME, "lightpath:1x3,lasers=1", method="highs")
-    schedule = schedule_of(data, run.values)
+    schedule = data.schedule(run.values)
     received = set(zip(schedule.transfer_chunk.tolist(), schedule.transfer_target.tolist(), strict=True))
     wanted = set(map(tuple, data.collective.deliveries.tolist()))
     onward = set(zip(schedule.transfer_chunk.tolist(), schedule.transfer_source.tolist(), strict=True))
