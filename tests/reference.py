@@ -1,4 +1,4 @@
-"""An LP solver that is none of the adapters, the topologies on which models are compared, and plain routes."""
+"""An LP solver that is none of the adapters, the topologies on which models are compared, plain routes, partitions."""
 
 from __future__ import annotations
 
@@ -174,3 +174,15 @@ def labelled_digraphs(n, d):
             if topology.connected:
                 object.__setattr__(topology, "spec", digraph_spec(topology))
                 yield topology
+
+
+def partitions(items):
+    """All partitions of a list into blocks."""
+    if not items:
+        yield []
+        return
+    first, rest = items[0], items[1:]
+    for blocks in partitions(rest):
+        for i in range(len(blocks)):
+            yield [*blocks[:i], [first, *blocks[i]], *blocks[i + 1 :]]
+        yield [[first], *blocks]

@@ -9,15 +9,15 @@ from functools import cache
 
 import numpy as np
 import pytest
+from contexts import context_of
 from integer_population import DRAWS, MOST_S, population, solved, without_bounds
 
 from opticoll.formulations import formulation, formulations
 from opticoll.instances import Topology
 from opticoll.solvers import solve
 from opticoll.solvers.methods import certified_branching
-from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.standard_form import compile_model, import_layer
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
 
 #: Cases of the whole population that end unproven, see docs/guide/auto.md.
@@ -155,17 +155,7 @@ def test_cp_sat_finds_what_highs_does_not(monkeypatch):
     monkeypatch.setattr(isolation, "solve_isolated", noted)
     monkeypatch.setattr(isolation, "solve_here", nothing)
     task = Task("lumorph.co-scheduling", "training:random,gpus=4,calls=5,seed=1", method="certified-branching")
-    plan = make_plan(task)
-    import_layer(plan.form)
-    context = Context(
-        task=task,
-        data=plan.data,
-        instance=plan.instance,
-        parameters=plan.method_parameters,
-        deadline=None,
-        solve=solve.solve,
-        save=lambda *_: None,
-    )
+    plan, context = make_plan(task), context_of(task)
     proof = certified_branching._Proof(context, compile_model(plan.formulation.build(plan.form)))
     proof.search()
     assert asked == ["highs", "cp-sat"]

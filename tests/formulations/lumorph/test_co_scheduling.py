@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from reference import partitions
 
 from opticoll.formulations.lumorph import co_scheduling as model
 from opticoll.formulations.model import NotApplicable
@@ -21,17 +22,6 @@ GIVEN = {"algorithm": "lumorph-4", "variant": "plotted"}
 
 def prepared(spec):
     return model.CallBatches.prepare(parse(spec), GIVEN)
-
-
-def partitions(items):
-    if not items:
-        yield []
-        return
-    first, rest = items[0], items[1:]
-    for blocks in partitions(rest):
-        for i in range(len(blocks)):
-            yield [*blocks[:i], [first, *blocks[i]], *blocks[i + 1 :]]
-        yield [[first], *blocks]
 
 
 def exhausted(spec):

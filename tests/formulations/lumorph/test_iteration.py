@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from reference import assert_one_matrix
+from reference import assert_one_matrix, partitions
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -70,17 +70,6 @@ def test_times_by_hand(settings, time):
             "computing": pytest.approx(220.0),
             "device": pytest.approx(270.0),
         }
-
-
-def partitions(items):
-    if not items:
-        yield []
-        return
-    first, rest = items[0], items[1:]
-    for blocks in partitions(rest):
-        for i in range(len(blocks)):
-            yield [*blocks[:i], [first, *blocks[i]], *blocks[i + 1 :]]
-        yield [[first], *blocks]
 
 
 def replayed(stages, sent, busy, first):

@@ -8,16 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from contexts import context_of
 
 from opticoll.formulations import formulation
 from opticoll.instances import parse
-from opticoll.solvers import solve
 from opticoll.solvers.methods import certified_branching
 from opticoll.solvers.methods.certified_branching import METHOD
-from opticoll.solvers.methods.method import Context
 from opticoll.solvers.methods.program_symmetry import ordered, symmetries
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.standard_form import StandardForm, compile_model, import_layer
+from opticoll.solvers.standard_form import StandardForm, compile_model
 from opticoll.solvers.task import Task
 
 
@@ -123,17 +122,7 @@ def test_a_long_search_is_repeated_with_the_rows(monkeypatch):
     monkeypatch.setattr(certified_branching, "LONG", 5)
     settings = {"directed": True, "search_s": 1.0}
     task = Task("topology.design", "servers:n=5,degree=2,traffic=alltoall", settings=settings, method=METHOD.name)
-    plan = make_plan(task)
-    import_layer("pyomo")
-    context = Context(
-        task=task,
-        data=plan.data,
-        instance=plan.instance,
-        parameters=plan.method_parameters,
-        deadline=None,
-        solve=solve.solve,
-        save=lambda *_: None,
-    )
+    plan, context = make_plan(task), context_of(task)
     proof = certified_branching._Proof(context, compile_model(plan.formulation.build("pyomo")))
     proof.search()
     answer = proof.prove()

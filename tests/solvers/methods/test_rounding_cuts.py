@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from contexts import context_of
 
 from opticoll.formulations.matrix.program import NAME
 from opticoll.instances import MatrixProgram
@@ -199,20 +200,5 @@ def test_a_search_that_does_not_move_is_repeated_with_cuts(monkeypatch):
 
 def run_here(instance):
     """``certified-branching`` in this process."""
-    from opticoll.solvers.methods.method import Context
-    from opticoll.solvers.plan import make_plan
-    from opticoll.solvers.standard_form import import_layer
-
     task = Task(NAME, instance, settings={"search_s": 1.0}, method=METHOD.name)
-    plan = make_plan(task)
-    import_layer("matrix")
-    context = Context(
-        task=task,
-        data=plan.data,
-        instance=plan.instance,
-        parameters=plan.method_parameters,
-        deadline=None,
-        solve=solve.solve,
-        save=lambda *_: None,
-    )
-    return certified_branching.run(context)
+    return certified_branching.run(context_of(task))
