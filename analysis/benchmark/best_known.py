@@ -41,6 +41,8 @@ from opticoll.solvers.task import Task
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from opticoll.analysis.benchmark.benchmark_set import Problem
     from opticoll.analysis.benchmark.runs import RunRow
     from opticoll.solvers.task import Run
@@ -203,17 +205,17 @@ def submit(problem: Problem, path: Path) -> Submission:
         raise BadInput(msg)
     write_known(best_known() | {problem.name: better})
     if better.value != known.value:
-        _ship(problem, path)
+        model, instance = formulation(problem.formulation), parse(problem.instance)
+        _ship(problem, solution.read_start(model, instance, path, dict(problem.settings)))
     return result
 
 
-def _ship(problem: Problem, path: Path) -> None:
-    """Keep a solution with the records if it is small, in place of the one of the last record."""
+def _ship(problem: Problem, values: Mapping[str, NDArray[np.float64]]) -> None:
+    """Keep a solution with the records, in place of the last record's, if it is small and has the program's columns."""
     from opticoll.analysis.benchmark.runs import Stated, packed_solution
 
     stated = Stated.of(problem)
-    values = solution.read_start(type(stated.data), parse(problem.instance), path, dict(problem.settings))
-    x = verify.pack(stated.form, values)
+    x = verify.pack(stated.form, values) if stated.form.columns.keys() <= values.keys() else None
     target = SOLUTIONS / f"{problem.name}.sol.gz"
     target.unlink(missing_ok=True)
     content = b"" if x is None else packed_solution(stated, np.asarray(x))
@@ -280,6 +282,9 @@ def search(names: tuple[str, ...], time_limit: float, methods: tuple[str, ...], 
             value = run.objective if run.verified else None
             better = improved(known, value, str(record.method), run.bound, str(record.bound_source))
             known = known if better is None else better
+            lacks_file = better is not None or not (SOLUTIONS / f"{problem.name}.sol.gz").exists()
+            if run.values is not None and lacks_file and _compared(known, value, None) == "equal":
+                _ship(problem, run.values)
             known = replace(known, tried="; ".join(tried) if known.open else "")
             write_known(best_known() | {problem.name: known})
             click.echo(f"{problem.name}, {method}: {known}")

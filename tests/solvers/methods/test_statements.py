@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 import opticoll as oc
@@ -10,6 +12,9 @@ from opticoll.formulations.model import states
 from opticoll.solvers.methods import Beyond, Method, methods, taking_over
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def test_methods_serve_formulations_that_exist():
@@ -28,12 +33,15 @@ def test_a_method_takes_over_a_formulation_that_it_serves_and_whose_size_is_know
 
 
 def test_all_that_take_over_are_found_without_importing_the_others():
-    stated = {(name, one) for name, method in methods().items() for one in {b.formulation for b in method.takes_over}}
-    assert stated == {(method.name, one) for one in formulations() for method, _ in taking_over_any(one)}
+    for name, method in methods().items():
+        for beyond in method.takes_over:
+            assert name in {one.name for one, _ in taking_over_any(beyond.formulation, beyond.where)}
 
 
-def taking_over_any(name: str) -> list[tuple[Method, Beyond]]:
-    return taking_over(name, {parameter.name: parameter.default for parameter in formulation(name).parameters})
+def taking_over_any(name: str, where: Mapping[str, object] | None = None) -> list[tuple[Method, Beyond]]:
+    return taking_over(
+        name, {parameter.name: parameter.default for parameter in formulation(name).parameters} | dict(where or {})
+    )
 
 
 def test_one_method_at_most_takes_over_an_integer_program():
