@@ -111,13 +111,13 @@ def disjoint_paths() -> tuple[float, ...]:
     return first, shipped("alltoall-7.csv", "ratio", scheme="many paths, pMCF disjoint", instance="genkautz:n=16,d=4")
 
 
-def rounds_of_256_gpus() -> tuple[float, ...]:
-    """All-to-all: what crosses the middle over 16 arcs with 16 wavelengths each; all-gather: 255 chunks, 16 a round."""
-    mesh, limits = parse("lightpath:16x16,lasers=16"), Limits(16)
-    half = np.arange(256) % 16 < 8
+def rounds_on(side: int) -> tuple[float, ...]:
+    """All-to-all: what crosses the middle, an arc of 16 wavelengths a row; all-gather: n - 1 chunks, 16 a round."""
+    mesh, limits, n = parse(f"lightpath:{side}x{side},lasers=16"), Limits(16), side**2
+    half = np.arange(n) % side < side // 2
     crossing = int(((half[mesh.tail]) & ~half[mesh.head]).sum())
-    gathered = receptions(mesh, collective("all-gather", 256), limits).value
-    return -(-128 * 128 // (crossing * limits.wavelengths)), gathered
+    gathered = receptions(mesh, collective("all-gather", n), limits).value
+    return -(-((n // 2) ** 2) // (crossing * limits.wavelengths)), gathered
 
 
 def worst_gap_of_64_nodes() -> tuple[float, ...]:
@@ -195,7 +195,8 @@ QUOTED = (
     Quoted(2, f"{N} % at N = 1000", measured("alltoall.genkautz-bound", r"N=1000: ([\d.]+)"), percent=True),
     Quoted(2, f"a better network gains {N} %", lambda: (kautz_of_64_nodes() / record_of_64_nodes()[0],), percent=True),
     Quoted(2, f"at {N} nodes and degree {N} even", measured("alltoall.over-xpander-d8", r"xpander:n=(\d+),d=(\d+)")),
-    Quoted(3, f"takes {N} rounds, all-gather {N},", rounds_of_256_gpus),
+    Quoted(3, f"takes {N} rounds, all-gather {N};", lambda: rounds_on(16)),
+    Quoted(3, f"on 32x32 tiles {N} and {N}", lambda: rounds_on(32)),
     Quoted(4, f"the bound {N} after {N} s", measured("lumorph.eight-gpus", r"still has the bound (\d+) after (\d+) s")),
     Quoted(4, f'to converge" for {N} GPUs', measured("lumorph.eight-gpus", r"fails to converge for (\d+) GPUs")),
     Quoted(5, f"All {N} points", drawn),
@@ -244,7 +245,7 @@ QUOTED = (
 ASKED = {
     1: ("C(K+h-1, h)", "among 64 nodes", "3.7 µs and 1 MB", "at 10 ms"),
     2: ("at 64 nodes", "N = 1000"),
-    3: ("of 256 GPUs", "on 16x16 tiles with 16 lasers", "beyond 8 GPUs"),
+    3: ("of 1024 GPUs", "on 16x16 tiles with 16 lasers", "on 32x32 tiles", "beyond 8 GPUs"),
     4: ("for 8 GPUs in seconds",),
     5: ("of figure 7", "4/3 of the volume", "LUMORPH-4", "at 25 µs", "of figure 5", "within 0.001 µs"),
     6: ("of 8 and 16 nodes",),

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Most variables of the program in branch and bound.
 MOST_VARIABLES = 60_000
+#: Deliveries that the search time is meant for; more get proportionally more time.
+DELIVERIES = 300_000
 #: Share of the search time for arc prices.
 PRICE_SHARE = 0.2
 
@@ -136,7 +138,8 @@ class _State:
         open_ones = [k for k, phase in enumerate(self.phases) if not phase.done and self.twin[k] == k]
         for copies in {self.phases[k].copies for k in open_ones}:
             compile_search(copies=copies)
-        end = time.monotonic() + float(self.context.parameters["search_s"])
+        deliveries = sum(len(self.phases[k].collective.deliveries) for k in open_ones)
+        end = time.monotonic() + float(self.context.parameters["search_s"]) * max(deliveries / DELIVERIES, 1.0)
         for number, k in enumerate(open_ones):
             phase = self.phases[k]
             share = time.monotonic() + max(self._left(end), 0.0) / (len(open_ones) - number)
@@ -266,7 +269,12 @@ METHOD = Method(
     ),
     refuse=rounds.program_only,
     parameters=(
-        Parameter("search_s", float, default=30.0, help="seconds of search if no construction meets the bound"),
+        Parameter(
+            "search_s",
+            float,
+            default=30.0,
+            help="seconds of search per 300,000 deliveries (or fewer) if no construction meets the bound",
+        ),
         Parameter("mip_s", float, default=20.0, help="seconds for branch and bound on small cases; 0 for none"),
     ),
     run=run_certified_rounds,
