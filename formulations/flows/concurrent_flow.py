@@ -115,8 +115,11 @@ class ConcurrentFlow:
     def traffic(self) -> F64:
         """Demand between ranks, all groups together: rows are sources, columns destinations, shape ``(N, N)``."""
         ends = self.topology.terminals
-        wanted = np.zeros((ends.size, ends.size))
-        np.add.at(wanted, np.searchsorted(ends, self.sources), self.demand[ends].T)
+        place, wanted = np.searchsorted(ends, self.sources), np.zeros((ends.size, ends.size))
+        if np.unique(place).size == place.size:
+            wanted[place] = self.demand[ends].T
+        else:
+            np.add.at(wanted, place, self.demand[ends].T)
         return wanted
 
     @cached_property
@@ -527,11 +530,16 @@ def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
     lengths = rounding.usable_lengths(data.capacity, lengths)
     if not lengths.size:
         return np.inf
-    graph, parts = data.topology.length_matrix(lengths), []
+    topology, parts = data.topology, []
+    graph = topology.length_matrix(lengths)
     demand, power = scaled_demand(data)
-    for batch in _blocks(data.groups, data.topology.n):
+    for batch in _blocks(data.groups, topology.n):
         unique, inverse = np.unique(data.sources[batch], return_inverse=True)
-        reach = np.asarray(dijkstra(graph, indices=unique))[inverse].T
+        if np.ptp(lengths) == 0.0:
+            reach = lengths[0] * topology.hops[np.searchsorted(topology.terminals, unique)]
+        else:
+            reach = np.asarray(dijkstra(graph, indices=unique))
+        reach = reach[inverse].T
         needed = (wanted := demand[:, batch]) > 0
         parts.append(rounding.dot_down(wanted[needed], reach[needed]))
     # A distance is the sum of at most n - 1 lengths, too long by at most the rounding of their additions.

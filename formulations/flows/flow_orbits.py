@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 150_000_000
 #: Number of permutations composed at a time.
 CHUNK_ENTRIES = 2_000_000
-#: Side length of the tiles in which an array is transposed.
-TILE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +125,7 @@ class Orbits:
         back = np.argsort(self.arc_images, axis=1)
         for group, parent, by in zip(self.order.tolist(), self.parent.tolist(), self.generator.tolist(), strict=True):
             np.take(rows[parent], back[by], out=rows[group])
-        lifted = np.empty((flows.shape[0], self.data.groups))
-        for first in range(0, flows.shape[0], TILE):  # square tiles, for cache locality
-            for left in range(0, self.data.groups, TILE):
-                lifted[first : first + TILE, left : left + TILE] = rows[left : left + TILE, first : first + TILE].T
-        return lifted
+        return rows.T
 
 
 def find(data: ConcurrentFlow) -> Orbits:

@@ -132,8 +132,7 @@ def answer_of(context: Context, orbits: Orbits, reduced: ReducedSolution, name: 
         termination = Termination.TOLERANCE
     values = None
     if reduced.flows is not None:
-        flows = orbits.lift(reduced.flows)
-        flows /= reduced.upper
+        flows = orbits.lift(reduced.flows / reduced.upper)
         values = {context.data.flow: flows, "F": np.asarray(1.0 / reduced.upper)}
     return Answer(
         termination,
