@@ -171,7 +171,7 @@ class StagedCalls(Formulation):
             )
             raise NotApplicable(msg)
         sent = np.array([_transfer_time(instance, stage) for stage in instance.stages])
-        ends = sent > 0 if given["boundaries"] == "transfers" else np.ones(sent.size, dtype=bool)
+        ends: Mask = (sent > 0) | (given["boundaries"] == "stages")
         ends[-1] = True
         merged: I64 = np.cumsum(ends) - ends  # the boundary at which each stage of the instance ends
         computing = np.zeros(int(ends.sum()))
