@@ -193,8 +193,8 @@ class StagedCalls(Formulation):
         import pyomo.environ as pyo
 
         S, K, t = range(self.stages), range(self.time.size), self.time.tolist()
-        c, sent, ready = self.computing.tolist(), self.transfers.tolist(), self.ready.tolist()
-        previous = {b: max((i for i in range(b) if sent[i] > 0), default=None) for b in S}
+        gap, sent, ready = self.gap.tolist(), self.transfers.tolist(), self.ready.tolist()
+        previous = self.before.tolist()
         groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
         last = self.stages - 1
         together = [(j, k) for k in K for j in K if j == k or (self.batches and j < k and not groups[j] & groups[k])]
@@ -221,10 +221,10 @@ class StagedCalls(Formulation):
 
         def computed(m: Any, b: int) -> Any:
             p = previous[b]
-            if p is None:
-                return m.s[b] >= round(sum(c[: b + 1]), 3)
+            if p < 0:
+                return m.s[b] >= gap[b]
             wait = batches(p) if self.first == "calls" else 0
-            return m.s[b] - m.s[p] - wait >= round(sent[p] + sum(c[p + 1 : b + 1]), 3)
+            return m.s[b] - m.s[p] - wait >= gap[b]
 
         model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[key] for key in runs[k]) == 1)
         model.apart = pyo.Constraint(
@@ -258,7 +258,6 @@ class StagedCalls(Formulation):
         head[b[own], j[own]] = own
         busy = sp.csr_array((self.time[j[own]], (b[own], own)), shape=(S, j.size))
         difference = sp.eye_array(S) - sp.eye_array(S, k=-1)
-        before = np.concatenate([[0.0], self.transfers[:-1]])
         shift = sp.eye_array(S, k=-1, format="csr")
         some = np.flatnonzero(self.before >= 0)
         last = sp.csr_array((np.ones(some.size), (some, self.before[some])), shape=(S, S))
@@ -272,7 +271,7 @@ class StagedCalls(Formulation):
         }
         if S > 1:
             waits = (difference @ s - (shift @ busy) @ x)[1:]
-            rows["free"] = Named(waits >= before[1:], (S,), np.arange(1, S))
+            rows["free"] = Named(waits >= self.transfers[:-1], (S,), np.arange(1, S))
         which, gpu = np.nonzero(self.member[k[later]])
         if which.size:
             row = (b[later][which] * gpus + gpu) * count + j[later][which]
