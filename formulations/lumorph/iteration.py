@@ -254,7 +254,7 @@ class StagedCalls(Formulation):
         s, z = cp.Variable(S, name="s", nonneg=True), cp.Variable(name="z", nonneg=True)
         once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
         own, later = np.flatnonzero(j == k), np.flatnonzero(j != k)
-        head = np.full((S, count), -1)
+        head = np.zeros((S, count), dtype=np.int64)
         head[b[own], j[own]] = own
         busy = sp.csr_array((self.time[j[own]], (b[own], own)), shape=(S, j.size))
         difference = sp.eye_array(S) - sp.eye_array(S, k=-1)
