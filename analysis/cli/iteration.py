@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -79,7 +80,8 @@ def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     with output.diverted_stdout():
         from opticoll.analysis import iteration as iteration_times
 
-        result = iteration_times.iteration(model, network, **settings)
+        # Unwrapped, its errors speak of options.
+        result: IterationTime = unwrap(iteration_times.iteration)(model, network, **settings)
     if as_json:
         output.emit_json(result)
     else:
