@@ -96,9 +96,8 @@ def _in_rounds(result: IterationTime, parts: CircuitTimes) -> dict[str, str]:
         return f"{1e3 * seconds:.6g} ms"
 
     calls = ", ".join(f"{count} by {name}" for name, count in parts.algorithms.items())
-    sent = f"{len(parts.exchanges)} exchanges {ms(parts.exchanges_s)}"
-    if parts.exchanges:
-        sent += f" ({', '.join(dict.fromkeys(parts.exchanges))})"
+    ways = ", ".join(dict.fromkeys(parts.exchanges))
+    sent = f"{len(parts.exchanges)} exchanges {ms(parts.exchanges_s)} ({ways})" if parts.exchanges else "none"
     gap = f", gap {100 * parts.gap:.3g} %" if parts.gap else ""
     changes = f"{result.changes} circuit changes of {1e6 * parts.delay_s:.6g} us: {ms(parts.changing_s)}"
     slower = f"{parts.switch_s / result.seconds:.4g} times as long"
