@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NoSolution
+from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_of
 from opticoll.formulations.lumorph.circuit_replay import CircuitIteration, residuals
 from opticoll.formulations.lumorph.iteration import NAME, StagedCalls, values_of
+from opticoll.instances.families.machines import ideal_switch
 from opticoll.instances.iteration_stages import iteration_stages
 from opticoll.instances.task_graph import ALL_REDUCE, COMPUTING
 from opticoll.instances.training_iteration import AllReduceCall, Stage, TrainingIteration
@@ -50,7 +52,8 @@ class CircuitTimes(Fields, frozen=True, kw_only=True):
     ``all_reduces_s`` are the times of all rounds, ``changing_s`` the part of them in which circuits change. ``naive_s``
     is the time with all all-reduces at the end, ``switch_s`` that on an ideal electrical switch of the same bandwidth,
     with rings, and ``switch_bound_s`` a lower bound on it. ``proof`` says what the bound proves about the order and the
-    times of these calls and exchanges.
+    times of these calls and exchanges. With these lasers, nothing takes less than ``least_s``, whatever the algorithms,
+    circuits and stages.
     """
 
     algorithm: str
@@ -70,6 +73,7 @@ class CircuitTimes(Fields, frozen=True, kw_only=True):
     naive_s: float
     switch_s: float
     switch_bound_s: float
+    least_s: float
 
 
 @dataclass(frozen=True)
@@ -165,14 +169,14 @@ def _chosen(calls: _Calls, time_limit: float) -> _Chosen:
     b, _, k = (each[np.asarray(best.values["x"]) > 0.5] for each in data.choices)
     order = sorted(zip(b.tolist(), k.tolist(), strict=True))
     values = values_of(data, [(stage, [call]) for stage, call in order])
-    bounds = {one.name: float(one.value) for one in data.bounds()}
+    below = {one.name: float(one.value) for one in data.bounds()}
     most = max((float(run.bound) for run in runs if run.bound is not None), default=0.0)
-    if most > max(bounds.values()):
-        bounds["program"] = most
+    if most > max(below.values()):
+        below["program"] = most
     end = float(values["z"])
     proven = [run.proof for run in runs if run.proof in PROVEN]
-    gap = 0.0 if proven else max(0.0, 1.0 - max(bounds.values()) / end)
-    return _Chosen(data, values["s"], order, end, bounds, str(proven[0] if proven else best.proof), gap)
+    gap = 0.0 if proven else max(0.0, 1.0 - max(below.values()) / end)
+    return _Chosen(data, values["s"], order, end, below, str(proven[0] if proven else best.proof), gap)
 
 
 def _value(run: Run) -> float:
@@ -243,8 +247,9 @@ def circuit_iteration(
         scale = {"delivered": max(float(graph.amount[graph.kind != COMPUTING].max(initial=0.0)), 1.0), "circuits": 1.0}
         violation = max(value / scale.get(name, 1e-6 * chosen.end) for name, value in worst.items())
     all_rounds = [*reduced.values(), *(each for each in exchanged if each is not None)]
-    reduced_s = sum(each.seconds for each in reduced.values())
-    computing_s = float(stages.computing.sum())
+    everything_us = [stage.computing_us + (stage.transfers_us or 0.0) for stage in calls.instance.stages]
+    everything_us += [call.time_us or 0.0 for call in calls.instance.calls]
+    least = _of_every_schedule(graph, mesh, rate)
     parts = CircuitTimes(
         algorithm=algorithm,
         algorithms=dict(Counter(each.algorithm for each in reduced.values())),
@@ -256,18 +261,33 @@ def circuit_iteration(
         stages=stages.count,
         calls=len(reduced),
         rounds=sum(each.durations.size for each in all_rounds),
-        exposed_s=1e-6 * chosen.end - computing_s,
+        exposed_s=1e-6 * chosen.end - float(stages.computing.sum()),
         exchanges_s=sum(sent),
-        all_reduces_s=reduced_s,
+        all_reduces_s=sum(each.seconds for each in reduced.values()),
         changing_s=delay * sum(each.changes for each in all_rounds),
-        naive_s=computing_s + sum(sent) + reduced_s,
+        naive_s=1e-6 * sum(everything_us),
         switch_s=1e-6 * switch.end,
         switch_bound_s=1e-6 * max(switch.bounds.values()),
+        least_s=max(least.values()),
     )
-    bounds = {name: 1e-6 * value for name, value in chosen.bounds.items()}
+    below = {name: 1e-6 * value for name, value in chosen.bounds.items()} | least
     return TimedIteration(
-        schedule, 1e-6 * chosen.end, bounds, sum(each.changes for each in all_rounds), parts, violation
+        schedule, 1e-6 * chosen.end, below, sum(each.changes for each in all_rounds), parts, violation
     )
+
+
+def _of_every_schedule(graph: TaskGraph, mesh: LightpathMesh, rate: float) -> dict[str, float]:
+    """Bounds on every schedule with these lasers [s]: the longest chain of tasks, and the computing of one server.
+
+    A transfer alone takes at least its bytes over all lasers of a server. In an all-reduce among k servers, every
+    element of the buffer is sent k - 1 times until some server has its sum, and k - 1 times after that: one of them
+    sends 2 (k-1)/k of the buffer. With tiles outside the group, which could add up for them, each still sends every
+    element once, its own part of it or the sum.
+    """
+    network = ServerNetwork(ideal_switch(graph.servers, mesh.lasers), rate, 0.0, "even")
+    alone = all(len(members) == mesh.n for members in graph.groups)
+    found = bounds(graph, flows_of(graph, network, ring_factor=None if alone else 1.0), 0.0)
+    return {one.name: float(one.value) for one in found if one.name in {"chain", "server"}}
 
 
 def _exchange(stages: IterationStages, stage: int, rounds: CircuitRounds) -> TimedRounds | None:

@@ -108,6 +108,7 @@ def _in_rounds(result: IterationTime, parts: CircuitTimes) -> dict[str, str]:
         "computing": ms(result.computing_s) + " on the busiest server",
         "exposed": f"{ms(parts.exposed_s)} of communication that no computing hides",
         "bound": f"{ms(result.bound_s)}   ({result.bound}; {parts.proof}{gap})",
+        "least": f"{ms(parts.least_s)} with any algorithms, circuits and stages",
         "all-reduces": f"{parts.calls} calls {ms(parts.all_reduces_s)} ({calls})" if parts.calls else "none",
         "exchanges": sent,
         "rounds": f"{parts.rounds}, {changes}",
