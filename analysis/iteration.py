@@ -34,6 +34,8 @@ LINK = "100Gb/s"
 HOP_S = 1e-6
 PATHS = 4
 RESOLUTION_S = 1e-6
+#: Limit of the program that schedules all-reduces in rounds [s].
+TIME_LIMIT_S = 20.0
 
 
 class IterationTime(Fields, frozen=True, kw_only=True):
@@ -239,7 +241,7 @@ def _in_rounds(
         latency=_time(LATENCY_S if latency is None else latency, "latency"),
         delay=_time(DELAY_S if given["delay"] is None else given["delay"], "delay"),
         algorithm=given["algorithm"] or "auto",
-        time_limit=20.0 if given["time-limit"] is None else given["time-limit"],
+        time_limit=_time(TIME_LIMIT_S if given["time-limit"] is None else given["time-limit"], "time_limit"),
         check=check,
     )
     name = max(result.bounds, key=lambda one: result.bounds[one])

@@ -164,7 +164,8 @@ class StagedCalls(Formulation):
                 "TrainingIteration(.., stages=..) in Python"
             )
             raise NotApplicable(msg)
-        if len(instance.stages) * call.size * (call.size + 1) // 2 > MOST_CHOICES:
+        pairs = call.size * (call.size + 1) // 2 if given["batches"] else call.size
+        if len(instance.stages) * pairs > MOST_CHOICES:
             msg = (
                 f"{NAME}: {len(instance.stages)} stages and {call.size} calls have more than {MOST_CHOICES:,} choices; "
                 "use fewer"

@@ -13,6 +13,7 @@ from opticoll.analysis.circuit_iteration import circuit_iteration
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuit_replay import BLOCKS, residuals
+from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, formula
 from opticoll.instances import parse
 from opticoll.instances.task_graph import TaskGraphDraft
 from opticoll.instances.topology import parse_rate
@@ -77,6 +78,42 @@ def test_tiles_outside_a_group_could_help():
     helped = oc.iteration(draft.finished(), "lightpath:2x2").circuits
     alone = oc.iteration(draft.finished(), "lightpath:1x3").circuits
     assert (helped.least_s, alone.least_s) == (pytest.approx(300e-6), pytest.approx(1e-6 * (100 + 800 / 3)))
+
+
+@pytest.mark.parametrize(("algorithm", "name"), [("lumorph-2", LUMORPH_2), ("lumorph-4", LUMORPH_4)])
+@pytest.mark.parametrize("size", [4096.0, 4e6, 256e6])
+def test_with_waveguides_enough_the_times_are_the_papers(algorithm, name, size):
+    """Section 4's costs, but the circuits of the last step of reducing stay for the first of gathering.
+
+    Fifteen lasers of 20 GB/s: three peers use all of them.
+    """
+    rounds = CircuitRounds(parse("lightpath:4x4,lasers=15,waveguides=64"), CircuitCosts(0.7e-6, 3.7e-6, 20e9))
+    found = rounds.all_reduce(tuple(range(16)), size, algorithm)
+    printed = formula(name, 16, "printed")
+    assert found.seconds == pytest.approx(1e-6 * (printed.time(size) - 3.7))
+    assert (found.durations.size, found.changes) == (printed.rounds, printed.rounds - 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings"),
+    [
+        ("lightpath:3x3,lasers=1", {}),
+        ("lightpath:1x6,lasers=2", {"overlap": "none"}),
+        ("lightpath:4x8,lasers=16", {"servers": 24}),
+        ("lightpath:2x2", {"servers": 3, "delay": "1ms"}),
+        ("lightpath:2x2", {"latency": 0.0, "delay": 0.0}),
+    ],
+)
+def test_models_pass_the_replay(spec, settings):
+    result = oc.iteration("dlrm", spec, section="5.6", check=True, **settings)
+    parts = result.circuits
+    assert result.violation < 1e-9
+    assert parts.least_s <= result.bound_s * (1 + 1e-12) <= result.seconds * (1 + 2e-12)
+    assert parts.proof == "optimal"
+    assert result.seconds <= parts.naive_s * (1 + 1e-12)
+    assert parts.switch_bound_s <= parts.switch_s * (1 + 1e-12)
+    if not settings.get("latency", 1.0):
+        assert result.seconds == pytest.approx(parts.switch_s), "lasers enough, and nothing but bytes takes time"
 
 
 def test_few_lasers_make_rounds():
