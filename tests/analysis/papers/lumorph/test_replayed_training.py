@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from opticoll.analysis.papers.lumorph.drawn_points import FREE, call_sizes, drawn_time
+import opticoll as oc
+from opticoll.analysis.papers.lumorph.drawn_points import FREE, call_sizes, drawn_time, gains
 from opticoll.analysis.papers.lumorph.replayed_training import bert_iteration, iteration_us, replayed_gain
 from opticoll.formulations.lumorph.cost_formulas import formula
 
@@ -35,3 +38,24 @@ def test_the_gain_depends_on_computing_and_on_the_number_of_calls():
     assert replayed_gain(256) == pytest.approx(1.316, abs=5e-4)
     assert replayed_gain(256, free_us=free, split=False) < 1.25
     assert replayed_gain(256, free_us=free, overlap=False) > 1.8
+
+
+def test_the_page_has_our_numbers():
+    text = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "figures-lumorph.md").read_text(encoding="utf-8")
+    for gpus in (64, 128, 256):
+        free = drawn_time("bert", gpus, FREE)
+        drawn = max(gain.drawn for gain in gains("bert") if gain.gpus == gpus)
+        ways = ({"free_us": free}, {}, {"free_us": free, "split": False}, {"free_us": free, "overlap": False})
+        row = [str(gpus), f"{drawn:.3f}", *(f"{replayed_gain(gpus, **way):.3f}" for way in ways)]
+        assert f"| {' | '.join(row)} |" in text
+    small = [size for size in call_sizes("bert") if size <= 4096]
+    assert f"{len(small)} of the {len(call_sizes('bert'))} calls have at most 4096 bytes" in text
+
+
+@pytest.mark.slow
+def test_the_page_has_our_iteration():
+    text = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "figures-lumorph.md").read_text(encoding="utf-8")
+    result = oc.iteration("bert", "lightpath:16x16,waveguides=20")
+    assert f"{1e3 * result.seconds:.2f} ms, and {1e3 * result.circuits.switch_s:.2f} on an ideal switch" in " ".join(
+        text.split()
+    )
