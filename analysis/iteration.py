@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.circuit_iteration import DELAY_S, LATENCY_S, WAVELENGTH, CircuitTimes, circuit_iteration
+from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
-from opticoll.instances import Topology, parse
+from opticoll.instances import LightpathMesh, Topology, parse
+from opticoll.instances.duration import Duration
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
 from opticoll.instances.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
 from opticoll.instances.topology import parse_rate
@@ -16,13 +20,22 @@ from opticoll.solvers.methods.flows.flow_simulator import designed_network, simu
 from opticoll.solvers.task import Fields
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.formulations.flows.iteration import TaskSchedule
     from opticoll.formulations.model import Bound
     from opticoll.instances.types import Rate, Seconds
+    from opticoll.solvers.methods.lumorph.timed_rounds import AllReduce
 
 
 #: Bandwidth of a capacity of 1, or of an optical interface, if none is given.
 LINK = "100Gb/s"
+#: Latency of a hop [s].
+HOP_S = 1e-6
+PATHS = 4
+RESOLUTION_S = 1e-6
+#: Limit of the program that schedules all-reduces in rounds [s].
+TIME_LIMIT_S = 20.0
 
 
 class IterationTime(Fields, frozen=True, kw_only=True):
@@ -31,6 +44,9 @@ class IterationTime(Fields, frozen=True, kw_only=True):
     ``seconds`` is the time of the schedule, ``computing_s`` that of the busiest server's computing. ``bound_s`` is the
     largest of ``bounds`` [s], each a lower bound on every schedule over these routes. ``changes`` counts changes of
     circuits. ``violation`` is the worst violation in the recorded rates; None if they were not recorded.
+
+    On a ``lightpath`` mesh, ``circuits`` has the parts of an iteration on circuits in rounds, ``events`` counts rounds,
+    and there is no ``routing``; elsewhere ``circuits`` is None.
     """
 
     model: str
@@ -40,7 +56,7 @@ class IterationTime(Fields, frozen=True, kw_only=True):
     section: str
     samples_per_gpu: int | None
     overlap: str
-    routing: str
+    routing: str | None
     seconds: float
     computing_s: float
     bound_s: float
@@ -52,8 +68,10 @@ class IterationTime(Fields, frozen=True, kw_only=True):
     events: int
     changes: int
     violation: float | None
+    circuits: CircuitTimes | None = None
 
 
+@python_door
 def iteration(
     model: str | TaskGraph,
     network: Any,
@@ -64,36 +82,49 @@ def iteration(
     batch: int = 0,
     overlap: str = "backward",
     routing: str = "auto",
-    paths: int = 4,
-    latency: Seconds = 1e-6,
+    paths: int | None = None,
+    latency: Seconds | None = None,
     ring_factor: float | None = None,
-    resolution: Seconds = 1e-6,
+    resolution: Seconds | None = None,
+    delay: str | Seconds | None = None,
+    algorithm: AllReduce | None = None,
+    time_limit: Seconds | None = None,
     check: bool = False,
 ) -> IterationTime:
-    """Simulate one training iteration at flow level.
+    """Simulate one training iteration at flow level, or schedule it on circuits in rounds.
 
     Parameters
     ----------
     model
         ``bert``, ``candle``, ``dlrm``, ``ncf``, ``resnet50``, ``vgg``, or a task graph.
     network
-        A spec or an instance: a topology (its terminals are the servers), or ``circuits:..``.
+        A spec or an instance: a topology (its terminals are the servers), ``circuits:..``, or ``lightpath:..``, whose
+        circuits are set in rounds.
     link
-        Rate of a capacity of 1, or of an optical interface, such as ``100Gb/s``; the default is the unit of the
-        topology's capacities, or 100 Gb/s.
+        Rate of a capacity of 1, of an optical interface, or of a wavelength, such as ``100Gb/s``; the default is the
+        unit of the topology's capacities, or 100 Gb/s; of a wavelength 150 Gb/s.
     servers
         Number of servers that train; by default all of the network.
     section, batch, overlap
         As for :func:`opticoll.instances.task_graph.training_iteration`.
     routing, paths
-        ``single``, ``even`` or ``k`` (:class:`opticoll.formulations.flows.iteration.ServerNetwork`); ``auto``: even
-        over switches, single where servers forward.
-    latency, resolution
-        Latency of a hop, and the interval in which ends of flows may be merged [s].
+        ``single``, ``even`` or ``k`` (:class:`opticoll.formulations.flows.iteration.ServerNetwork`), with ``paths`` (4)
+        for ``k``; ``auto``: even over switches, single where servers forward. Not for rounds.
+    latency
+        Latency of a hop, 1e-6 s by default, or of a round, 0.7e-6 s.
+    resolution
+        Interval in which ends of flows may be merged, 1e-6 s by default. Not for rounds.
     ring_factor
-        Bytes over every hop of a ring all-reduce per byte of its buffer; 2 (k-1)/k for k servers if None.
+        Bytes over every hop of a ring all-reduce per byte of its buffer; 2 (k-1)/k for k servers if None. Not for
+        rounds.
+    delay
+        Time of a change of circuits, in seconds or as ``"3.7us"``, the default. For rounds alone, as are
+    algorithm
+        ``lumorph-4``, ``lumorph-2``, ``ring``, or ``auto``: the fastest for every all-reduce;
+    time_limit
+        and the limit of the program that schedules all-reduces, if a first schedule is not proven optimal: 20 s.
     check
-        Record the rates and check the schedule.
+        Record the rates, or all rounds, and check the schedule.
 
     Returns
     -------
@@ -103,7 +134,9 @@ def iteration(
     Raises
     ------
     BadInput
-        For settings out of range, something that is not a network, or too few servers.
+        For settings out of range or of another kind of network, something that is not a network, or too few servers.
+    NotApplicable
+        If a GPU has too few lasers for the algorithm.
     NoSolution
         If some traffic has no route.
     """
@@ -114,15 +147,34 @@ def iteration(
     if routing not in ("auto", *ROUTINGS):
         msg = f"iteration: routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}"
         raise BadInput(msg)
+    settings = {
+        "routing": None if routing == "auto" else routing,
+        "paths": paths,
+        "ring-factor": ring_factor,
+        "resolution": resolution,
+    }
+    rounds = {"delay": delay, "algorithm": algorithm, "time-limit": time_limit}
+    _refuse_others(place, settings, rounds)
     count = place.num_ranks if isinstance(place, Topology) else place.n
     graph = (
         model
         if isinstance(model, TaskGraph)
         else training_iteration(model, servers or count, section=section, batch=batch, overlap=overlap)
     )
+    if isinstance(place, LightpathMesh):
+        return _in_rounds(model, graph, place, link or WAVELENGTH, section, batch, overlap, latency, rounds, check)
+    latency = HOP_S if latency is None else latency
     unit = link or (place.capacity_unit if isinstance(place, Topology) else None) or LINK
     schedule, changes, built, way = _simulated(
-        graph, place, parse_rate(unit, "link") / 8, routing, paths, latency, ring_factor, resolution, check
+        graph,
+        place,
+        parse_rate(unit, "link") / 8,
+        routing,
+        PATHS if paths is None else paths,
+        latency,
+        ring_factor,
+        RESOLUTION_S if resolution is None else resolution,
+        check,
     )
     flows = flows_of(graph, built, ring_factor=ring_factor, hopwise=changes is not None)
     below: list[Bound] = bounds(graph, flows, built.latency)
@@ -151,6 +203,90 @@ def iteration(
         changes=changes or 0,
         violation=violation,
     )
+
+
+def _refuse_others(place: Topology | CircuitNetwork, flows: Mapping[str, object], rounds: Mapping[str, object]) -> None:
+    """Refuse settings of the other kind of network, and meshes whose circuits do not end at servers."""
+    mesh = isinstance(place, LightpathMesh)
+    if not mesh and place.family == "lightpath":
+        msg = f"iteration: {place.spec} has hosts behind its tiles, whose circuits are not modelled; remove +host"
+        raise BadInput(msg)
+    for name, value in (flows if mesh else rounds).items():
+        if value is not None:
+            kind = "sets circuits in rounds" if mesh else "does not set circuits in rounds, as lightpath:.. does"
+            msg = f"iteration: {place.spec} {kind}; omit --{name}"
+            raise BadInput(msg)
+
+
+def _in_rounds(
+    model: str | TaskGraph,
+    graph: TaskGraph,
+    mesh: LightpathMesh,
+    link: Rate,
+    section: str,
+    batch: int,
+    overlap: str,
+    latency: float | None,
+    given: dict[str, Any],
+    check: bool,
+) -> IterationTime:
+    """The iteration on circuits that are set in rounds."""
+    if graph.servers > mesh.n:
+        msg = f"iteration: {mesh.spec} has {mesh.n} servers, but the task graph needs {graph.servers}"
+        raise BadInput(msg)
+    result = circuit_iteration(
+        graph,
+        mesh,
+        rate=parse_rate(link, "link") / 8,
+        latency=_time(LATENCY_S if latency is None else latency, "latency"),
+        delay=_time(DELAY_S if given["delay"] is None else given["delay"], "delay"),
+        algorithm=given["algorithm"] or "auto",
+        time_limit=_time(TIME_LIMIT_S if given["time-limit"] is None else given["time-limit"], "time_limit"),
+        check=check,
+    )
+    name = max(result.bounds, key=lambda one: result.bounds[one])
+    return IterationTime(
+        model=model if isinstance(model, str) else "custom",
+        network=mesh.spec,
+        servers=graph.servers,
+        link=link,
+        section=section,
+        samples_per_gpu=batch or None,
+        overlap=overlap,
+        routing=None,
+        seconds=result.seconds,
+        computing_s=float(graph.computing.max(initial=0.0)),
+        bound_s=result.bounds[name],
+        bound=name,
+        bounds=result.bounds,
+        all_reduce_bytes=float(graph.amount[graph.kind == ALL_REDUCE].sum()),
+        transfer_bytes=float(graph.amount[graph.kind == TRANSFER].sum()),
+        tasks=graph.tasks,
+        events=result.parts.rounds,
+        changes=result.changes,
+        violation=result.violation,
+        circuits=result.parts,
+    )
+
+
+def _time(value: object, name: str) -> float:
+    """A time in seconds, given as a number or with a unit.
+
+    Raises
+    ------
+    BadInput
+        For anything else, or a negative time.
+    """
+    seconds: float | None = None
+    if isinstance(value, str):
+        with suppress(ValueError):
+            seconds = Duration(value).seconds
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    if seconds is None or not 0 <= seconds < np.inf:
+        msg = f"iteration: {name} {value!r} is not a time; write for example 3.7us"
+        raise BadInput(msg)
+    return seconds
 
 
 def _simulated(

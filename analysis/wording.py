@@ -35,6 +35,8 @@ _WORDS = (
     (re.compile(r"--(on|sense)(?=,)"), r"\1"),
     (re.compile(r"--(on|sense) ([^\s;,():]+)"), r"\1='\2'"),
     (re.compile(r"--(tol|seed|threads|start|method|form|demand|shard)\b"), r"\1"),
+    (re.compile(r"--ring-factor\b"), "ring_factor"),
+    (re.compile(r"--(routing|paths|resolution|delay|algorithm)\b"), r"\1"),
 )
 
 

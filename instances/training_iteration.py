@@ -24,23 +24,27 @@ if TYPE_CHECKING:
 class AllReduceCall:
     """An all-reduce among ``ranks``, ascending, each with a buffer of ``size`` bytes; one rank alone sends nothing.
 
-    ``ready`` is the stage of the iteration at whose end it is issued, if the iteration states stages.
+    ``ready`` is the stage of the iteration at whose end it is issued, if the iteration states stages. ``time_us`` is
+    the time that it takes, if that is known from elsewhere, in place of a formula.
     """
 
     ranks: tuple[int, ...]
     size: int
     ready: int = 0
+    time_us: float | None = None
 
 
 @dataclass(frozen=True)
 class Stage:
     """Computing of ``computing_us`` microseconds, and then the transfers of a layer, which the next stage waits for.
 
-    ``layer`` is that of the transfers (:class:`LayerTransfer`) that are sent at its end; -1 for none.
+    ``layer`` is that of the transfers (:class:`LayerTransfer`) that are sent at its end; -1 for none. ``transfers_us``
+    is the time that these take, if that is known from elsewhere, in place of a formula.
     """
 
     computing_us: float
     layer: int = -1
+    transfers_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,8 @@ class TrainingIteration(Instance):
     Raises
     ------
     BadInput
-        For a call or transfer without GPUs, with a GPU that does not exist, or of less than one byte; for a stage with
-        computing that is not a time, or a call that is ready after a stage that does not exist.
+        For a call or transfer without GPUs, with a GPU that does not exist, or of less than one byte; for a time that
+        is negative or not finite, or a call that is ready after a stage that does not exist.
     """
 
     n: int
@@ -115,9 +119,12 @@ class TrainingIteration(Instance):
             if not 0 <= call.ready < max(len(stages), 1):
                 msg = f"{spec}: call {k} is ready after stage {call.ready}; stages are 0 to {max(len(stages), 1) - 1}"
                 raise BadInput(msg)
-        for b, stage in enumerate(stages):
-            if not 0 <= stage.computing_us < np.inf:
-                msg = f"{spec}: stage {b} computes for {stage.computing_us} us; give a finite time of at least 0"
+        times = [(f"stage {b} computes", stage.computing_us) for b, stage in enumerate(stages)]
+        times += [(f"stage {b} transfers", stage.transfers_us or 0.0) for b, stage in enumerate(stages)]
+        times += [(f"call {k} runs", call.time_us or 0.0) for k, call in enumerate(calls)]
+        for what, time in times:
+            if not 0 <= time < np.inf:
+                msg = f"{spec}: {what} for {time} us; give a finite time of at least 0"
                 raise BadInput(msg)
         put = object.__setattr__
         put(self, "n", int(n))
@@ -147,7 +154,7 @@ class TrainingIteration(Instance):
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the number of GPUs, the calls, the transfers and, if there are any, the stages."""
+        """SHA-256 of the number of GPUs, the calls, the transfers and, if there are any, the stages and known times."""
         digest = hashlib.sha256(b"opticoll-iteration-1")
         digest.update(np.array([self.n, len(self.calls), len(self.transfers)], dtype="<i8").tobytes())
         for call in self.calls:
@@ -159,4 +166,7 @@ class TrainingIteration(Instance):
             digest.update(np.array([stage.computing_us for stage in self.stages], dtype="<f8").tobytes())
             digest.update(np.array([stage.layer for stage in self.stages], dtype="<i8").tobytes())
             digest.update(np.array([call.ready for call in self.calls], dtype="<i8").tobytes())
+        known = [*(call.time_us for call in self.calls), *(stage.transfers_us for stage in self.stages)]
+        if any(time is not None for time in known):
+            digest.update(np.array([np.nan if time is None else time for time in known], dtype="<f8").tobytes())
         return digest.hexdigest()

@@ -128,6 +128,9 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("training:random,gpus=6,calls=4,seed=2,stages=3", {"first": "calls", "algorithm": "ring"}),
         ("training:random,gpus=8,calls=4,seed=5,stages=3", {"overlap": "false"}),
         ("training:random,gpus=6,calls=3,seed=4,stages=4", {"batches": "false"}),
+        ("training:random,gpus=4,calls=3,seed=6,stages=2", {"boundaries": "stages"}),
+        ("training:random,gpus=4,calls=3,seed=6,stages=6", {"boundaries": "stages"}),
+        ("training:random,gpus=4,calls=3,seed=6,stages=6", {"boundaries": "stages", "first": "calls"}),
     ],
     "lumorph.forwarded-rounds": [
         ("lightpath:1x2,lasers=1", {}),

@@ -164,6 +164,7 @@ def _iteration(random: Random) -> tuple[Instance, dict[str, Any]]:
         "algorithm": str(random.choice(["lumorph-4", "lumorph-2", "ring"])),
         "overlap": bool(random.integers(4)),
         "first": str(random.choice(["transfers", "calls"])),
+        "boundaries": str(random.choice(["transfers", "stages"])),
     }
     stages = int(random.integers(1, 5))
     return parse(f"training:random,gpus={gpus},calls={calls},seed={seed},stages={stages}"), settings

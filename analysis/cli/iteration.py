@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,13 +11,18 @@ from opticoll.analysis.cli.completions import complete_instances
 from opticoll.analysis.cli.options import JSON
 
 if TYPE_CHECKING:
+    from opticoll.analysis.circuit_iteration import CircuitTimes
     from opticoll.analysis.iteration import IterationTime
 
 
 @click.command()
 @click.argument("model", metavar="bert|candle|dlrm|ncf|resnet50|vgg")
 @click.argument("network", shell_complete=complete_instances)
-@click.option("--link", metavar="RATE", help="Rate of a capacity of 1, or of an optical interface (default: 100Gb/s).")
+@click.option(
+    "--link",
+    metavar="RATE",
+    help="Rate of a capacity of 1 or an optical interface (default: 100Gb/s), or of a wavelength in rounds (150Gb/s).",
+)
 @click.option("--servers", type=click.IntRange(min=2), help="Number of servers that train (default: all).")
 @click.option(
     "--section",
@@ -40,27 +46,42 @@ if TYPE_CHECKING:
     show_default=True,
     help="One shortest path, all evenly, or k paths; auto: even over switches, else single.",
 )
-@click.option("--paths", type=click.IntRange(min=1), default=4, show_default=True, help="Paths with --routing k.")
-@click.option("--latency", type=float, default=1e-6, show_default=True, help="Latency of a hop [s].")
+@click.option("--paths", type=click.IntRange(min=1), help="Paths with --routing k (default: 4).")
+@click.option("--latency", type=float, help="Latency of a hop (default: 1e-6), or of a round (0.7e-6) [s].")
 @click.option("--ring-factor", type=float, help="Bytes over each hop of a ring per byte reduced (default: 2(k-1)/k).")
-@click.option("--check", is_flag=True, help="Record all rates and check the schedule.")
+@click.option("--delay", metavar="TIME", help="Time of a change of circuits in rounds (default: 3.7us).")
+@click.option(
+    "--algorithm",
+    type=click.Choice(["auto", "lumorph-4", "lumorph-2", "ring"]),
+    help="Algorithm of all-reduces in rounds (default: auto, the fastest for each).",
+)
+@click.option(
+    "--time-limit",
+    type=float,
+    metavar="S",
+    help="Limit of the exact schedule of all-reduces in rounds (default: 20) [s].",
+)
+@click.option("--check", is_flag=True, help="Record all rates, or rounds, and check the schedule.")
 @JSON
 def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     """Simulate a training iteration of MODEL over NETWORK at flow level.
 
     NETWORK is a topology, whose ranks are the servers, or circuits:n=..,degree=... The time is compared with lower
-    bounds on every schedule.
+    bounds on every schedule. On lightpath:ROWSxCOLUMNS, circuits are set in rounds, and all-reduces are scheduled
+    beside computing.
 
     \b
     opticoll iteration dlrm "circuits:n=128,degree=4"
     opticoll iteration dlrm "fat-tree:k=8,capacity=4" --link 25Gb/s
+    opticoll iteration dlrm "lightpath:4x8,lasers=16"
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     from opticoll.analysis.cli import output
 
     with output.diverted_stdout():
         from opticoll.analysis import iteration as iteration_times
 
-        result = iteration_times.iteration(model, network, **settings)
+        # Unwrapped, its errors speak of options.
+        result: IterationTime = unwrap(iteration_times.iteration)(model, network, **settings)
     if as_json:
         output.emit_json(result)
     else:
@@ -68,10 +89,45 @@ def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     return 0
 
 
+def _in_rounds(result: IterationTime, parts: CircuitTimes) -> dict[str, str]:
+    """What is printed of an iteration on circuits in rounds."""
+
+    def ms(seconds: float) -> str:
+        return f"{1e3 * seconds:.6g} ms"
+
+    calls = ", ".join(f"{count} by {name}" for name, count in parts.algorithms.items())
+    ways = ", ".join(dict.fromkeys(parts.exchanges))
+    sent = f"{len(parts.exchanges)} exchanges {ms(parts.exchanges_s)} ({ways})" if parts.exchanges else "none"
+    gap = f", gap {100 * parts.gap:.3g} %" if parts.gap else ""
+    changes = f"{result.changes} circuit changes of {1e6 * parts.delay_s:.6g} us: {ms(parts.changing_s)}"
+    slower = f"{parts.switch_s / result.seconds:.4g} times as long"
+    fields = {
+        "model": f"{result.model}, {result.servers} servers",
+        "network": f"{result.network}, {result.link} a wavelength, circuits in rounds",
+        "time": ms(result.seconds),
+        "computing": ms(result.computing_s) + " on the busiest server",
+        "exposed": f"{ms(parts.exposed_s)} of communication that no computing hides",
+        "bound": f"{ms(result.bound_s)}   ({result.bound}; {parts.proof}{gap})",
+        "least": f"{ms(parts.least_s)} with any algorithms, circuits and stages",
+        "all-reduces": f"{parts.calls} calls {ms(parts.all_reduces_s)} ({calls})" if parts.calls else "none",
+        "exchanges": sent,
+        "rounds": f"{parts.rounds}, {changes}",
+        "naive": f"{ms(parts.naive_s)} with all all-reduces at the end",
+        "switch": f"{ms(parts.switch_s)} on an ideal switch with rings, {slower}",
+        "traffic": f"{result.all_reduce_bytes:.4g} bytes all-reduced, {result.transfer_bytes:.4g} bytes transferred",
+    }
+    if result.violation is not None:
+        fields["check"] = f"worst violation {result.violation:.2g}"
+    return fields
+
+
 def _show_iteration(result: IterationTime) -> None:
     """Print the simulated time of an iteration, and the bounds on it."""
     from opticoll.analysis.cli import output
 
+    if result.circuits is not None:
+        output.show_fields(_in_rounds(result, result.circuits), "iteration")
+        return
     fields = {
         "model": f"{result.model}, {result.servers} servers",
         "network": f"{result.network}, {result.link}, routing {result.routing}",

@@ -2,9 +2,9 @@ r"""Batches of all-reduces that run at the same time because they share no GPU.
 
 Source  LuMorph, appendix C (conflict graph, independent sets); Guan & Zhu 1997 (max-coloring)
 Sets    k, j in 0..K-1 calls of more than one GPU, longest first; g GPUs
-Data    G_k the GPUs of call k; t_k its time [us], to 0.001 us, from the authors' costs with ``algorithm`` and
-        ``variant`` (:mod:`opticoll.formulations.lumorph.cost_formulas`; a group takes the time of the next power of
-        two)
+Data    G_k the GPUs of call k; t_k its time [us], to 0.001 us: that of the instance, or else from the authors' costs
+        with ``algorithm`` and ``variant`` (:mod:`opticoll.formulations.lumorph.cost_formulas`; a group takes the time
+        of the next power of two)
 Vars    x[j,k] in {0,1} call k runs in the batch whose first (longest) call is j; for j = k, and for j < k where G_j and
         G_k are disjoint. In files, x is a flat list ordered by k, then j
 
@@ -83,7 +83,8 @@ def timed_calls(instance: object, parameters: Settings, formulation: str) -> tup
         raise NotApplicable(msg)
     name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
     cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
-    time = np.array([round(cost[len(call.ranks)].time(call.size), 3) for _, call in shared])
+    times = [cost[len(call.ranks)].time(call.size) if call.time_us is None else call.time_us for _, call in shared]
+    time = np.array([round(each, 3) for each in times])
     member = np.zeros((len(shared), instance.n), dtype=bool)
     for row, (_, call) in enumerate(shared):
         member[row, list(call.ranks)] = True

@@ -4,9 +4,10 @@ Source  LuMorph, appendix C (priority, batches at the boundaries of layers with 
         queue)
 Sets    b in 0..S-1 stages in the order of time: computing, then transfers between layers (the last may have none); k, j
         in 0..K-1 calls of more than one GPU, longest first; g GPUs
-Data    c_b computing [us]; l_b transfers between layers [us], by the authors' code
-        (:func:`opticoll.formulations.lumorph.cost_formulas.layer_time`); rho_k stage at whose end call k is ready; G_k
-        and t_k GPUs and time [us] of call k, as in ``lumorph.co-scheduling``; times to 0.001 us
+Data    c_b computing [us]; l_b transfers between layers [us]: those of the instance, or else by the authors' code
+        (:func:`opticoll.formulations.lumorph.cost_formulas.layer_time`); p(b) the last stage before b that has some;
+        rho_k stage at whose end call k is ready; G_k and t_k GPUs and time [us] of call k, as in
+        ``lumorph.co-scheduling``; times to 0.001 us
 Vars    x[b,j,k] in {0,1} call k runs after stage b, in the batch whose first (longest) call is j; for b at least rho_j
         and rho_k, and j = k, or j < k where G_j and G_k are disjoint. s[b] >= 0 when the circuits turn to the transfers
         of stage b [us]; z >= 0 the end of the iteration [us]. In files, x is a flat list ordered by b, k, then j
@@ -14,7 +15,7 @@ Vars    x[b,j,k] in {0,1} call k runs after stage b, in the batch whose first (l
 min z  s.t.
     once[k]       sum_bj x[b,j,k] = 1
     apart[b,g,j]  sum_{k > j: g in G_k} x[b,j,k] - x[b,j,j] <= 0     for g not in G_j that some such k uses
-    computed[b]   s[b] - s[b-1] >= l_{b-1} + c_b                     for b = 0 without s[-1], l_{-1}
+    computed[b]   s[b] - s[p(b)] >= l_{p(b)} + sum_{p(b)<i<=b} c_i   without p(b): s[b] >= sum_{i<=b} c_i
     free[b]       s[b] - s[b-1] - sum_j t_j x[b-1,j,j] >= l_{b-1}    for b > 0
     end           z - s[S-1] - sum_j t_j x[S-1,j,j] >= l_{S-1}
 
@@ -24,11 +25,13 @@ is not interrupted. So transfers wait for the batches of the boundary before, if
 calls that share no GPU takes as long as its longest call.
 
 Stages of the instance without transfers are one stage with the next that has some, as the paper batches calls "at the
-boundaries of layers which have LAYERTOLAYER transfers"; their calls are ready at its end.
+boundaries of layers which have LAYERTOLAYER transfers"; their calls are ready at its end. With ``boundaries=stages``
+they remain, and batches may start at the end of any stage, as in the one queue with which the paper simulates.
+Computing waits for transfers alone, so p(b) is not always b - 1 then.
 
 ``first=calls`` sends the batches of a boundary before its transfers: the left side of ``computed`` then has
-- sum_j t_j x[b-1,j,j] too, and ``free`` follows from it. Nothing overlaps then, and z is sum_b (c_b + l_b) and the
-optimum of ``lumorph.co-scheduling``. ``overlap=false`` leaves all calls to the end of the iteration, and
+- sum_j t_j x[p(b),j,j] too. With boundaries at transfers alone, nothing overlaps then, and z is sum_b (c_b + l_b) and
+the optimum of ``lumorph.co-scheduling``. ``overlap=false`` leaves all calls to the end of the iteration, and
 ``batches=false`` has one call a batch; with both, this is what the paper calls the naive approach.
 
 Bounds. *device*: the calls that are ready at b or later start after sum_{i<=b} c_i + sum_{i<b} l_i; those of one GPU
@@ -70,7 +73,7 @@ class StagedCalls(Formulation):
 
     ``computing``, ``transfers`` [us], ``(S,)``; ``member[k, g]`` is whether GPU g takes part in call k, ``(K, n)``;
     ``time`` [us], ``ready`` and ``call``, the number in the instance, ``(K,)`` each; ``overlap``, ``batches`` and
-    ``first`` are the parameters.
+    ``first`` are the parameters; ``boundaries`` has decided which stages there are.
     """
 
     name = NAME
@@ -91,6 +94,13 @@ class StagedCalls(Formulation):
             help="what is sent first at a boundary: transfers between layers, or all-reduces",
             choices=("transfers", "calls"),
         ),
+        Parameter(
+            "boundaries",
+            str,
+            default="transfers",
+            help="where batches may start: at the ends of stages with transfers, or of all stages",
+            choices=("transfers", "stages"),
+        ),
     )
     size = "at most S K (K + 1) / 2 + S + 1 variables"
     meaning = "time of the iteration [us]"
@@ -110,6 +120,19 @@ class StagedCalls(Formulation):
     def stages(self) -> int:
         """S."""
         return int(self.computing.size)
+
+    @cached_property
+    def before(self) -> I64:
+        """p(b), the last stage before b with transfers; -1 without one, ``(S,)``."""
+        sends = np.where(self.transfers > 0, np.arange(self.stages), -1)
+        return np.concatenate([[-1], np.maximum.accumulate(sends)[:-1]]).astype(np.int64)
+
+    @cached_property
+    def gap(self) -> F64:
+        """The least time between s[p(b)], or the start, and s[b], without calls [us], ``(S,)``."""
+        sent = np.where(self.before >= 0, self.transfers[self.before], 0.0)
+        done = np.concatenate([[0.0], np.cumsum(self.computing)])
+        return np.round(sent + done[1:] - done[self.before + 1], 3)
 
     @cached_property
     def choices(self) -> tuple[I64, I64, I64]:
@@ -141,14 +164,15 @@ class StagedCalls(Formulation):
                 "TrainingIteration(.., stages=..) in Python"
             )
             raise NotApplicable(msg)
-        if len(instance.stages) * call.size * (call.size + 1) // 2 > MOST_CHOICES:
+        pairs = call.size * (call.size + 1) // 2 if given["batches"] else call.size
+        if len(instance.stages) * pairs > MOST_CHOICES:
             msg = (
                 f"{NAME}: {len(instance.stages)} stages and {call.size} calls have more than {MOST_CHOICES:,} choices; "
                 "use fewer"
             )
             raise NotApplicable(msg)
         sent = np.array([_transfer_time(instance, stage) for stage in instance.stages])
-        ends = sent > 0
+        ends: Mask = (sent > 0) | (given["boundaries"] == "stages")
         ends[-1] = True
         merged: I64 = np.cumsum(ends) - ends  # the boundary at which each stage of the instance ends
         computing = np.zeros(int(ends.sum()))
@@ -170,7 +194,8 @@ class StagedCalls(Formulation):
         import pyomo.environ as pyo
 
         S, K, t = range(self.stages), range(self.time.size), self.time.tolist()
-        c, sent, ready = self.computing.tolist(), self.transfers.tolist(), self.ready.tolist()
+        gap, sent, ready = self.gap.tolist(), self.transfers.tolist(), self.ready.tolist()
+        previous = self.before.tolist()
         groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
         last = self.stages - 1
         together = [(j, k) for k in K for j in K if j == k or (self.batches and j < k and not groups[j] & groups[k])]
@@ -196,10 +221,11 @@ class StagedCalls(Formulation):
             return pyo.quicksum(t[j] * model.x[b, j, j] for j in heads[b])
 
         def computed(m: Any, b: int) -> Any:
-            if b == 0:
-                return m.s[b] >= c[b]
-            wait = batches(b - 1) if self.first == "calls" else 0
-            return m.s[b] - m.s[b - 1] - wait >= sent[b - 1] + c[b]
+            p = previous[b]
+            if p < 0:
+                return m.s[b] >= gap[b]
+            wait = batches(p) if self.first == "calls" else 0
+            return m.s[b] - m.s[p] - wait >= gap[b]
 
         model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[key] for key in runs[k]) == 1)
         model.apart = pyo.Constraint(
@@ -229,23 +255,24 @@ class StagedCalls(Formulation):
         s, z = cp.Variable(S, name="s", nonneg=True), cp.Variable(name="z", nonneg=True)
         once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
         own, later = np.flatnonzero(j == k), np.flatnonzero(j != k)
-        head = np.full((S, count), -1)
+        head = np.zeros((S, count), dtype=np.int64)
         head[b[own], j[own]] = own
         busy = sp.csr_array((self.time[j[own]], (b[own], own)), shape=(S, j.size))
         difference = sp.eye_array(S) - sp.eye_array(S, k=-1)
-        before = np.concatenate([[0.0], self.transfers[:-1]])
         shift = sp.eye_array(S, k=-1, format="csr")
-        computed = difference @ s
+        some = np.flatnonzero(self.before >= 0)
+        last = sp.csr_array((np.ones(some.size), (some, self.before[some])), shape=(S, S))
+        computed = (sp.eye_array(S) - last) @ s
         if self.first == "calls":
-            computed = computed - (shift @ busy) @ x
+            computed = computed - (last @ busy) @ x
         rows: dict[str, Any] = {
             "once": Named(once @ x == 1, (count,)),
-            "computed": Named(computed >= before + self.computing, (S,)),
+            "computed": Named(computed >= self.gap, (S,)),
             "end": Named(z - s[S - 1] - busy[[S - 1]] @ x >= self.transfers[S - 1], ()),
         }
         if S > 1:
             waits = (difference @ s - (shift @ busy) @ x)[1:]
-            rows["free"] = Named(waits >= before[1:], (S,), np.arange(1, S))
+            rows["free"] = Named(waits >= self.transfers[:-1], (S,), np.arange(1, S))
         which, gpu = np.nonzero(self.member[k[later]])
         if which.size:
             row = (b[later][which] * gpus + gpu) * count + j[later][which]
@@ -272,7 +299,12 @@ class StagedCalls(Formulation):
         return {
             "variables": j.size + self.stages + 1,
             "constraints": count + rows + 2 * self.stages,
-            "nonzeros": j.size + which.size + rows + 4 * self.stages + 2 * int((j == k).sum()),
+            "nonzeros": j.size
+            + which.size
+            + rows
+            + 3 * self.stages
+            + int((self.before >= 0).sum())
+            + 2 * int((j == k).sum()),
             "integers": j.size,
         }
 
@@ -302,16 +334,18 @@ class StagedCalls(Formulation):
         taken, busy = np.zeros((self.stages, count)), np.zeros(self.stages)
         taken[b[~later], j[~later]] = x[~later]
         np.add.at(busy, b[~later], self.time[j[~later]] * x[~later])
-        computed, device, late = -np.inf, -np.inf, 0.0
-        at = 0.0
+        computed, device, at = -np.inf, -np.inf, 0.0
         for stage in range(self.stages):
-            start = float(s[stage])
-            before = busy[stage - 1] if stage else 0.0
-            waited = before if self.first == "calls" else 0.0
-            computed = max(computed, at + waited + self.computing[stage] - start)
-            device = max(device, at + before - start)
-            late = min(late, start)
-            at = start + self.transfers[stage]
+            start, previous = float(s[stage]), int(self.before[stage])
+            begin = 0.0
+            if previous >= 0:
+                begin = float(s[previous] + self.transfers[previous])
+                begin += float(busy[previous]) if self.first == "calls" else 0.0
+            work = float(self.computing[previous + 1 : stage + 1].sum())
+            computed = max(computed, begin + work - start)
+            device = max(device, at + (float(busy[stage - 1]) if stage else 0.0) - start)
+            at = start + float(self.transfers[stage])
+        late = float(s.min())
         return {
             "binary": float(np.minimum(np.abs(x), np.abs(x - 1.0)).max()),
             "once": float(np.abs(np.bincount(k, x, count) - 1.0).max()),
@@ -361,12 +395,17 @@ class StagedCalls(Formulation):
 
     def derived(self) -> list[Any]:
         """Transfers and computing between two starts, which are sums."""
-        exact = [[rounding.decimal(v) for v in each.tolist()] for each in (self.computing, self.transfers)]
-        return [before + now for before, now in zip(exact[1], exact[0][1:], strict=False)]
+        computing, sent = ([rounding.decimal(v) for v in each.tolist()] for each in (self.computing, self.transfers))
+        return [
+            sum(computing[p + 1 : b + 1], sent[p] if p >= 0 else rounding.decimal(0.0))
+            for b, p in enumerate(self.before.tolist())
+        ]
 
 
 def _transfer_time(instance: TrainingIteration, stage: Stage) -> float:
-    """Time of the transfers of a stage's layer, one after the other [us]."""
+    """Time of the transfers of a stage, known or of its layer, one after the other [us]."""
+    if stage.transfers_us is not None:
+        return stage.transfers_us
     layers = [each for each in instance.transfers if each.layer == stage.layer >= 0]
     return float(sum(layer_time(each.sources, each.targets, each.size) for each in layers))
 
@@ -380,10 +419,13 @@ def values_of(data: StagedCalls, batches: Sequence[tuple[int, Sequence[int]]]) -
         first = min(calls)
         busy[stage] += data.time[first]
         x[[place[stage, first, call] for call in calls]] = 1.0
-    starts, at = [], 0.0
-    for stage in range(data.stages):
-        device = at + (busy[stage - 1] if stage else 0.0)
-        start = max(device, (device if data.first == "calls" else at) + data.computing[stage])
+    starts: list[float] = []
+    at = 0.0
+    for stage, previous in enumerate(data.before.tolist()):
+        start = float(data.gap[stage])
+        if previous >= 0:
+            start += starts[previous] + (busy[previous] if data.first == "calls" else 0.0)
+        start = max(start, at + (busy[stage - 1] if stage else 0.0))
         starts.append(start)
         at = start + data.transfers[stage]
     return {"x": x, "s": np.array(starts), "z": np.asarray(at + busy[-1])}

@@ -29,20 +29,24 @@ def sets_of(data: StagedCalls, calls: list[int]) -> list[list[int]]:
 
 
 def at_boundaries(data: StagedCalls, *, fitting: bool) -> Batches:
-    """The batches of every boundary: all that is ready, or only what ends before the computing of the next stage."""
+    """The batches of every boundary: all that is ready, or only what ends before the next transfers could be sent."""
     waiting: list[int] = []
     result: Batches = []
     last = data.stages - 1
+    earliest = np.cumsum(data.computing) + np.cumsum(data.transfers) - data.transfers
+    free = 0.0
     for stage in range(data.stages):
         if data.overlap or stage == last:
             new = data.ready == stage if data.overlap else np.ones(data.ready.size, dtype=bool)
             waiting = sorted([*waiting, *np.flatnonzero(new).tolist()])
-        left = np.inf if stage == last or not fitting else float(data.computing[stage + 1])
+        free = max(free, float(earliest[stage])) + float(data.transfers[stage])
+        sending = np.flatnonzero(data.transfers[stage + 1 :])
+        limit = float(earliest[stage + 1 + sending[0]]) if fitting and sending.size else np.inf
         kept: list[int] = []
         for batch in sets_of(data, waiting):
             time = float(data.time[min(batch)])
-            if time <= left:
-                left -= time
+            if free + time <= limit:
+                free += time
                 result.append((stage, batch))
             else:
                 kept += batch

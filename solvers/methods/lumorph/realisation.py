@@ -70,7 +70,7 @@ def realised(
     NotApplicable
         If a pair has no route, or sums that must be exchanged in one round do not fit into it.
     """
-    machine = _Machine(topology, limits, routing, per_wavelength, seed, search_s)
+    machine = StepCircuits(topology, limits, routing, per_wavelength, seed, search_s)
     parts: list[_Part] = []
     rounds = 0
     cut = np.searchsorted(pattern.step, np.arange(pattern.steps + 1))
@@ -109,7 +109,7 @@ def split_rounds(
     NotApplicable
         If a pair has no route.
     """
-    machine = _Machine(topology, limits, routing, per_wavelength, seed, 0.0)
+    machine = StepCircuits(topology, limits, routing, per_wavelength, seed, 0.0)
     if known_routes is not None:
         machine.routes = known_routes
     n = topology.n
@@ -164,7 +164,7 @@ def _joined(parts: list[_Part], pattern: Pattern) -> RoundSchedule:
     )
 
 
-class _Machine:
+class StepCircuits:
     """Routes and assignments of the steps, computed once per set of circuits."""
 
     def __init__(

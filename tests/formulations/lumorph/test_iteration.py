@@ -34,12 +34,24 @@ def by_hand():
     )
 
 
+def in_six_stages():
+    """The same computing and transfers in six stages, calls ready within those of :func:`by_hand`."""
+    job = by_hand()
+    return TrainingIteration(
+        4,
+        [AllReduceCall(call.ranks, call.size, (0, 1, 2)[k]) for k, call in enumerate(job.calls)],
+        job.transfers,
+        [Stage(70.0), Stage(30.0, 2), Stage(20.0), Stage(40.0, 1), Stage(15.0), Stage(25.0)],
+    )
+
+
+@pytest.mark.parametrize("boundaries", ["transfers", "stages"])
 @pytest.mark.parametrize("first", ["transfers", "calls"])
 @pytest.mark.parametrize("overlap", [True, False])
-@pytest.mark.parametrize("spec", ["training:random,gpus=8,calls=5,seed=3,stages=3", "by hand"])
-def test_the_builds_are_one_matrix(spec, overlap, first):
-    instance = by_hand() if spec == "by hand" else parse(spec)
-    data = StagedCalls.prepare(instance, {"overlap": overlap, "first": first})
+@pytest.mark.parametrize("spec", ["training:random,gpus=8,calls=5,seed=3,stages=3", "by hand", "six stages"])
+def test_the_builds_are_one_matrix(spec, overlap, first, boundaries):
+    instance = {"by hand": by_hand, "six stages": in_six_stages}.get(spec, lambda: parse(spec))()
+    data = StagedCalls.prepare(instance, {"overlap": overlap, "first": first, "boundaries": boundaries})
     assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
 
 
@@ -73,24 +85,30 @@ def test_times_by_hand(settings, time):
 
 
 def replayed(stages, sent, busy, first):
-    """The end of an iteration whose batches at every boundary take ``busy``."""
+    """The end of an iteration whose batches at every boundary take ``busy``; computing waits for transfers alone."""
     now = 0.0
     free = 0.0
     for computing, transfers, batches in zip(stages, sent, busy, strict=True):
-        boundary = max(now + computing, free)
-        if first == "transfers":
+        now += computing
+        boundary = max(now, free)
+        if not transfers:
+            free = boundary + batches
+        elif first == "transfers":
             now = boundary + transfers
             free = now + batches
         else:
             now = free = boundary + batches + transfers
-    return free
+    return max(now, free)
 
 
+@pytest.mark.parametrize("boundaries", ["transfers", "stages"])
 @pytest.mark.parametrize("first", ["transfers", "calls"])
-@pytest.mark.parametrize("seed", [1, 3])
-def test_the_optimum_is_that_of_exhaustive_search(seed, first):
-    instance = parse(f"training:random,gpus=6,calls=4,seed={seed},stages=3")
-    data = StagedCalls.prepare(instance, {"first": first})
+@pytest.mark.parametrize("seed", [1, 3, "six stages"])
+def test_the_optimum_is_that_of_exhaustive_search(seed, first, boundaries):
+    instance = (
+        in_six_stages() if seed == "six stages" else parse(f"training:random,gpus=6,calls=4,seed={seed},stages=3")
+    )
+    data = StagedCalls.prepare(instance, {"first": first, "boundaries": boundaries})
     best = np.inf
     for blocks in partitions(list(range(data.time.size))):
         if any((data.member[block].sum(axis=0) > 1).any() for block in blocks):
@@ -106,7 +124,7 @@ def test_the_optimum_is_that_of_exhaustive_search(seed, first):
             assert float(values["z"]) == pytest.approx(end)
             assert max(data.residuals(values).values()) < 1e-9
             best = min(best, end)
-    run = oc.solve(oc.Task(NAME, instance, settings={"first": first}))
+    run = oc.solve(oc.Task(NAME, instance, settings={"first": first, "boundaries": boundaries}))
     assert run.proof == "optimal"
     assert run.objective == pytest.approx(best)
 
@@ -149,6 +167,32 @@ def test_stages_without_transfers_are_one_with_the_next():
     assert np.array_equal(one.computing, other.computing)
     assert np.array_equal(one.transfers, other.transfers)
     assert np.array_equal(one.ready, other.ready)
+
+
+def test_calls_run_beside_computing_that_no_transfer_interrupts():
+    """One queue: A from 70 us, B and C behind it, beside computing, which waits for no call."""
+    calls = [AllReduceCall((0, 1), LONG, 0), AllReduceCall((0, 2), SHORT, 1), AllReduceCall((0, 3), SHORT, 2)]
+    alone = TrainingIteration(4, calls, [], [Stage(70.0), Stage(30.0), Stage(100.0)])
+    queue = oc.solve(oc.Task(NAME, alone, settings={**BY_HAND, "boundaries": "stages"}))
+    assert (queue.objective, queue.proof) == (pytest.approx(270.0), "optimal")  # 70 + 100 + 50 + 50
+    paper = oc.solve(oc.Task(NAME, alone, settings=BY_HAND))
+    assert paper.objective == pytest.approx(400.0), "without transfers, all calls run at the end"
+    greedy = oc.solve(oc.Task(NAME, alone, "boundary-batches", settings={**BY_HAND, "boundaries": "stages"}))
+    assert (greedy.objective, greedy.proof) == (pytest.approx(270.0), "optimal")
+
+
+def test_times_of_the_instance_replace_formulas():
+    job = by_hand()
+    known = TrainingIteration(
+        4,
+        [AllReduceCall(call.ranks, 1, call.ready, time) for call, time in zip(job.calls, (100, 50, 50), strict=True)],
+        [],
+        [Stage(100.0, transfers_us=10.0), Stage(60.0, transfers_us=10.0), Stage(40.0)],
+    )
+    assert oc.solve(oc.Task(NAME, known)).objective == pytest.approx(270.0)
+    assert known.hash != job.hash
+    with pytest.raises(oc.BadInput, match="call 0 runs for -1"):
+        TrainingIteration(2, [AllReduceCall((0, 1), 8, 0, -1.0)], [], [Stage(1.0)])
 
 
 def test_corrupted_solutions_are_refused():
