@@ -17,38 +17,103 @@ if TYPE_CHECKING:
     from opticoll.instances.types import Json
 
 
+@dataclass(frozen=True)
+class WaferFibres:
+    """Fibres between wafers in a row, where they are not as many as the waveguides of an arc on a wafer.
+
+    Parameters
+    ----------
+    number
+        Circuits of the same wavelength that an arc between two wafers can carry at a time.
+    columns, wafer_columns
+        Columns of the mesh of all wafers, and of one wafer.
+    """
+
+    number: int
+    columns: int
+    wafer_columns: int
+
+    def joins(self, topology: Topology) -> NDArray[np.bool_]:
+        """Whether every arc is between two wafers, ``(m,)``."""
+        wafer = np.arange(topology.n) % self.columns // self.wafer_columns
+        return np.asarray(wafer[topology.tail] != wafer[topology.head])
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class LightpathMesh(Topology):
-    """A rectangular mesh of tiles whose arcs are bundles of waveguides.
+    """A rectangular mesh of tiles whose arcs are bundles of waveguides, or of fibres between wafers in a row.
 
     Attributes
     ----------
     shape
-        Rows and columns; tile ``(i, j)`` is vertex ``i * columns + j``.
+        Rows and columns of all wafers together; tile ``(i, j)`` is vertex ``i * columns + j``.
     lasers
         Number of wavelengths that a tile can send, and that it can receive, at a time.
     waveguides
         Waveguides of every arc: the number of circuits of the *same* wavelength that it can carry at a time.
+    wafers
+        Number of wafers; tile ``(i, j)`` is on wafer ``j // (columns / wafers)``.
+    fibres
+        The same number for the arcs between wafers; ``waveguides`` if there is only one wafer.
 
-    The capacity of every arc is 1, a bundle of waveguides; formulations read ``waveguides`` and ``lasers``.
+    The capacity of an arc is 1, a bundle of waveguides, and ``fibres / waveguides`` between wafers; formulations read
+    ``waveguides``, ``fibres`` and ``lasers``.
 
     Raises
     ------
     BadInput
-        For fewer than one laser or waveguide, and as in :class:`~opticoll.instances.topology.Topology`.
+        For fewer than one laser, waveguide, wafer or fibre, and as in
+        :class:`~opticoll.instances.topology.Topology`.
     """
 
     shape: Dimensions = field(default=Dimensions())
     lasers: int = field(default=16)
     waveguides: int = field(default=1)
+    wafers: int = field(default=1)
+    fibres: int = field(default=1)
 
-    def __init__(self, mesh: Topology, shape: Dimensions, lasers: int, waveguides: int) -> None:
-        check_positive(lasers, "lasers", "lightpath")
-        check_positive(waveguides, "waveguides", "lightpath")
+    def __init__(
+        self,
+        mesh: Topology,
+        shape: Dimensions,
+        lasers: int,
+        waveguides: int,
+        wafers: int = 1,
+        fibres: int | None = None,
+    ) -> None:
+        fibres = waveguides if fibres is None else fibres
+        for name, number in (("lasers", lasers), ("waveguides", waveguides), ("wafers", wafers), ("fibres", fibres)):
+            check_positive(number, name, "lightpath")
         super().__init__(mesh.n, mesh.tail, mesh.head, mesh.capacity, spec="lightpath", labels=mesh.labels)
         object.__setattr__(self, "shape", Dimensions(shape))
         object.__setattr__(self, "lasers", int(lasers))
         object.__setattr__(self, "waveguides", int(waveguides))
+        object.__setattr__(self, "wafers", int(wafers))
+        object.__setattr__(self, "fibres", int(fibres))
+
+    @property
+    def scarce_fibres(self) -> WaferFibres | None:
+        """The arcs between wafers and their fibres; None if every arc carries as many circuits as any other."""
+        columns = int(self.shape[1])
+        if self.wafers == 1 or self.fibres == self.waveguides:
+            return None
+        return WaferFibres(self.fibres, columns, columns // self.wafers)
+
+    @property
+    def wafer_of(self) -> NDArray[np.int64]:
+        """The wafer of every tile, ``(n,)``."""
+        columns = int(self.shape[1])
+        return np.arange(self.n) % columns // (columns // self.wafers)
+
+    def extras(self) -> dict[str, Json]:
+        """Shape, lasers and waveguides, and for several wafers their number and their fibres.
+
+        A single wafer has the hash that it always had.
+        """
+        extras = super().extras()
+        if self.wafers == 1:
+            del extras["wafers"], extras["fibres"]
+        return extras
 
     @cached_property
     def intact(self) -> bool:

@@ -346,33 +346,78 @@ def torus(shape: Dimensions) -> Topology:
     return _grid(shape, "torus", periodic=True)
 
 
+def _wafer_automorphisms(shape: Sequence[int], wafers: int = 1, **_: object) -> Iterator[NDArray[np.int64]]:
+    """Reflections of all wafers together; with one wafer, also the transposition of a square."""
+    if wafers == 1:
+        yield from _grid_automorphisms(shape, periodic=False)
+        return
+    nodes = np.arange(prod(shape) * wafers).reshape(shape[0], -1)
+    yield nodes[::-1].ravel()
+    yield nodes[:, ::-1].ravel()
+
+
 @family(
     "lightpath",
     example="lightpath:2x4,lasers=16,waveguides=1",
-    source="LuMorph, section 2 (LIGHTPATH tiles with 16 lasers)",
-    automorphisms=lambda shape, **_: _grid_automorphisms(shape, periodic=False),
+    source="LuMorph, section 2 (LIGHTPATH tiles with 16 lasers), section 3 (wafers in series)",
+    automorphisms=_wafer_automorphisms,
 )
-def lightpath(shape: Dimensions, lasers: int = 16, waveguides: int = 1) -> LightpathMesh:
-    """LIGHTPATH wafer: a mesh of server tiles with lasers, joined by bundles of waveguides.
+def lightpath(
+    shape: Dimensions, lasers: int = 16, waveguides: int = 1, wafers: int = 1, fibres: int = 0
+) -> LightpathMesh:
+    """LIGHTPATH wafers: meshes of server tiles with lasers, joined by bundles of waveguides, and by fibres in between.
+
+    Several wafers stand in a row: in every row of tiles, fibres join the last column of a wafer and the first column of
+    the next one, both ways, so that the tiles form a mesh of ``rows x (wafers columns)``, numbered by rows. The paper
+    says that wafers are connected serially by point-to-point fibres, but not at which tiles. Labels are ``row.column``,
+    and ``wafer.row.column`` if there are several wafers.
 
     Parameters
     ----------
     shape
-        Rows and columns, such as ``2x4``.
+        Rows and columns of a wafer, such as ``2x4``.
     lasers
         Wavelengths that a tile can send, and can receive, at one time; at least 1.
     waveguides
-        Waveguides of every arc, at least 1.
+        Waveguides of every arc on a wafer, at least 1.
+    wafers
+        Number of wafers, at least 1.
+    fibres
+        Fibres of every arc between wafers, each as good as a waveguide; 0 for as many as ``waveguides``.
 
     Raises
     ------
     BadInput
-        If the shape does not have two sizes, or a number is out of range.
+        If the shape does not have two sizes, a number is out of range, or ``fibres`` are given for one wafer.
     """
     if len(shape) != 2:
         msg = f"lightpath: {shape} has {len(shape)} sizes; write rows and columns, such as 2x4"
         raise BadInput(msg)
-    return LightpathMesh(_grid(shape, "lightpath", periodic=False), shape, lasers, waveguides)
+    check_positive(wafers, "wafers", "lightpath")
+    if wafers == 1:
+        if fibres:
+            msg = f"lightpath: fibres={fibres} join wafers, but there is only one; write wafers=2 or remove fibres"
+            raise BadInput(msg)
+        return LightpathMesh(_grid(shape, "lightpath", periodic=False), shape, lasers, waveguides)
+    if fibres < 0:
+        msg = f"lightpath: fibres={fibres} is negative; write 1 or more, or 0 for as many as waveguides"
+        raise BadInput(msg)
+    check_positive(waveguides, "waveguides", "lightpath")
+    whole = Dimensions((shape[0], shape[1] * wafers))
+    mesh = _grid(whole, "lightpath", periodic=False)
+    row, column = np.divmod(np.arange(mesh.n), whole[1])
+    wafer = column // shape[1]
+    places = zip(wafer.tolist(), row.tolist(), (column % shape[1]).tolist(), strict=True)
+    joins = wafer[mesh.tail] != wafer[mesh.head]
+    numbered = Topology(
+        mesh.n,
+        mesh.tail,
+        mesh.head,
+        np.where(joins, (fibres or waveguides) / waveguides, 1.0),
+        spec="lightpath",
+        labels=tuple(".".join(map(str, place)) for place in places),
+    )
+    return LightpathMesh(numbered, whole, lasers, waveguides, wafers, fibres or waveguides)
 
 
 def _links(dimension: int, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
