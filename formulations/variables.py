@@ -360,10 +360,10 @@ def round_sets(topology: Topology) -> dict[str, Names]:
     return {"vertex": vertices, "arc": arc_labels(topology)}
 
 
-def round_links(topology: Topology, schedule: RoundSchedule, per_round: int) -> Links:
-    """Circuits over every arc in all rounds; an arc can carry ``per_round`` circuits per round."""
+def round_links(topology: Topology, schedule: RoundSchedule, per_round: I64) -> Links:
+    """Circuits over every arc in all rounds; an arc can carry ``per_round`` circuits per round, ``(m,)``."""
     load = np.bincount(schedule.circuit_arcs, minlength=topology.arcs).astype(float)
-    room = np.full(topology.arcs, float(per_round))
+    room = per_round.astype(float)
     return Links(topology, load, room, float(schedule.rounds), "circuits", "circuits per round")
 
 

@@ -129,7 +129,8 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
     def peers(self) -> int:
         """k: the most circuits that a vertex sends, or receives, in a round."""
         limits, topology = self.limits, self.topology
-        on_arcs = max(int(topology.out_degree.max()), int(topology.in_degree.max())) * limits.waveguides
+        room = limits.room(topology).astype(float)
+        on_arcs = int(max(topology.outflow(room).max(), topology.inflow(room).max()))
         each = on_arcs if limits.ports is None else min(on_arcs, limits.ports)
         return each * limits.wavelengths
 
@@ -163,6 +164,7 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
         """Rounds of doubling steps, whose circuits are packed into rounds first fit: always enough."""
         members = np.flatnonzero((self.given | self.wanted).any(axis=0))
         routes, n, p = self.routes, self.topology.n, members.size
+        room = self.limits.room(self.topology).tolist()
         total, stride = 0, 1
         while stride < p:
             used: defaultdict[tuple[int, str, int, int], int] = defaultdict(int)
@@ -170,7 +172,7 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
             for position, s in enumerate(members.tolist()):
                 d = int(members[(position + stride) % p])
                 pair = s * (n - 1) + d - (d > s)
-                needs = [("arc", arc, self.limits.waveguides) for arc in routes.path(int(routes.first[pair]))]
+                needs = [("arc", arc, room[arc]) for arc in routes.path(int(routes.first[pair]))]
                 if self.limits.ports is not None:
                     needs += [("laser", s, self.limits.ports), ("photodiode", d, self.limits.ports)]
                 slot = 0
@@ -236,6 +238,7 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
         import pyomo.environ as pyo
 
         T, n, limits = self.horizon, self.topology.n, self.limits
+        room = limits.room(self.topology).tolist()
         rounds, waves, V = range(T), range(limits.wavelengths), range(n)
         pre = [set(np.flatnonzero(row).tolist()) for row in self.given]
         post = [set(np.flatnonzero(row).tolist()) for row in self.wanted]
@@ -274,8 +277,8 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
             circuits = pyo.quicksum(m.D[r, s, d, i, w] for i in range(len(ways[s, d])) for w in waves)
             return m.X[r, q, s, d] - circuits <= 0
 
-        def limited(used: Mapping[tuple[int, int, int], list[tuple[int, ...]]], most: int) -> Any:
-            return lambda m, r, *item: pyo.quicksum(m.D[key] for key in used[r, *item]) - most * m.R[r] <= 0
+        def limited(used: Mapping[tuple[int, int, int], list[tuple[int, ...]]], most: list[int]) -> Any:
+            return lambda m, r, x, w: pyo.quicksum(m.D[key] for key in used[r, x, w]) - most[x] * m.R[r] <= 0
 
         rules: dict[str, tuple[Sequence[Any], Any]] = {
             "state": (B, state),
@@ -285,12 +288,12 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
                 lambda m, r, q, s, d: m.X[r, q, s, d] - m.B[r - 1, q, s] <= 0,
             ),
             "connected": (X, connected),
-            "waveguide": (sorted(through), limited(through, limits.waveguides)),
+            "waveguide": (sorted(through), limited(through, room)),
             "order": (list(rounds)[1:], lambda m, r: m.R[r] - m.R[r - 1] <= 0),
         }
         if limits.ports is not None:
-            rules["laser"] = (sorted(out), limited(out, limits.ports))
-            rules["photodiode"] = (sorted(into), limited(into, limits.ports))
+            rules["laser"] = (sorted(out), limited(out, [limits.ports] * n))
+            rules["photodiode"] = (sorted(into), limited(into, [limits.ports] * n))
         axes = add_constraints(model, rules)
         return PyomoModel(model, {"D": (D,), "X": (X,), "B": (B,), "R": (list(rounds),)}, axes)
 
@@ -330,9 +333,10 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
                 result[name] = incidence(row, np.arange(N), (when.size, N)) @ D - self.limits.ports * R[when] <= 0
         start, arcs = select(self.routes.start, self.routes.arcs, col["path"])
         owner = np.repeat(np.arange(N), np.diff(start))
-        row, (when, *_) = numbered(col["r"][owner], arcs, col["w"][owner])
+        row, (when, on, _) = numbered(col["r"][owner], arcs, col["w"][owner])
         through = incidence(row, owner, (when.size, N))
-        result["waveguide"] = through @ D - float(self.limits.waveguides) * R[when] <= 0
+        room = self.limits.room(self.topology)[on].astype(float)
+        result["waveguide"] = through @ D - cp.multiply(room, R[when]) <= 0
         if T > 1:
             result["order"] = R[1:] - R[:-1] <= 0
         return CvxpyModel(

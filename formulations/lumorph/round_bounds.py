@@ -2,9 +2,9 @@
 
 Source  LuMorph, section 3 (the constraints of Algorithm 1); the arguments are elementary
 
-In one round a vertex v sends at most o_v = L min(P, W outdeg v) circuits and receives at most i_v = L min(P, W indeg v)
-(L wavelengths, W waveguides, P ports per wavelength), each with at most ``load`` chunks; an arc holds at most L W
-circuits.
+In one round a vertex v sends at most o_v = L min(P, sum of W_a over the arcs out of v) circuits and receives at most
+i_v = L min(P, sum of W_a over the arcs into v), each with at most ``load`` chunks; an arc a holds at most L W_a
+circuits. L wavelengths, P ports per wavelength, W_a waveguides of an arc, or fibres between wafers.
 
 Copies (:func:`round_bounds`). Only vertices of Post receive a chunk. D_v and D_c count the deliveries to v and of chunk
 c.
@@ -15,12 +15,15 @@ c.
     spread       holders of a chunk grow by a factor of at most 1 + max o per round:   h_c (1 + o)^R >= h_c + D_c
     supply       a vertex without chunks sends nothing, and the vertices with chunks grow by a factor of 1 + max o
     cut          chunks required inside S and held only outside enter S at least once, over the arcs into S:
-                                                            R >= X(S) / (load L W |arcs into S|)
+                                                            R >= X(S) / (load L sum of W_a over the arcs into S)
     arc use      a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; for
-                 any arc prices p >= 0:                     R >= sum_(c,v) min_u dist_p(u, v) / (load L W sum p)
+                 any arc prices p >= 0:                     R >= sum_(c,v) min_u dist_p(u, v) / (load L sum_a W_a p_a)
 
     line spread  on an optical line or ring, a chunk of one holder that all others require takes at least a(R) arcs in R
                  rounds (:mod:`opticoll.formulations.rounds.line_spread`):   sum_c a_c(R) <= R load L W |arcs|
+
+The cut between two wafers is one of these: an all-to-all of N tiles on each of two wafers, in rows of F fibres each,
+takes at least N^2 / (rows F L) rounds.
 
 The bound of arc use holds for the duals of any relaxation, however inexact (:func:`priced_bound`).
 
@@ -103,12 +106,20 @@ def rounded_up(value: float) -> float:
     return float(max(np.ceil(rounding.down(value, 3)), 0.0))
 
 
-def circuits(degree: I64, limits: Limits) -> F64:
-    """Maximum number of circuits per round at vertices with ``degree`` arcs in that direction."""
-    most = limits.waveguides * degree.astype(np.float64)
+def circuits(topology: Topology, limits: Limits) -> tuple[F64, F64]:
+    """Maximum numbers of circuits per round out of and into every vertex, ``(n,)`` each."""
+    room = limits.room(topology).astype(np.float64)
+    out, into = topology.outflow(room), topology.inflow(room)
     if limits.ports is not None:
-        most = np.minimum(most, limits.ports)
-    return limits.wavelengths * most
+        out, into = np.minimum(out, limits.ports), np.minimum(into, limits.ports)
+    return limits.wavelengths * out, limits.wavelengths * into
+
+
+def shared_room(topology: Topology, limits: Limits) -> tuple[int, I64]:
+    """The greatest common divisor g of all W_a, and W_a / g, ``(m,)``: 1 everywhere if all arcs are alike."""
+    room = limits.room(topology)
+    common = int(np.gcd.reduce(room)) if room.size else 1
+    return common, room // common
 
 
 def per_circuit(limits: Limits) -> float:
@@ -125,7 +136,7 @@ def _over(count: NDArray[np.generic], room: F64) -> F64:
 def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     """Bound from the deliveries to one vertex."""
     wanted = np.bincount(collective.deliveries[:, 1], minlength=topology.n)
-    need = _over(wanted, circuits(topology.in_degree, limits)) / per_circuit(limits)
+    need = _over(wanted, circuits(topology, limits)[1]) / per_circuit(limits)
     worst = int(need.argmax())
     return Bound(
         "receptions",
@@ -148,7 +159,7 @@ def _rounds_to_spread(collective: Collective, most: float) -> I64:
 
 
 def _most_sent(topology: Topology, limits: Limits) -> float:
-    return float(circuits(topology.out_degree, limits).max(initial=0.0))
+    return float(circuits(topology, limits)[0].max(initial=0.0))
 
 
 def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
@@ -171,7 +182,7 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
     rounds = _rounds_to_spread(collective, _most_sent(topology, limits))
     holder = _sole_holder(collective)
     sole = np.flatnonzero((collective.holders == 1) & (rounds > 0))
-    room = circuits(topology.out_degree, limits)
+    room = circuits(topology, limits)[0]
     best, where, many, late, load = 0.0, 0, 0, 0, per_circuit(limits)
     for q in np.unique(rounds[sole]).tolist():
         count = np.bincount(holder[sole[rounds[sole] >= q]], minlength=topology.n)
@@ -208,10 +219,10 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     """Best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
-    best, size, many, arcs = 0.0, 0, 0, 0
-    members: list[int] = []
+    best, many, members = 0.0, 0, np.zeros(topology.n, dtype=bool)
     load = per_circuit(limits)
-    joined = _arc_counts(topology)
+    common, parts = shared_room(topology, limits)
+    joined = _between(topology, parts)
     demand, rest = single_demand(collective)
     tightest: list[tuple[float, Mask]] = []
 
@@ -226,27 +237,39 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
         wanted = np.rint(crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
         if rest.size:
             wanted += _copies_inside(collective, rest, inside)
-        need = _over(wanted, entering * (limits.wavelengths * limits.waveguides)) / load
+        need = _over(wanted, entering * (limits.wavelengths * common)) / load
         worst = int(need.argmax())
         tightest += [(float(need[k]), inside[k]) for k in np.argsort(-need)[:MOST_IMPROVED]]
         if need[worst] > best:
-            best, size = float(need[worst]), int(inside[worst].sum())
-            many, arcs = int(wanted[worst]), int(entering[worst])
-            members = np.flatnonzero(inside[worst]).tolist()
+            best, many, members = float(need[worst]), int(wanted[worst]), inside[worst]
+    size, into = int(members.sum()), _into(topology, members)
     return Bound(
         "cut",
         rounded_up(best),
-        f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_many(arcs, 'arc')}",
+        f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_of_arcs(topology, limits, into)}",
         PAPER,
-        detail={"set": size, "chunks": many, "arcs": arcs, "vertices": members},
+        detail={"set": size, "chunks": many, "arcs": into.size, "vertices": np.flatnonzero(members).tolist()},
     )
 
 
-def _arc_counts(topology: Topology) -> F64:
-    """Number of arcs from every vertex to every other, ``(n, n)``."""
-    counts = np.zeros((topology.n, topology.n))
-    np.add.at(counts, (topology.tail, topology.head), 1.0)
-    return counts
+def _into(topology: Topology, inside: Mask) -> I64:
+    """The arcs into a set."""
+    return np.flatnonzero(~inside[topology.tail] & inside[topology.head])
+
+
+def _of_arcs(topology: Topology, limits: Limits, arcs: I64) -> str:
+    """Number of arcs, and what they hold if that differs from arc to arc: ``2 arcs``, ``2 arcs of 6 fibres``."""
+    text = _many(arcs.size, "arc")
+    if limits.fibres is None:
+        return text
+    return f"{text} of {int(limits.room(topology)[arcs].sum())} waveguides or fibres"
+
+
+def _between(topology: Topology, weight: I64) -> F64:
+    """Sum of the ``weight`` of the arcs, ``(m,)``, from every vertex to every other, ``(n, n)``."""
+    total = np.zeros((topology.n, topology.n))
+    np.add.at(total, (topology.tail, topology.head), weight.astype(np.float64))
+    return total
 
 
 def crossings(inside: Mask, pairs: F64) -> F64:
@@ -260,7 +283,7 @@ def crossings(inside: Mask, pairs: F64) -> F64:
 
 
 def _improved(inside: Mask, joined: F64, demand: F64) -> Mask:
-    """Improve sets, ``(B, n)``, by moving one vertex at a time while the ratio of demand to arcs grows."""
+    """Improve sets, ``(B, n)``, by moving one vertex at a time while the ratio of demand to ``joined`` grows."""
     sets = inside.copy()
     for chosen in sets:
         for _ in range(2 * chosen.size):
@@ -383,7 +406,8 @@ def _sweeps(topology: Topology) -> Mask:
     n = topology.n
     if n > 2048:
         return np.zeros((0, n), dtype=bool)
-    joined = (_arc_counts(topology) + _arc_counts(topology).T) / 2
+    arcs = _between(topology, np.ones(topology.arcs, dtype=np.int64))
+    joined = (arcs + arcs.T) / 2
     _, vectors = np.linalg.eigh(np.diag(joined.sum(axis=1)) - joined)
     rank = np.argsort(np.argsort(vectors[:, 1 : min(n, 6)], axis=0, kind="stable"), axis=0)
     return np.concatenate([rank[:, k] < np.arange(1, n)[:, None] for k in range(rank.shape[1])])
@@ -427,7 +451,9 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     name = "arc use" if unit else "priced arc use"
     if not unit:
         price = np.ldexp(price, -rounding.exponent(price))
-    room = float(rounding.up(rounding.sum_up(price) * limits.wavelengths * limits.waveguides * per_circuit(limits), 3))
+    common, parts = shared_room(topology, limits)
+    weighted = price * parts if unit or limits.fibres is None else rounding.up(price * parts)
+    room = float(rounding.up(rounding.sum_up(weighted) * limits.wavelengths * common * per_circuit(limits), 3))
     if unit and topology.num_ranks == topology.n:
         distance = topology.hops
     else:
@@ -482,8 +508,7 @@ def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> li
     if not collective.summing:
         msg = f"collective {collective.name!r} copies; use round_bounds"
         raise ValueError(msg)
-    out = circuits(topology.out_degree, limits) * per_circuit(limits)
-    into = circuits(topology.in_degree, limits) * per_circuit(limits)
+    out, into = (most * per_circuit(limits) for most in circuits(topology, limits))
     given = np.zeros((collective.chunks, collective.n), dtype=bool)
     wanted = given.copy()
     given[collective.pre[:, 0], collective.pre[:, 1]] = True
@@ -551,21 +576,22 @@ def _spread(P: Mask, T: Mask, out: F64, into: F64) -> Bound:
 
 
 def _cut(topology: Topology, collective: Collective, limits: Limits, P: Mask, T: Mask, multiplicity: I64) -> Bound:
-    joined = _arc_counts(topology)
+    common, parts = shared_room(topology, limits)
+    joined = _between(topology, parts)
     best, reason, detail = 0.0, "no evaluated cut gives a bound", {}
     for inside in candidate_sets(topology, collective):
         entering = crossings(inside, joined)
         held = P.astype(np.float32) @ (~inside).T.astype(np.float32) > 0
         wanted = T.astype(np.float32) @ inside.T.astype(np.float32) > 0
         count = ((held & wanted) * multiplicity[:, None]).sum(axis=0)
-        room = entering * limits.wavelengths * limits.waveguides * per_circuit(limits)
+        room = entering * limits.wavelengths * common * per_circuit(limits)
         need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
         worst = int(need.argmax())
         if need[worst] > best:
             best = float(need[worst])
             reason = (
                 f"{_many(count[worst], 'chunk')} must enter {_many(inside[worst].sum(), 'vertex')} "
-                f"over {_many(entering[worst], 'arc')}"
+                f"over {_of_arcs(topology, limits, _into(topology, inside[worst]))}"
             )
             detail = {"vertices": np.flatnonzero(inside[worst]).tolist()}
     return Bound("cut", rounded_up(best), reason, PAPER, detail=detail)

@@ -34,7 +34,8 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
     import pyomo.environ as pyo
 
     sets = _round_sets(programs)
-    start, phase_of, W = sets.start, sets.phase_of, programs[0].limits.waveguides
+    start, phase_of = sets.start, sets.phase_of
+    W = [program.limits.room(program.topology).tolist() for program in programs]
     tiles = programs[0].limits.ports is not None
     mirrors = [(p, c, d) for p, program in enumerate(programs) for c, d in program.mirrors]
     first = {p: next(key for key in sets.deliveries if key[0] == p) for p, _, _ in mirrors}
@@ -68,8 +69,8 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
         "laser": (sorted(sets.sent), lambda m, r, s, w: total(sets.sent, r, s, w) - m.R[r] <= 0),
         "photodiode": (sorted(sets.received), lambda m, r, d, w: total(sets.received, r, d, w) - m.R[r] <= 0),
         "waveguide": (
-            sorted(key for key, over in sets.crossing.items() if len(over) > W or not tiles),
-            lambda m, r, e, w: total(sets.crossing, r, e, w) - W * m.R[r] <= 0,
+            sorted(key for key, over in sets.crossing.items() if len(over) > W[phase_of[key[0]]][key[1]] or not tiles),
+            lambda m, r, e, w: total(sets.crossing, r, e, w) - W[phase_of[r]][e] * m.R[r] <= 0,
         ),
         "mirror": (mirrors, mirror_rule),
         "order": ([r for r in sets.R if r not in start], lambda m, r: m.R[r] - m.R[r - 1] <= 0),
@@ -237,7 +238,7 @@ def _phase_rows(
     program: RoundProgram, at: tuple[int, int, int], width: tuple[int, int, int]
 ) -> Iterator[tuple[str, sp.csr_array, sp.csr_array, sp.csr_array]]:
     """Name and coefficients of C, H and R for the rows of one phase, whose ``width`` columns begin at ``at``."""
-    columns, ends, T, W = program.columns, program.ends, program.rounds, program.limits.waveguides
+    columns, ends, T, W = program.columns, program.ends, program.rounds, program.limits.room(program.topology)
     r, w, delivery = columns["round"], columns["wavelength"], program.delivery
     every, K = np.arange(r.size), len(program.collective.deliveries)
     empty = np.zeros(0, dtype=np.int64)
@@ -270,12 +271,13 @@ def _phase_rows(
         row, (when, *_) = numbered(r, ends[end], w)
         yield name, *block(when.size, C=(row, every), R=(np.arange(when.size), when, -1.0))
     column, arc = program.arcs
-    row, (when, *_) = numbered(r[column], arc, w[column])
-    crowded = np.bincount(row) > (W if tiles else 0)
+    row, (when, on, _) = numbered(r[column], arc, w[column])
+    crowded = np.bincount(row) > (W[on] if tiles else 0)
     place = np.cumsum(crowded) - 1
     kept = crowded[row]
     count = int(crowded.sum())
-    yield "waveguide", *block(count, C=(place[row[kept]], column[kept]), R=(np.arange(count), when[crowded], -float(W)))
+    room = (np.arange(count), when[crowded], -W[on[crowded]].astype(float))
+    yield "waveguide", *block(count, C=(place[row[kept]], column[kept]), R=room)
     if program.mirrors:
         keys = program.collective.deliveries @ np.array([program.collective.n, 1])
         images = np.searchsorted(keys, [c * program.collective.n + d for c, d in program.mirrors])

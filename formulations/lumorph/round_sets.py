@@ -19,9 +19,9 @@ the minimum of these, which depend only on the instance:
                 round and wavelength:                                    R = ceil((1 + max_t B_t) / k)
     shifts      intact r x c mesh, first routes along the row: pairs that are a rows and b columns apart (modulo r, c)
                 form a permutation, whose rows and columns are interval graphs of load min(b, c - b), min(a, r - a):
-                        R = ceil(1/k sum_ab m_ab ceil(min(a, r - a) / W)+ ceil(min(b, c - b) / W)+),  ceil(x)+ >= 1,
-                m_ab the maximum number of chunks of such a pair; if few chunks have such a pair, their number replaces
-                the term
+                        R = ceil(1/k sum_ab m_ab ceil(min(a, r - a) / W)+ ceil(min(b, c - b) / W')+),  ceil(x)+ >= 1,
+                W' = W, or min(W, F) with F fibres between wafers; m_ab the maximum number of chunks of such a pair; if
+                few chunks have such a pair, their number replaces the term
     ring        every chunk is held or required by the same u vertices, at most q chunks by one holder: around a cycle
                 of these vertices whose hops, on first routes, need b = 1 + max_t B_t pairs of round and wavelength:
                         R = (u - 1) ceil(q b / k),   both ways   R = ceil((u - 1) / 2) ceil(q b / k),
@@ -32,9 +32,9 @@ the minimum of these, which depend only on the instance:
     halving     intact mesh, every one of q chunks required by all: the holder's row, then all columns, by halves:
                         R = ceil(q / k) (ceil(log2 r) + ceil(log2 c))
 
-Mesh symmetries. A permutation g of the tiles maps schedules to schedules of equal length if it maps arcs to arcs, the
-collective to itself (with chunks renamed) and candidate routes to candidate routes. Each condition is checked, so
-failed links, one-sided collectives and irregular route sets are handled.
+Mesh symmetries. A permutation g of the tiles maps schedules to schedules of equal length if it maps arcs to arcs of
+equal room, the collective to itself (with chunks renamed) and candidate routes to candidate routes. Each condition is
+checked, so failed links, one-sided collectives and irregular route sets are handled.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def _slots(program: RoundProgram, source: I64, target: I64) -> int:
     on, position = positions(routes.start, path)
     owner = np.concatenate([np.arange(count), np.arange(count), on])
     resource = np.concatenate([source, n + target, 2 * n + routes.arcs[position]])
-    room = np.repeat([1, program.limits.waveguides], [2 * n, m])
+    room = np.concatenate([np.ones(2 * n, dtype=np.int64), program.limits.room(program.topology)])
     if program.fixed:
         wave = program.wave(source, target, np.zeros_like(source))
         resource, room = resource + wave[owner] * (2 * n + m), np.tile(room, program.limits.wavelengths)
@@ -306,9 +306,13 @@ def _slots(program: RoundProgram, source: I64, target: I64) -> int:
 def _by_shifts(program: RoundProgram, shape: tuple[int, int], source: I64, target: I64) -> int:
     """Sufficient number of (round, wavelength) pairs for the shifts of a mesh; rounds if wavelengths are fixed."""
     rows, columns = shape
-    W = program.limits.waveguides
+    W, fibres = program.limits.waveguides, program.limits.fibres
+    narrow = (W, W if fibres is None else min(W, fibres.number))
     down, right = (target // columns - source // columns) % rows, (target - source) % columns
-    load = [np.maximum(-(-np.minimum(np.arange(size), size - np.arange(size)) // W), 1) for size in shape]
+    load = [
+        np.maximum(-(-np.minimum(np.arange(size), size - np.arange(size)) // most), 1)
+        for size, most in zip(shape, narrow, strict=True)
+    ]
     slots = np.outer(load[0], load[1])
     wave = program.wave(source, target, np.zeros_like(source)) if program.fixed else np.zeros_like(source)
     most = 0
@@ -377,23 +381,24 @@ def delivery_symmetries(program: RoundProgram) -> list[I64]:
     if not isinstance(program.topology, LightpathMesh) or program.fixed:
         return []
     results = []
-    for tiles in _mesh_maps(program.topology):
+    for tiles in _mesh_maps(program.topology, program.limits):
         deliveries = _of_deliveries(program.collective, tiles)
         if deliveries is not None and _keeps_routes(program, tiles):
             results.append(deliveries)
     return results
 
 
-def _mesh_maps(mesh: LightpathMesh) -> Iterator[I64]:
-    """Reflections (of a square mesh also transpositions) that map arcs to arcs: vertex v goes to ``map[v]``."""
+def _mesh_maps(mesh: LightpathMesh, limits: Limits) -> Iterator[I64]:
+    """Reflections (of a square mesh also transpositions) that map arcs to arcs of equal room: v goes to ``map[v]``."""
     grid = np.arange(mesh.n).reshape(mesh.shape[0], mesh.shape[1])
     images = [grid[::-1], grid[:, ::-1], grid[::-1, ::-1]]
     if mesh.shape[0] == mesh.shape[1]:
         images += [grid.T, grid.T[::-1], grid.T[:, ::-1], grid.T[::-1, ::-1]]
-    arcs = np.unique(mesh.tail * mesh.n + mesh.head)
+    room = limits.room(mesh)
+    arcs = np.unique(np.column_stack([mesh.tail, mesh.head, room]), axis=0)
     for image in images:
         tiles = image.ravel()
-        if np.array_equal(np.unique(tiles[mesh.tail] * mesh.n + tiles[mesh.head]), arcs):
+        if np.array_equal(np.unique(np.column_stack([tiles[mesh.tail], tiles[mesh.head], room]), axis=0), arcs):
             yield tiles
 
 

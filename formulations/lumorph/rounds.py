@@ -509,6 +509,7 @@ class RoundModel(Formulation):
             **({"composition": self.composition} if len(self.phases) > 1 else {}),
             "lasers": self.limits.wavelengths,
             "waveguides": self.limits.waveguides,
+            **({} if self.limits.fibres is None else {"fibres": self.limits.fibres.number}),
             "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in self.any_bounds)),
         }
 
@@ -548,7 +549,8 @@ class RoundModel(Formulation):
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Load of every link."""
-        return round_links(self.topology, self.rounds(values), self.limits.wavelengths * self.limits.waveguides)
+        per_round = self.limits.wavelengths * self.limits.room(self.topology)
+        return round_links(self.topology, self.rounds(values), per_round)
 
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
         """Violations of an external schedule."""
@@ -565,13 +567,20 @@ def _limits_of(instance: Topology, lasers: int, waveguides: int, version: Versio
             )
             raise NotApplicable(msg)
         return Limits(instance.wavelengths, instance.fibres, ports=None)
+    fibres = instance.scarce_fibres if isinstance(instance, LightpathMesh) else None
+    if fibres is not None and (waveguides or version != "corrected"):
+        msg = (
+            f"{NAME}: {instance.spec} has {fibres.number} fibres between wafers, so the waveguides of its arcs differ; "
+            "set waveguides and fibres in the instance, and remove waveguides and program"
+        )
+        raise NotApplicable(msg)
     own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
     own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if version == "coded" else own
     lasers, waveguides = lasers or own[0], waveguides or own[1]
     if not lasers or not waveguides:
         msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
         raise NotApplicable(msg)
-    return Limits(lasers, waveguides)
+    return Limits(lasers, waveguides, fibres=fibres)
 
 
 def _refuse_published(version: str, wanted: Collective, *, fixed: bool) -> None:

@@ -159,7 +159,7 @@ def _limits(model: pyo.ConcreteModel, sets: SumIndices, data: SumModel) -> Rules
     """What a round carries: ``laser`` to ``order``."""
     import pyomo.environ as pyo
 
-    W, P = data.limits.waveguides, data.program.named_routes
+    W, P = data.limits.room(data.topology).tolist(), data.program.named_routes
     laser = grouped(sets.C, lambda r, s, d, c, i, w: [(r, s, w)])
     photodiode = grouped(sets.C, lambda r, s, d, c, i, w: [(r, d, w)])
     crossing = grouped(sets.C, lambda r, s, d, c, i, w: [(r, e, w) for e in P[s, d][i]])
@@ -171,8 +171,8 @@ def _limits(model: pyo.ConcreteModel, sets: SumIndices, data: SumModel) -> Rules
         "laser": (sorted(laser), lambda m, *k: total(laser, *k) - m.R[k[0]] <= 0),
         "photodiode": (sorted(photodiode), lambda m, *k: total(photodiode, *k) - m.R[k[0]] <= 0),
         "waveguide": (
-            sorted(k for k, over in crossing.items() if len(over) > W),
-            lambda m, *k: total(crossing, *k) - W * m.R[k[0]] <= 0,
+            sorted(k for k, over in crossing.items() if len(over) > W[k[1]]),
+            lambda m, *k: total(crossing, *k) - W[k[1]] * m.R[k[0]] <= 0,
         ),
         "order": (range(1, data.horizon), lambda m, r: m.R[r] - m.R[r - 1] <= 0),
     }
@@ -182,7 +182,7 @@ def build_cvxpy(data: SumModel) -> CvxpyModel:
     """The model in matrix form: incidence matrices of rows and columns times the vectors of the variables."""
     import cvxpy as cp
 
-    T, W, n = data.horizon, float(data.limits.waveguides), data.collective.n
+    T, W, n = data.horizon, data.limits.room(data.topology).astype(float), data.collective.n
     col, (mr, ms, md, mc), (fr, fd, fc) = data.columns, data.moves, data.drops
     N, M, K = col["r"].size, mr.size, fr.size
     # Contributions: (c, v, u) with v in V_c and u in Pre[c]; then those of every move and of every F.
@@ -247,10 +247,11 @@ def build_cvxpy(data: SumModel) -> CvxpyModel:
         result[name] = rows(row, np.arange(N), (when.size, N)) @ C - R[when] <= 0
     start, arcs = select(data.program.routes.start, data.program.routes.arcs, col["path"])
     owner = np.repeat(np.arange(N), np.diff(start))
-    row, (when, *_) = numbered(col["r"][owner], arcs, col["w"][owner])
-    crowded = np.flatnonzero(np.bincount(row) > W)
+    row, (when, on, _) = numbered(col["r"][owner], arcs, col["w"][owner])
+    crowded = np.flatnonzero(np.bincount(row) > W[on])
     if crowded.size:
-        result["waveguide"] = rows(row, owner, (when.size, N))[crowded] @ C - W * R[when[crowded]] <= 0
+        through, opened = rows(row, owner, (when.size, N))[crowded] @ C, R[when[crowded]]
+        result["waveguide"] = through - cp.multiply(W[on[crowded]], opened) <= 0
     if T > 1:
         result["order"] = R[1:] - R[:-1] <= 0
     return CvxpyModel(

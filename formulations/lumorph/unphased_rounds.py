@@ -208,6 +208,7 @@ class UnphasedRounds(Formulation):
             "chunks": self.collective.chunks,
             "lasers": self.limits.wavelengths,
             "waveguides": self.limits.waveguides,
+            **({} if self.limits.fibres is None else {"fibres": self.limits.fibres.number}),
             "unrestricted_proven": None if value is None else bool(value <= self.least),
         }
 
@@ -221,4 +222,5 @@ class UnphasedRounds(Formulation):
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Load of every link."""
-        return round_links(self.topology, self.rounds(values), self.limits.wavelengths * self.limits.waveguides)
+        per_round = self.limits.wavelengths * self.limits.room(self.topology)
+        return round_links(self.topology, self.rounds(values), per_round)

@@ -350,7 +350,7 @@ class TreeChoice(Formulation):
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Load of every link."""
-        return round_links(self.fibres, self.rounds(values), self.fibres.channels)
+        return round_links(self.fibres, self.rounds(values), np.full(self.fibres.arcs, self.fibres.channels))
 
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
         """Violations of an external schedule."""

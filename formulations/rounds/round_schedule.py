@@ -17,7 +17,7 @@ In every round
     paths        every circuit is a simple chain of existing arcs from its source to its target, wavelength in range
     lasers       a vertex sends at most ``ports`` circuits of one wavelength
     photodiodes  a vertex receives at most ``ports`` circuits of one wavelength
-    waveguides   an arc holds at most ``waveguides`` circuits of one wavelength
+    waveguides   an arc holds at most ``waveguides`` circuits of one wavelength, or ``fibres`` between wafers
     payload      every transfer has a circuit from its source to its target; a circuit carries at most ``load`` chunks
     causality    a chunk or partial sum is sent only if it was held before the round began
     redundant    no vertex receives a chunk that it holds or, unless it may forward it (``relays``), that it neither
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.instances.photonics import WaferFibres
     from opticoll.instances.topology import F64, I64, Mask, Topology
 
 
@@ -70,6 +71,8 @@ class Limits:
         Number of wavelengths: lasers of a LIGHTPATH tile, channels of a WDM fibre.
     waveguides
         Maximum number of circuits of one wavelength on an arc.
+    fibres
+        The arcs between wafers, and their maximum; None if there are no other arcs than those with ``waveguides``.
     ports
         Maximum number of circuits of one wavelength that a vertex sends, and that it receives; None for no limit.
     load
@@ -80,6 +83,14 @@ class Limits:
     waveguides: int = 1
     ports: int | None = 1
     load: int | None = 1
+    fibres: WaferFibres | None = None
+
+    def room(self, topology: Topology) -> I64:
+        """Maximum number of circuits of one wavelength on every arc, ``(m,)``."""
+        room = np.full(topology.arcs, self.waveguides)
+        if self.fibres is not None:
+            room[self.fibres.joins(topology)] = self.fibres.number
+        return room
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,12 +361,16 @@ def _over(keys: I64, most: int) -> float:
     return float(np.maximum(count - most, 0).sum())
 
 
+def _over_arcs(colours: I64, arcs: I64, room: I64) -> float:
+    """Total number of circuits on arcs beyond the ``room`` of each arc, ``(m,)``, in every colour."""
+    keys, count = np.unique(colours * room.size + arcs, return_counts=True)
+    return float(np.maximum(count - room[keys % max(room.size, 1)], 0).sum())
+
+
 def _circuit_violations(topology: Topology, limits: Limits, schedule: RoundSchedule) -> dict[str, float]:
     colour = schedule.circuit_round * (int(schedule.circuit_wavelength.max(initial=0)) + 1)
     colour = colour + schedule.circuit_wavelength
-    counts = {
-        "waveguides": _over(colour[schedule.circuit_of_arc] * topology.arcs + schedule.circuit_arcs, limits.waveguides)
-    }
+    counts = {"waveguides": _over_arcs(colour[schedule.circuit_of_arc], schedule.circuit_arcs, limits.room(topology))}
     if limits.ports is not None:
         counts["lasers"] = _over(colour * topology.n + schedule.circuit_source, limits.ports)
         counts["photodiodes"] = _over(colour * topology.n + schedule.circuit_target, limits.ports)

@@ -1,7 +1,8 @@
 """Assign rounds, wavelengths and routes to circuits without precedence, and bound the number of rounds by arc prices.
 
 A *colour* is a wavelength of a round: R rounds of L wavelengths are R L colours, colour k being wavelength ``k mod L``
-of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` circuits; an arc holds ``waveguides``.
+of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` circuits; an arc holds as many as
+:meth:`~opticoll.formulations.rounds.round_schedule.Limits.room`.
 
 1. Candidate routes: the straight ones of a mesh, and shortest ones that avoid loaded arcs.
 2. First fit of all circuits in several orders, then ejection search for fewer rounds
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph.round_bounds import priced_bound, single_demand
+from opticoll.formulations.lumorph.round_bounds import priced_bound, shared_room, single_demand
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import offsets, select
@@ -181,7 +182,7 @@ def packing(topology: Topology, limits: Limits, routes: RouteSet, wave: I64 | No
     needs, start = routes.arcs, routes.start
     # A limit above the number of circuits never binds, but would cost memory.
     most = source.size if limits.ports is None else n * limits.ports
-    room = np.full(m, min(limits.waveguides, most))
+    room = np.minimum(limits.room(topology), most)
     ports = limits.ports
     if ports is not None:
         start = offsets(length + 2)
@@ -366,17 +367,19 @@ def tight_bound(
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
     logarithm = np.zeros(topology.arcs)
     price = np.ones(topology.arcs)
+    _, room = shared_room(topology, limits)
     best = priced_bound(topology, collective, limits, price)
     ratio, stale = 0.0, 0
     for step in range(steps if demand.any() else 0):
         if best.value >= enough or left() <= 0 or stale >= STALE:
             break
         load = loads_by_trees(first_out, topology.head, topology.tail, price, demand)
-        value = float((load * price).sum() / price.sum())
+        value = float((load * price).sum() / (price * room).sum())
         stale = 0 if value > ratio * (1 + 1e-4) else stale + 1
         if value > ratio:
             ratio = value
             best = max(best, priced_bound(topology, collective, limits, price), key=lambda bound: bound.value)
+        load /= room
         logarithm += load / load.max(initial=1e-300) / np.sqrt(1.0 + step / 4.0)
         price = np.exp(logarithm - logarithm.max())
     return best

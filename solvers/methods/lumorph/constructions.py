@@ -164,14 +164,18 @@ def decompositions(c: int, waveguides: int) -> list[I64]:
     return result + [part for part in tries if part is not None]
 
 
-def mesh_exchange(rows: int, columns: int, waveguides: int) -> tuple[I64, int]:
-    """Colour of every ordered pair of tiles, ``(n, n)`` with -1 on the diagonal, and their number; XY routes."""
+def mesh_exchange(rows: int, columns: int, waveguides: int, in_rows: int | None = None) -> tuple[I64, int]:
+    """Colour of every ordered pair of tiles, ``(n, n)`` with -1 on the diagonal, and their number; XY routes.
+
+    ``in_rows`` is the smallest number of waveguides, or fibres, of an arc along a row, if that is not ``waveguides``.
+    """
+    in_rows = waveguides if in_rows is None else in_rows
     best: tuple[int, I64, I64] | None = None
-    for sigma in decompositions(columns, waveguides):
+    for sigma in decompositions(columns, in_rows):
         rho = np.array([line_load(permutation) for permutation in sigma])
         for tau in decompositions(rows, waveguides):
             gamma = np.array([line_load(permutation) for permutation in tau])
-            count = int((-(-np.maximum(rho[:, None], gamma) // waveguides)).sum())
+            count = int(np.maximum(-(-rho[:, None] // in_rows), -(-gamma // waveguides)).sum())
             if best is None or count < best[0]:
                 best = count, sigma, tau
     assert best is not None
@@ -186,7 +190,7 @@ def mesh_exchange(rows: int, columns: int, waveguides: int) -> tuple[I64, int]:
         a, rho_one = line_classes(permutation), line_load(permutation)
         moving = permutation[j] >= 0
         for vertical, (b, gamma_one) in zip(tau, across, strict=True):
-            many = -(-max(rho_one, gamma_one) // waveguides)
+            many = max(-(-rho_one // in_rows), -(-gamma_one // waveguides))
             if many:
                 goes = np.flatnonzero(moving & (vertical[i] >= 0))
                 k, row, column = tiles[goes], i[goes], j[goes]

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct
+from opticoll.formulations.rounds.round_schedule import RoundSchedule, chained, direct
 from opticoll.formulations.rounds.segments import offsets, select
 from opticoll.formulations.rounds.wavelengths import matchings
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import I64, Topology
     from opticoll.solvers.methods.lumorph.patterns import Pattern
 
@@ -267,7 +268,7 @@ class StepCircuits:
             return self._first_fit(source, target, limits)
         # As in the paper, an arc holds W bundles of any wavelength; wavelengths are coloured afterwards.
         colours = limits.wavelengths * (limits.ports or 1)
-        overlap = Limits(1, limits.waveguides, ports=colours, load=1)
+        overlap = replace(limits, wavelengths=1, ports=colours)
         when, _, start, arcs = self._first_fit(source, target, overlap)
         wave = np.zeros_like(when)
         for r in range(int(when.max()) + 1):
@@ -282,7 +283,8 @@ class StepCircuits:
 
         start, arcs = self._routes(source, target)
         routes = RouteSet(source, target, np.arange(source.size), start, arcs)
-        least = -(-int(np.bincount(arcs).max()) // (limits.waveguides * limits.wavelengths))
+        load = np.bincount(arcs, minlength=self.topology.arcs)
+        least = int((-(-load // (limits.room(self.topology) * limits.wavelengths))).max())
         if limits.ports is not None:
             busiest = max(int(np.bincount(ends).max()) for ends in (source, target))
             least = max(least, -(-busiest // (limits.wavelengths * limits.ports)))
@@ -312,8 +314,8 @@ class StepCircuits:
         ports = limits.ports or 1
         colour = edge_colours(source, target, self.topology.n) // ports
         length = np.diff(routes.start)
-        key = np.repeat(colour, length) * self.topology.arcs + routes.arcs
-        if np.unique(key, return_counts=True)[1].max() > limits.waveguides:
+        key, load = np.unique(np.repeat(colour, length) * self.topology.arcs + routes.arcs, return_counts=True)
+        if (load > limits.room(self.topology)[key % self.topology.arcs]).any():
             return None
         when, wave = np.divmod(colour, limits.wavelengths)
         return when, wave, routes.start, routes.arcs
@@ -338,7 +340,9 @@ def _distributed(chunks: I64, lanes: I64, first: I64) -> I64:
     return np.asarray(offset[pair] + number * lanes[pair] // chunks[pair], dtype=np.int64)
 
 
-def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], object] = lambda: None) -> RoundSchedule:
+def compacted(
+    topology: Topology, limits: Limits, schedule: RoundSchedule, *, tick: Callable[[], object] = lambda: None
+) -> RoundSchedule:
     """Start transfers as early as possible, see the module; the unchanged schedule if that saves no round.
 
     For spreadings, their reverse, and trees. If two vertices add each other's sums in one round (whole buffers), moving
@@ -357,7 +361,7 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
             schedule.taken(schedule.circuit_round < sums, schedule.transfer_round < sums),
             schedule.taken(schedule.circuit_round >= sums, schedule.transfer_round >= sums).moved(-sums),
         ]
-        return chained([compacted(part, limits, tick=tick) for part in parts])
+        return chained([compacted(topology, limits, part, tick=tick) for part in parts])
     n = int(max(schedule.transfer_source.max(initial=0), schedule.transfer_target.max(initial=0))) + 1
     pairs = (
         (schedule.circuit_round, schedule.circuit_source, schedule.circuit_target),
@@ -371,6 +375,7 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
     if not same:
         msg = "only schedules in which every circuit carries one chunk can be compacted"
         raise ValueError(msg)
+    room = limits.room(topology).tolist()
     spectrum, ports = (1 << limits.wavelengths) - 1, limits.ports
     count: defaultdict[tuple[int, int, int], int] = defaultdict(int)
     full: defaultdict[tuple[int, int], int] = defaultdict(int)
@@ -383,7 +388,7 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
         if i % 4096 == 0:
             tick()
         s, d, chunk = (column[t] for column in ends)
-        needs = [(a, limits.waveguides) for a in path[start[k] : start[k + 1]]]
+        needs = [(a, room[a]) for a in path[start[k] : start[k + 1]]]
         if ports is not None:
             needs += [(int(arcs) + s, ports), (int(arcs) + n + d, ports)]
         r = ready.get(chunk * n + s, 0)

@@ -68,7 +68,7 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
     )
     stepwise = schedule.rounds
     if settings["compact"]:
-        schedule = compacted(schedule, data.limits, tick=context.remaining)
+        schedule = compacted(data.topology, data.limits, schedule, tick=context.remaining)
     if data.phased and phase_violations(data, schedule):
         msg = (
             f"{name}: its {data.collective.name} is not a reduce-scatter followed by an all-gather; use --set "

@@ -110,7 +110,7 @@ def spread_copies(
     in_arc = np.argsort(topology.head, kind="stable")
     first_in = np.searchsorted(topology.head[in_arc], np.arange(n + 1))
     ports = n if limits.ports is None else limits.ports
-    room = min(limits.waveguides, n * ports)
+    room = np.minimum(limits.room(topology), n * ports)
     holds = bit_sets(collective.pre, n, collective.chunks)
     wants = bit_sets(collective.deliveries, n, collective.chunks)
     holders = np.zeros(64 * wants.shape[1], dtype=np.int64)
@@ -314,7 +314,9 @@ class PhaseSearch:
         copy[order] = np.arange(pair.size) - np.searchsorted(pair[order], pair[order])
         if np.unique(pair).size * 2 < n * (n - 1):
             return  # with few pairs most colours would be empty
-        colour, total = mesh_exchange(mesh.shape[0], mesh.shape[1], self.limits.waveguides)
+        waveguides, fibres = self.limits.waveguides, self.limits.fibres
+        in_rows = None if fibres is None else min(waveguides, fibres.number)
+        colour, total = mesh_exchange(mesh.shape[0], mesh.shape[1], waveguides, in_rows)
         _, used = np.unique(copy * total + colour[sources, targets], return_inverse=True)
         routes = candidates(mesh, sources, targets)
         self._items = packing(mesh, self.limits, routes)
@@ -539,7 +541,7 @@ class Quotient:
         self._drop_clashes()
         self.tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
         most = n * (limits.ports or 1)
-        self.room = np.concatenate([np.full(m, min(limits.waveguides, most)), np.full(2 * n, limits.ports or 1)])
+        self.room = np.concatenate([np.minimum(limits.room(topology), most), np.full(2 * n, limits.ports or 1)])
 
     def _drop_clashes(self) -> None:
         """Drop candidates that share a resource with their own image."""
@@ -580,7 +582,8 @@ def small_enough(topology: Topology, collective: Collective, limits: Limits, rou
     """Whether the search applies: one chunk per circuit, limited ports, all vertices ranks, and small tables."""
     deliveries = len(collective.deliveries)
     candidates_size = deliveries * topology.n * 2 * 8
-    tables = rounds * limits.wavelengths * (deliveries + (topology.arcs + 2 * topology.n) * (limits.waveguides + 1))
+    room = int(limits.room(topology).max(initial=1))
+    tables = rounds * limits.wavelengths * (deliveries + (topology.arcs + 2 * topology.n) * (room + 1))
     plain = limits.ports is not None and limits.load == 1 and topology.num_ranks == topology.n
     return plain and max(candidates_size, tables) <= MOST_ENTRIES
 

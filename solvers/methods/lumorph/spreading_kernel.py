@@ -106,7 +106,7 @@ def _nearest(
     v: int,
     base: int,
     ports: int,
-    room: int,
+    room: I64,
     reach: int,
     first_in: I64,
     in_arc: I64,
@@ -135,7 +135,7 @@ def _nearest(
         for i in range(degree):
             a = in_arc[first_in[u] + (i + base) % degree]
             s = tail[a]
-            if used[a] >= room or depth[s] >= 0:
+            if used[a] >= room[a] or depth[s] >= 0:
                 continue
             depth[s], way[s] = depth[u] + 1, a
             queue[touched] = s
@@ -152,7 +152,7 @@ def _nearest(
 def _least_conflict(
     v: int,
     ports: int,
-    room: int,
+    room: I64,
     first_in: I64,
     in_arc: I64,
     tail: I64,
@@ -186,7 +186,7 @@ def _least_conflict(
         for i in range(first_in[u], first_in[u + 1]):
             a = in_arc[i]
             step = 0.2 + price[a] + 0.3 * np.random.random()  # noqa: NPY002
-            if used[a] >= room:
+            if used[a] >= room[a]:
                 step += 3.0
             if cost[u] + step < cost[tail[a]]:
                 cost[tail[a]], way[tail[a]] = cost[u] + step, a
@@ -227,7 +227,7 @@ def one_round(
     in_arc: I64,
     tail: I64,
     head: I64,
-    room: int,
+    room: I64,
     ports: int,
     holds: U64,
     wants: U64,
@@ -249,7 +249,7 @@ def one_round(
     first_in, in_arc
         Arcs into v are ``in_arc[first_in[v]:first_in[v + 1]]``.
     room, ports
-        Most circuits of one wavelength on an arc; sent by a vertex.
+        Most circuits of one wavelength on every arc, ``(m,)``; sent by a vertex.
     holds, wants
         Bit sets of chunks, ``(n, words)``, at the start of the round; planned chunks are removed from ``wants``.
     holders
@@ -271,7 +271,7 @@ def one_round(
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     n, m, words, waves, longest = holds.shape[0], tail.size, holds.shape[1], source.shape[0], path.shape[2]
     source[:] = -1
-    users = np.full((waves, m, room), -1, dtype=np.int32)
+    users = np.full((waves, m, room.max()), -1, dtype=np.int32)
     used = np.zeros((waves, m), dtype=np.int32)
     sends = np.zeros((waves, n), dtype=np.int32)
     price = np.zeros((waves, m))
@@ -368,9 +368,9 @@ def one_round(
             u = s
             while u != v:
                 a = way[u]
-                if used[into, a] >= room:
+                if used[into, a] >= room[a]:
                     price[into, a] += 0.5
-                    x = users[into, a, np.random.randint(room)]  # noqa: NPY002
+                    x = users[into, a, np.random.randint(room[a])]  # noqa: NPY002
                     _eject(into, x, source, chunk, hops, path, users, used, sends, holders, wants)
                     turn[count] = x
                     count += 1

@@ -397,7 +397,7 @@ def test_compacted_schedules_pass_the_check_and_take_no_more_rounds(spec, name):
             continue
         pattern, _ = pattern_of(algorithm, wanted, topology, limits, **parameters)
         schedule = realised(topology, limits, pattern)
-        short = compacted(schedule, limits)
+        short = compacted(topology, limits, schedule)
         assert not any(violations(topology, wanted, limits, short).values()), (algorithm, parameters)
         assert short.rounds <= schedule.rounds
         fewer += short.rounds < schedule.rounds
@@ -411,7 +411,7 @@ def test_compaction_keeps_sums_and_copies_apart(spec):
     wanted = collective("all-reduce", 4, pieces=3)
     for algorithm in ("recursive", "divide-and-conquer"):
         pattern, _ = pattern_of(algorithm, wanted, topology, limits)
-        short = compacted(realised(topology, limits, pattern), limits)
+        short = compacted(topology, limits, realised(topology, limits, pattern))
         assert not any(violations(topology, wanted, limits, short).values())
         assert short.transfer_round[short.transfer_adds].max() < short.transfer_round[~short.transfer_adds].min()
         assert short.rounds >= 2 * -(-9 // limits.wavelengths)
@@ -421,7 +421,7 @@ def test_only_one_chunk_a_circuit_is_compacted():
     topology, limits = machine("lightpath:2x2,lasers=4", None)
     pattern, _ = pattern_of("ring", collective("all-gather", 4), topology, limits)
     with pytest.raises(ValueError, match="one chunk"):
-        compacted(realised(topology, limits, pattern), limits)
+        compacted(topology, limits, realised(topology, limits, pattern))
 
 
 # embeddings ---------------------------------------------------------------------------------------------------
