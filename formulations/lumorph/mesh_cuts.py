@@ -7,6 +7,9 @@ Every circuit with s_k inside a vertex set S and d_k outside crosses an arc that
 
     max_a load_a >= ceil( |{k : s_k in S, d_k not in S}| / |{a : tail in S, head not in S}| ).
 
+Where arcs carry c_a circuits, integers, q = |{k : ...}| circuits over arcs of C = sum of c_a give some arc of these
+with load_a / c_a >= q / C, and load_a is an integer: max_a load_a / c_a >= min over their c_a of ceil(q c_a / C) / c_a.
+
 All axis-parallel rectangles of a grid are evaluated at once, on every topology whose vertices have grid positions
 (arcs may be missing or wrap around, since any S gives a bound on any graph). Straight cuts are the rectangles that span
 the grid. The bounding boxes of circuits and arcs are counted in a 4-D histogram whose cumulative sums give the number
@@ -23,15 +26,17 @@ middle of a group gives the bound, and row-first (XY) routes attain it.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.circuits import Circuits
-    from opticoll.instances.topology import I64, Topology
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 #: Maximum entries of the histogram of all rectangles; on larger grids only straight cuts are evaluated.
 MOST_RECTANGLES = 4_000_000
@@ -64,9 +69,25 @@ def is_mesh(topology: Topology, shape: tuple[int, int]) -> bool:
     return np.array_equal(tail[order], topology.tail) and np.array_equal(head[order], topology.head)
 
 
-def _per_arc(crossing: I64, arcs: I64) -> I64:
-    """Number of circuits divided by arcs, rounded up; 0 where no circuit crosses."""
-    return np.where(crossing > 0, -(-crossing // np.maximum(arcs, 1)), 0)
+def _of_capacity(topology: Topology) -> list[tuple[int, Mask]]:
+    """Every capacity, an integer, and whether each arc has it."""
+    return [(int(c), topology.capacity == c) for c in np.unique(topology.capacity).tolist()]
+
+
+def _load(crossing: I64, arcs: list[tuple[int, I64]]) -> F64:
+    """Least load per capacity of the busiest of the arcs that ``crossing`` circuits cross, 0 where none crosses.
+
+    ``arcs`` are the numbers of crossed arcs of every capacity. A quotient may be rounded up, see :func:`_proven`.
+    """
+    room = np.maximum(sum(c * count for c, count in arcs), 1)
+    each = [np.where(count > 0, -(-crossing * c // room) / c, np.inf) for c, count in arcs]
+    least = np.minimum.reduce(each)
+    return np.where((crossing > 0) & np.isfinite(least), least, 0.0)
+
+
+def _proven(value: float) -> float:
+    """The quotient of integers that a float is nearest to, rounded down; integers remain."""
+    return value if value.is_integer() else rounding.fraction_down(Fraction(value).limit_denominator(10**6))
 
 
 def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64]:
@@ -86,39 +107,48 @@ def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64
 def rectangle_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, int]) -> Bound:
     """Best bound of all rectangles, in both directions; ``detail`` gives rows and columns, both ends included."""
     inside, sources, targets = _inside(*pairs, shape)
-    arcs, tails, heads = _inside(topology.tail, topology.head, shape)
-    value = np.maximum(_per_arc(sources - inside, tails - arcs), _per_arc(targets - inside, heads - arcs))
+    leaving, entering = [], []
+    for c, of_c in _of_capacity(topology):
+        arcs, tails, heads = _inside(topology.tail[of_c], topology.head[of_c], shape)
+        leaving.append((c, tails - arcs))
+        entering.append((c, heads - arcs))
+    value = np.maximum(_load(sources - inside, leaving), _load(targets - inside, entering))
     r1, r2, c1, c2 = (int(i) for i in np.unravel_index(int(value.argmax()), value.shape))
     reason = f"circuits over arcs across the border of rows {r1}..{r2}, columns {c1}..{c2}"
-    return Bound("rectangle-cut", float(value.max()), reason, detail={"rows": [r1, r2], "columns": [c1, c2]})
+    return Bound("rectangle-cut", _proven(float(value.max())), reason, detail={"rows": [r1, r2], "columns": [c1, c2]})
 
 
 def straight_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, int]) -> Bound:
     """Best bound of all straight lines across the grid, in both directions."""
     columns = shape[1]
-    best, line = 0, "none"
+    best, line, kinds = 0.0, "none", _of_capacity(topology)
     for axis, size in enumerate(shape):
         s, d, u, v = (np.divmod(ends, columns)[axis] for ends in (*pairs, topology.tail, topology.head))
         for start, end, tail, head in ((s, d, u, v), (d, s, v, u)):
-            # Number that cross from index <= i to index > i, for every i.
-            crossing, arcs = (
-                np.bincount(a[a < b], minlength=size).cumsum() - np.bincount(b[a < b], minlength=size).cumsum()
-                for a, b in ((start, end), (tail, head))
-            )
-            value = _per_arc(crossing, arcs)
-            if int(value.max()) > best:
+            arcs = [(c, _across(tail[of_c], head[of_c], size)) for c, of_c in kinds]
+            value = _load(_across(start, end, size), arcs)
+            if float(value.max()) > best:
                 best, line = (
-                    int(value.max()),
+                    float(value.max()),
                     f"{('row', 'column')[axis]}s {int(value.argmax())} and {int(value.argmax()) + 1}",
                 )
-    return Bound("straight-cut", float(best), f"circuits over arcs across the line between {line}")
+    return Bound("straight-cut", _proven(best), f"circuits over arcs across the line between {line}")
+
+
+def _across(a: I64, b: I64, size: int) -> I64:
+    """Number of pairs (a, b) that cross from index <= i to index > i, for every i, ``(size,)``."""
+    return np.bincount(a[a < b], minlength=size).cumsum() - np.bincount(b[a < b], minlength=size).cumsum()
 
 
 def vertex_cuts(topology: Topology, pairs: tuple[I64, I64]) -> Bound:
     """Best bound of single vertices: circuits out of or into a vertex over its arcs in that direction."""
-    ends = ((pairs[0], topology.out_degree), (pairs[1], topology.in_degree))
-    value = max(int(_per_arc(np.bincount(v, minlength=topology.n), degree).max()) for v, degree in ends)
-    return Bound("vertex-cut", float(value), "circuits that one GPU sends or receives, over its arcs in that direction")
+    kinds, value = _of_capacity(topology), 0.0
+    for circuits_at, at in ((pairs[0], topology.tail), (pairs[1], topology.head)):
+        arcs = [(c, np.bincount(at[of_c], minlength=topology.n)) for c, of_c in kinds]
+        value = max(value, float(_load(np.bincount(circuits_at, minlength=topology.n), arcs).max()))
+    return Bound(
+        "vertex-cut", _proven(value), "circuits that one GPU sends or receives, over its arcs in that direction"
+    )
 
 
 def exchange_overlap(circuits: Circuits, shape: tuple[int, int]) -> int | None:
@@ -140,7 +170,7 @@ def exchange_overlap(circuits: Circuits, shape: tuple[int, int]) -> int | None:
 
 
 def cut_bounds(topology: Topology, pairs: tuple[I64, I64]) -> list[Bound]:
-    """Every cut bound that applies, best first."""
+    """Every cut bound that applies, best first, on a topology whose capacities are integers [circuits]."""
     shape = grid_shape(topology)
     cuts = [vertex_cuts(topology, pairs)]
     if shape is not None:

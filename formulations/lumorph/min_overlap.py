@@ -3,12 +3,14 @@ r"""Routes of minimum overlap: one path per circuit, with fewest circuits on the
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
 Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path and B circuit-path incidence
-Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda in 0 .. |L| integer,
-        the overlap
+        c_a capacity of an arc, (m,): 1, or the waveguides or fibres of the arc between them and those of all other arcs
+        in lowest terms, if wafers are joined by more or fewer fibres than an arc has waveguides
+Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda in 0 .. |L|, the
+        overlap, integer if every c_a is 1
 
 Arc form (``model=arc``), as printed:  min Lambda  s.t.
 
-    congestion[a]     sum_k x_ak <= Lambda
+    congestion[a]     sum_k x_ak <= c_a Lambda
     balance[v,k]      sum_in(v) x_ak - sum_out(v) x_ak = 0          v not in {s_k, d_k}   (10)
     enter_once[v,k]   sum_in(v) x_ak <= 1                           v not in {s_k, d_k}   (11)
     leave_once[v,k]   sum_out(v) x_ak <= 1                          v not in {s_k, d_k}   (12)
@@ -25,17 +27,19 @@ and are dropped when the routes are traced.
 Path form (``model=path``), over a route set (``paths``, ``k``, ``lmax``; k is the paper's k shortest paths by Yen):
 min Lambda  s.t.
 
-    congestion[a]     (A x)_a <= Lambda
+    congestion[a]     (A x)_a <= c_a Lambda
     choose[k]         (B x)_k = 1
 
 Its optimum holds *for the route set*.
 
 Overlap counts circuits and ignores wavelengths and capacities, as in the paper; parallel arcs count separately. Any
-topology is allowed, including one with missing links, if every circuit has a path.
+topology is allowed, including one with missing links, if every circuit has a path. The paper asks how many waveguides
+an arc needs. Between wafers an arc has F fibres, on a wafer W waveguides; with c_a = F / gcd(W, F) and W / gcd(W, F),
+the circuits fit if every arc has ceil(Lambda) c_a waveguides or fibres, and not with fewer in these proportions.
 
 Bounds: cuts (:mod:`opticoll.formulations.lumorph.mesh_cuts`), a closed form for recursive exchanges on intact meshes,
-and for any lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ) by LP duality; lengths are rounded to
-integers first, so that rounding up is exact.
+and for any lengths l >= 0, Lambda >= sum_k dist_l(s_k, d_k) / sum_a c_a l_a by LP duality, rounded up to the next
+multiple of some 1 / c_a; lengths are rounded to integers first, so that rounding up is exact.
 
 Methods may return the routes of the arc form as paths: x has one entry per circuit, with ``path_arcs`` and
 ``path_pair`` as in :mod:`opticoll.formulations.flows.path_flow`, instead of m entries per circuit.
@@ -44,6 +48,7 @@ Methods may return the routes of the arc form as paths: x has one entry per circ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -51,7 +56,15 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.flows import path_flow
-from opticoll.formulations.flows.path_flow import PathFlow, arc_load, bounded_distances, known_paths, path_sets
+from opticoll.formulations.flows.path_flow import (
+    PathFlow,
+    arc_load,
+    bounded_distances,
+    known_paths,
+    path_sets,
+    unit_capacities,
+    whole_paths,
+)
 from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
 from opticoll.formulations.lumorph.circuits import FORMS, PAPER, Circuits, CircuitSpec, read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
@@ -67,6 +80,7 @@ from opticoll.formulations.variables import (
     pair_names,
     vertex_names,
 )
+from opticoll.instances.photonics import LightpathMesh
 from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
@@ -84,7 +98,7 @@ MOST_VARIABLES = 4_000_000
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Overlap(PathFlow, Formulation):
-    """Data of the model: topology with unit capacities, route rule, circuits, and form (``arc`` or ``path``)."""
+    """Data of the model: topology with capacities c_a, route rule, circuits, and form (``arc`` or ``path``)."""
 
     name = NAME
     paper = PAPER
@@ -119,7 +133,7 @@ class Overlap(PathFlow, Formulation):
         """Cut bounds and the closed form, best first."""
         result = cut_bounds(self.topology, self.commodities)
         shape = grid_shape(self.topology)
-        if shape is not None and is_mesh(self.topology, shape):
+        if shape is not None and unit_capacities(self) and is_mesh(self.topology, shape):
             value = exchange_overlap(self.circuits, shape)
             if value is not None:
                 reason = (
@@ -133,7 +147,7 @@ class Overlap(PathFlow, Formulation):
     def hop_bound(self) -> Bound:
         """Bound of unit lengths: every circuit loads at least as many arcs as the distance between its ends."""
         value = length_bound(self, np.ones(self.topology.arcs))
-        return Bound("hop-lengths", float(value), "hops of all circuits over the number of arcs, rounded up")
+        return Bound("hop-lengths", value, "hops of all circuits over the number of arcs, rounded up")
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -161,10 +175,7 @@ class Overlap(PathFlow, Formulation):
         rule = PathRule("all") if model == "arc" else read_rule(given, "k", NAME)
         pairs = (circuits.sources, circuits.targets)
         check_reach(instance, rule, NAME, pairs)
-        topology = instance
-        if (instance.capacity != 1.0).any():
-            topology = instance.with_arcs(instance.tail, instance.head, np.ones(instance.arcs))
-        return cls(topology, rule, circuits=circuits, model=model)
+        return cls(in_circuits(instance), rule, circuits=circuits, model=model)
 
     def cvxpy(self) -> CvxpyModel:
         """Build the chosen form in CVXPY."""
@@ -192,7 +203,7 @@ class Overlap(PathFlow, Formulation):
             "variables": topology.arcs * count + 1,
             "constraints": rows,
             "nonzeros": nonzeros - 2 * loops * count,
-            "integers": topology.arcs * count + 1,
+            "integers": topology.arcs * count + int(unit_capacities(self)),
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
@@ -214,7 +225,8 @@ class Overlap(PathFlow, Formulation):
         """Number of circuits over every arc, relative to the busiest arc."""
         x = np.asarray(values["x"], dtype=float)
         load = x.sum(axis=1) if _on_arcs(self, values) else arc_load(known_paths(self, values), x)
-        return Links(self.topology, load, self.topology.capacity, float(load.max(initial=0.0)), "circuits", "arcs")
+        capacity = self.topology.capacity
+        return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), "circuits", "arcs")
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
@@ -251,13 +263,15 @@ class Overlap(PathFlow, Formulation):
         through = np.ones_like(entering, dtype=bool)
         through[s, k] = through[d, k] = False
         off = np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0)
+        fraction = abs(stated - round(stated)) if unit_capacities(self) else 0.0
+        load = x.sum(axis=1) / self.topology.capacity
         return {
-            "binary": float(max(off, abs(stated - round(stated)))),
+            "binary": float(max(off, fraction)),
             "balance": float(np.abs(np.where(through, entering - leaving, 0.0)).max(initial=0.0)),
             "enter_once": float(np.where(through, entering - 1.0, 0.0).max(initial=0.0)),
             "leave_once": float(np.where(through, leaving - 1.0, 0.0).max(initial=0.0)),
             **{name: float(np.maximum(violation, 0.0).max(initial=0.0)) for name, violation in ends.items()},
-            "congestion": max(0.0, float(x.sum(axis=1).max(initial=0.0)) - stated) / max(abs(stated), 1e-12),
+            "congestion": max(0.0, float(load.max(initial=0.0)) - stated) / max(abs(stated), 1e-12),
         }
 
     def objective(self, values: Mapping[str, F64]) -> float:
@@ -265,7 +279,7 @@ class Overlap(PathFlow, Formulation):
         if not _on_arcs(self, values):
             return path_flow.objective(self, values)
         routes = traced(self, np.asarray(values["x"], dtype=float))
-        return np.inf if routes is None else float(overlap(routes))
+        return np.inf if routes is None else overlap(routes)
 
     def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
         """Trace integral routes in x, without cycles, with their overlap as Lambda; None if x contains no routes."""
@@ -276,7 +290,7 @@ class Overlap(PathFlow, Formulation):
             return None
         x = np.zeros((self.topology.arcs, self.circuits.count))
         x[routes.arcs, np.repeat(routes.pair, routes.length)] = 1.0
-        return {"x": x, "Lambda": np.asarray(float(overlap(routes)))}
+        return {"x": x, "Lambda": np.asarray(overlap(routes))}
 
     def certify(self, duals: Mapping[str, F64]) -> Bound | None:
         """Bound proven by the duals of ``congestion`` (or ``capacity``), read as arc lengths."""
@@ -286,9 +300,7 @@ class Overlap(PathFlow, Formulation):
         value = length_bound(self, np.abs(np.asarray(duals[name], dtype=float)))
         if value <= 0:
             return None
-        return Bound(
-            "any-lengths", float(value), "arc lengths from duals: shortest paths over total length, rounded up"
-        )
+        return Bound("any-lengths", value, "arc lengths from duals: shortest paths over total length, rounded up")
 
     def bounds(self) -> list[Bound]:
         """Bounds from cuts, the closed form where it applies, and unit lengths."""
@@ -303,10 +315,23 @@ class Overlap(PathFlow, Formulation):
             "ranks": self.topology.num_ranks,
             "model": self.model,
             "path_set": str(self.rule),
-            "bounds": {bound.name: int(bound.value) for bound in self.bounds()},
+            **self._capacities(),
+            "bounds": {b.name: int(b.value) if b.value.is_integer() else b.value for b in self.bounds()},
             "unrestricted_proven": None
             if value is None
             else bool(value <= max((bound.value for bound in self.bounds()), default=-np.inf)),
+        }
+
+    def _capacities(self) -> dict[str, Json]:
+        """c_a on a wafer and between wafers, where they differ."""
+        fibres = self.topology.scarce_fibres if isinstance(self.topology, LightpathMesh) else None
+        if fibres is None:
+            return {}
+        between = fibres.joins(self.topology)
+        capacity = self.topology.capacity
+        return {
+            "capacity_on_wafer": int(capacity[~between].max(initial=0.0)),
+            "capacity_between_wafers": int(capacity[between].max(initial=0.0)),
         }
 
     def restriction(self) -> str | None:
@@ -396,9 +421,9 @@ def _arc_cvxpy(data: Overlap) -> CvxpyModel:
     _refuse_large(data)
     m, n, count = data.topology.arcs, data.topology.n, data.circuits.count
     x = cp.Variable((m, count), name="x", boolean=True)
-    Lambda = cp.Variable(name="Lambda", integer=True, bounds=[0, count])
+    Lambda = cp.Variable(name="Lambda", integer=unit_capacities(data), bounds=[0, count])
     flat = cp.vec(x, order="F")
-    named = {"congestion": Named(cp.sum(x, axis=1) <= Lambda, (m,))}
+    named = {"congestion": Named(cp.sum(x, axis=1) <= data.topology.capacity * Lambda, (m,))}
     for name, rows, index, relation, right in _row_blocks(data):
         if index.size:
             shape = (n, count) if name in {"balance", "enter_once", "leave_once"} else (count,)
@@ -421,16 +446,19 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
     into, out_of = incident_arcs(topology)
     s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in data.commodities)
     inner = [(v, *k) for v in V for k in L if v not in (s[k], d[k])]
+    c = dict(zip(A, topology.capacity.tolist(), strict=True))
 
     model = pyo.ConcreteModel(name="minimum overlap")
     model.x = pyo.Var([(a, *k) for a in A for k in L], domain=pyo.Binary)
-    model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, len(L)))
+    model.Lambda = pyo.Var(
+        domain=pyo.NonNegativeIntegers if set(c.values()) == {1.0} else pyo.NonNegativeReals, bounds=(0, len(L))
+    )
     model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
 
     def over(arcs: list[str], k: tuple[Any, ...]) -> Any:
         return pyo.quicksum(model.x[(a, *k)] for a in arcs)
 
-    model.congestion = pyo.Constraint(A, rule=lambda m, a: pyo.quicksum(m.x[(a, *k)] for k in L) - m.Lambda <= 0)
+    model.congestion = pyo.Constraint(A, rule=lambda m, a: pyo.quicksum(m.x[(a, *k)] for k in L) - c[a] * m.Lambda <= 0)
     model.balance = pyo.Constraint(
         [(v, *k) for v, *k in inner if into[v] or out_of[v]],
         rule=lambda _, v, *k: over(into[v], k) - over(out_of[v], k) == 0,
@@ -525,26 +553,40 @@ def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, lis
     return [(s, d, result.path(k)) for k, (s, d) in enumerate(ends)]
 
 
-def overlap(paths: PathSet) -> int:
-    """Number of circuits on the busiest arc, given one path per circuit."""
-    return int(np.bincount(paths.arcs, minlength=1).max())
+def overlap(paths: PathSet) -> float:
+    """Number of circuits over capacity on the busiest arc, given one path per circuit."""
+    load = np.bincount(paths.arcs, minlength=paths.topology.arcs)
+    return float((load / paths.topology.capacity).max(initial=0.0))
+
+
+def in_circuits(topology: Topology) -> Topology:
+    """The topology with the capacities c_a: those of its waveguides and fibres in lowest terms, or 1 everywhere."""
+    capacity = np.ones(topology.arcs)
+    fibres = topology.scarce_fibres if isinstance(topology, LightpathMesh) else None
+    if fibres is not None and isinstance(topology, LightpathMesh):
+        room = np.where(fibres.joins(topology), fibres.number, topology.waveguides)
+        capacity = (room // np.gcd.reduce(room)).astype(float)
+    if np.array_equal(topology.capacity, capacity):
+        return topology
+    return topology.with_arcs(topology.tail, topology.head, capacity)
 
 
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
-def length_bound(data: Overlap, lengths: F64) -> int:
-    """``ceil( sum_k dist_l(s_k, d_k) / sum_a l_a )`` over the allowed routes, for any lengths, ``(m,)``; 0 if empty.
+def length_bound(data: Overlap, lengths: F64) -> float:
+    """``sum_k dist_l(s_k, d_k) / sum_a c_a l_a`` over the allowed routes, for any lengths, ``(m,)``; 0 if empty.
 
-    Exact: lengths are scaled to integers small enough that every sum of them is exact in double precision.
+    Rounded up to a multiple of some ``1 / c_a``. Exact: lengths are scaled to integers small enough that every sum of
+    them is exact in double precision.
     """
     topology, (s, d) = data.topology, data.commodities
     lengths = np.asarray(lengths, dtype=float)
     lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
     if lengths.shape != (topology.arcs,) or not lengths.any():
-        return 0
+        return 0.0
     lengths = np.ldexp(lengths, -rounding.exponent(lengths))
-    most = 2.0**52 / (max(s.size, topology.arcs) * topology.n)
+    most = 2.0**52 / (max(s.size, int(topology.capacity.sum())) * topology.n)
     whole = np.maximum(np.floor(lengths / lengths.max() * most), 1.0)
     if data.rule.kind != "all":
         reach = data.paths.shortest(whole)
@@ -558,14 +600,14 @@ def length_bound(data: Overlap, lengths: F64) -> int:
 
         starts, which = np.unique(s, return_inverse=True)
         reach = dijkstra(topology.length_matrix(whole), indices=starts)[which, d]
-    total, cost = sum(int(r) for r in reach), int(whole.sum())
-    return -(-total // cost)
+    total, cost = sum(int(r) for r in reach), int((whole * topology.capacity).sum())
+    capacities = map(Fraction, np.unique(topology.capacity).tolist())
+    return rounding.fraction_down(whole_paths(Fraction(total, cost), capacities, Fraction(1)))
 
 
 def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:
     """Data of the arc form for circuits given as arrays, each ``(|L|,)``, without checks."""
-    if (topology.capacity != 1.0).any():
-        topology = topology.with_arcs(topology.tail, topology.head, np.ones(topology.arcs))
+    topology = in_circuits(topology)
     return Overlap(topology, PathRule("all"), circuits=Circuits(sources, targets, "given"), model="arc")
 
 

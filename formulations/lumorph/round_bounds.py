@@ -258,11 +258,12 @@ def _into(topology: Topology, inside: Mask) -> I64:
 
 
 def _of_arcs(topology: Topology, limits: Limits, arcs: I64) -> str:
-    """Number of arcs, and what they hold if that differs from arc to arc: ``2 arcs``, ``2 arcs of 6 fibres``."""
+    """Number of arcs, and what they hold together if that differs from arc to arc."""
     text = _many(arcs.size, "arc")
     if limits.fibres is None:
         return text
-    return f"{text} of {int(limits.room(topology)[arcs].sum())} waveguides or fibres"
+    room = int(limits.room(topology)[arcs].sum())
+    return f"{text} of {_many(room, 'waveguide')} or {'fibre' if room == 1 else 'fibres'}"
 
 
 def _between(topology: Topology, weight: I64) -> F64:

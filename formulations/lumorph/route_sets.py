@@ -19,7 +19,7 @@ from opticoll.formulations.rounds.segments import offsets
 from opticoll.instances.photonics import LightpathMesh
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import I64, Mask, Topology
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 #: Maximum total number of arcs in all routes.
 MOST_ARCS = 20_000_000
@@ -164,33 +164,37 @@ def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> Rout
     """
     from opticoll.formulations.lumorph.min_overlap import unit_data
 
-    least = max(int(bound.value) for bound in unit_data(topology, sources, targets).bounds())
+    data = unit_data(topology, sources, targets)
+    least = max(bound.value for bound in data.bounds()) * (1 + 1e-9)
     first = candidate_routes(topology, sources, targets, "straight", 1)
     paths = [first.path(p) for p in range(first.paths)]
-    load = np.bincount(first.arcs, minlength=topology.arcs)
+    circuits = np.bincount(first.arcs, minlength=topology.arcs)
     for _ in range(MOST_SWEEPS):
+        load = circuits / data.topology.capacity
         if load.max(initial=0) <= least:
             return RouteSet.of_paths(sources, targets, [[path] for path in paths])
-        before = load.copy()
+        before = circuits.copy()
         for k, path in enumerate(paths):
+            load = circuits / data.topology.capacity
             if load.max() > least and load[path].max(initial=0) == load.max():
-                load[path] -= 1
+                circuits[path] -= 1
+                load = circuits / data.topology.capacity
                 paths[k] = _lightest(topology, int(sources[k]), int(targets[k]), load)
-                load[paths[k]] += 1
-        if np.array_equal(load, before):
+                circuits[paths[k]] += 1
+        if np.array_equal(circuits, before):
             break
     msg = (
-        f"{topology.spec}: routes with {int(load.max())} circuits on the busiest arc are not proven optimal, "
-        f"since the bound is {least}; use routes=straight"
+        f"{topology.spec}: routes with an overlap of {(circuits / data.topology.capacity).max():g} are not proven "
+        f"optimal, since the bound is {least:g}; use routes=straight"
     )
     raise NotApplicable(msg)
 
 
-def _lightest(topology: Topology, s: int, d: int, load: I64) -> list[int]:
+def _lightest(topology: Topology, s: int, d: int, load: F64) -> list[int]:
     """Find a shortest simple path among those with the fewest busiest arcs, then second-busiest arcs, and so on."""
     import heapq
 
-    levels = [-int(value) for value in np.unique(load)[::-1]]  # busiest first
+    levels = [-value for value in np.unique(load)[::-1].tolist()]  # busiest first
     place = np.searchsorted(levels, -load)
     after: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
     for arc, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):

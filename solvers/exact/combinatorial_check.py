@@ -32,8 +32,9 @@ steps      Whole chunks of every pair, in steps; the value is the total number o
            solution {"ways": [[pair, [arc, ...], [step, ...]]]}, one for every chunk
            argument {"prices": [[arc, price]]}, as of routes; the quotient is rounded up
 rounds     Circuits in rounds that copy chunks; the value is the number of rounds. A vertex sends, and receives, at most
-           "ports" circuits of a wavelength in a round, an arc holds at most "waveguides"; a circuit carries "load"
-           chunks, which its source held before the round. A chunk goes to vertices that require it. null: no limit.
+           "ports" circuits of a wavelength in a round, an arc holds at most "waveguides", one number or one of each
+           arc; a circuit carries "load" chunks, which its source held before the round. A chunk goes to vertices that
+           require it. null: no limit.
            problem {"vertices", "arcs": [[u, v]], "wavelengths", "waveguides", "ports", "load", "pre": [[chunk, v]],
            "post": [[chunk, v]]}
            solution {"circuits": [[round, s, t, wavelength, [arc, ...]]], "transfers": [[round, s, t, chunk]]}
@@ -260,9 +261,11 @@ class Rounds:
     def __init__(self, problem: Any) -> None:
         names = ("vertices", "arcs", "wavelengths", "waveguides", "ports", "load", "pre", "post")
         n, arcs, wavelengths, waveguides, ports, load, pre, post = field(problem, *names)
-        self.n, self.wavelengths, self.waveguides = index(n), index(wavelengths), index(waveguides)
+        self.n, self.wavelengths = index(n), index(wavelengths)
         self.ports, self.load = (inf if end is None else index(end) for end in (ports, load))
         self.ends = [(index(u, n), index(v, n)) for u, v in listed(arcs, width=2)]
+        each = waveguides if isinstance(waveguides, list) else [waveguides] * len(self.ends)
+        self.holds = [index(most) for most in listed(each, len(self.ends))]
         self.held = {(index(c), index(v, n)) for c, v in listed(pre, width=2)}
         self.wanted = {(index(c), index(v, n)) for c, v in listed(post, width=2)}
         self.sources: dict[int, set[int]] = defaultdict(set)
@@ -282,7 +285,7 @@ class Rounds:
             receives[r, w, t] += 1
             holds.update((r, w, a) for a in walk(path, self.ends, s, t))
         require(max([*sends.values(), *receives.values()], default=0) <= self.ports, "a vertex has too many circuits")
-        require(max(holds.values(), default=0) <= self.waveguides, "an arc has too many circuits")
+        require(all(used <= self.holds[a] for (_, _, a), used in holds.items()), "an arc has too many circuits")
         moves = [(index(r), index(s, self.n), index(t, self.n), index(c), *adds) for r, s, t, c, *adds in transfers]
         moves.sort(key=lambda move: move[:4])
         for key, count in Counter(move[:3] for move in moves).items():
@@ -297,8 +300,8 @@ class Rounds:
 
     def room(self, v: int, into: bool) -> Any:
         """The most circuits into, or out of, a vertex in a round."""
-        degree = sum((head if into else tail) == v for tail, head in self.ends)
-        return self.wavelengths * min(self.ports, self.waveguides * degree)
+        on_arcs = sum(most for most, (tail, head) in zip(self.holds, self.ends) if (head if into else tail) == v)
+        return self.wavelengths * min(self.ports, on_arcs)
 
     def crossing(self, argument: Any, must: Callable[[int, set[int]], bool]) -> Fraction:
         """Rounds for the chunks that must enter a vertex, all other vertices, or a set."""
@@ -306,8 +309,8 @@ class Rounds:
         require(kind in ("receives", "sends", "enters"), "unknown argument")
         if kind == "enters":
             inside = {index(v, self.n) for v in listed(where)}
-            arcs = sum(u not in inside and v in inside for u, v in self.ends)
-            room = self.wavelengths * self.waveguides * arcs
+            entering = zip(self.holds, self.ends)
+            room = self.wavelengths * sum(most for most, (u, v) in entering if u not in inside and v in inside)
         else:
             v, into = index(where, self.n), kind == "receives"
             inside, room = {v} if into else {u for u in range(self.n) if u != v}, self.room(v, into)

@@ -22,7 +22,7 @@ def rounds_problem(data: Any) -> dict[str, Json]:
         "vertices": data.topology.n,
         "arcs": pairs_of(data.topology.tail, data.topology.head.tolist()),
         "wavelengths": limits.wavelengths,
-        "waveguides": limits.waveguides,
+        "waveguides": limits.waveguides if limits.fibres is None else limits.room(data.topology).tolist(),
         "ports": limits.ports,
         "load": limits.load,
         "pre": wanted.pre.tolist(),

@@ -77,7 +77,7 @@ def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
         for at in range(size - 1):
             for one, other, tail, head in ((s, t, u, v), (t, s, v, u)):
                 arcs = (tail <= at) & (head > at)
-                ratio = float(((one <= at) & (other > at)).sum()) / max(int(arcs.sum()), 1)
+                ratio = float(((one <= at) & (other > at)).sum()) / max(float(topology.capacity[arcs].sum()), 1.0)
                 if ratio > best and arcs.any():
                     best, results = ratio, [arcs.astype(np.float64)]
     return results

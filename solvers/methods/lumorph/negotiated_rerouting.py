@@ -12,7 +12,7 @@ from opticoll.formulations.lumorph.min_overlap import overlap
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows import exact_routing
 from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
-from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, negotiated
+from opticoll.solvers.methods.lumorph.overlap_search import EQUAL, min_overlap_routes, negotiated
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -51,6 +51,7 @@ class FluidLengths:
                 self.starts,
                 self.first,
                 self.targets,
+                self.topology.capacity,
                 self.exponent,
                 self.best,
                 self.ratio,
@@ -98,27 +99,33 @@ def run_negotiated_rerouting(context: Context) -> Answer:
     begun = time.monotonic()
     routes = min_overlap_routes(topology, sources, targets, seed=context.task.seed, go_on=lambda: _in_time(context))
     best, load, bound = routes.routes, routes.load, routes.bound
-    steps: dict[str, Any] = {"cut_bound": routes.bound, "cut": routes.cut, "rerouting_load": routes.load}
-    if load <= bound:
+    steps: dict[str, Any] = {"cut_bound": _plain(bound), "cut": routes.cut, "rerouting_load": _plain(load)}
+    if load <= bound * (1 + EQUAL):
         return _answer(data, best, routes, steps, "cuts and rerouting", begun)
     context.save(_answer(data, best, routes, steps, "rerouting", begun, Termination.TIME_LIMIT), float(load))
     fluid = FluidLengths(topology, sources, targets)
-    while load > bound and fluid.rounds < MOST_ROUNDS and _in_time(context):
+    while load > bound * (1 + EQUAL) and fluid.rounds < MOST_ROUNDS and _in_time(context):
         fluid.improve(ROUNDS)
         proven = max(bound, length_bound(data, fluid.best))
-        if bound < proven < load:
+        if bound < proven < load * (1 - EQUAL):
             most = LATER_EFFORT * sources.size
             tried = negotiated(topology, best, proven, seed=context.task.seed + fluid.rounds, most=most)
             if overlap(tried) < load:
                 best, load = tried, overlap(tried)
         bound = proven
-    steps |= {"length_bound": bound, "weight_rounds": fluid.rounds}
-    if load <= bound or not _in_time(context):
-        ending = Termination.OPTIMAL if load <= bound else Termination.TIME_LIMIT
+    steps |= {"length_bound": _plain(bound), "weight_rounds": fluid.rounds}
+    met = load <= bound * (1 + EQUAL)
+    if met or not _in_time(context):
+        ending = Termination.OPTIMAL if met else Termination.TIME_LIMIT
         return _answer(data, best, routes, steps, "rerouting, multiplicative weights", begun, ending, fluid)
     answer = exact_routing.bound_and_search(context, best)
     answer.metrics = {**steps, **answer.metrics}
     return answer
+
+
+def _plain(value: float) -> float:
+    """An integer where the value is one."""
+    return int(value) if value.is_integer() else value
 
 
 def _in_time(context: Context) -> bool:

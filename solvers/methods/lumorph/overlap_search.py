@@ -14,10 +14,11 @@ import numpy as np
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, grid_shape
-from opticoll.formulations.lumorph.min_overlap import overlap
+from opticoll.formulations.lumorph.min_overlap import in_circuits, overlap
 from opticoll.formulations.lumorph.route_sets import straight_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import offsets
+from opticoll.solvers.methods.flows.exact_routing import next_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,8 @@ SLICE = 100_000
 MOST_ENTRIES = 400_000_000
 
 
+#: Relative difference up to which two overlaps are equal.
+EQUAL = 1e-9
 #: Weight of the relative load beside a length of 1; initial pressure and its growth per sweep.
 FULLNESS, FIRST_PRESSURE, GROWTH = 0.05, 0.5, 1.5
 
@@ -46,8 +49,8 @@ class OverlapRoutes:
     """One route per circuit as a path set in circuit order, its overlap, and the bound and name of the best cut."""
 
     routes: PathSet
-    load: int
-    bound: int
+    load: float
+    bound: float
     cut: str
 
 
@@ -72,24 +75,25 @@ def min_overlap_routes(
     NotApplicable
         If a circuit has no path, or there are too many circuits for this graph.
     """
+    topology = in_circuits(topology)
     cut = cut_bounds(topology, (sources, targets))[0]
     routes = straight_or_shortest(topology, sources, targets)
-    load, least = overlap(routes), max(int(cut.value), 1)
-    if load > least and (go_on is None or go_on()):
+    load, least = overlap(routes), max(cut.value, 1.0 / float(topology.capacity.max(initial=1.0)))
+    if load > least * (1 + EQUAL) and (go_on is None or go_on()):
         paths, ends = _paths_of(routes), list(zip(sources.tolist(), targets.tolist(), strict=True))
         most = min(FIRST_REROUTINGS, FIRST_VERTICES // topology.n)
         if reroute_first(topology, ends, paths, least, seed=seed, most=most):
             routes = routes_of(topology, sources, targets, paths)
             load = overlap(routes)
-    for number, goal in enumerate(range(least, load)):
-        if go_on is not None and not go_on():
-            break
+    goal, number = least, 0
+    while goal < load * (1 - EQUAL) and (go_on is None or go_on()):
         most = max(effort * sources.size, LEAST_EFFORT)
         candidate = negotiated(topology, routes, goal, seed=seed + number, most=most, go_on=go_on)
         if overlap(candidate) < load:
             routes, load = candidate, overlap(candidate)
-        if load <= goal:
+        if load <= goal * (1 + EQUAL):
             break
+        goal, number = next_load(goal, topology.capacity), number + 1
     return OverlapRoutes(routes, load, least, cut.name)
 
 
@@ -181,10 +185,15 @@ def _in_order(topology: Topology, sources: I64, targets: I64, arcs: I64, length:
     return PathSet(topology, sources, targets, arcs, offsets(length), np.arange(sources.size))
 
 
+def allowed(topology: Topology, goal: float) -> I64:
+    """Most circuits on every arc, ``(m,)``, with an overlap of at most ``goal``."""
+    return np.floor(goal * topology.capacity * (1 + EQUAL)).astype(np.int64)
+
+
 def reroute_first(
-    topology: Topology, ends: list[tuple[int, int]], paths: list[list[int]], limit: int, *, seed: int, most: int
+    topology: Topology, ends: list[tuple[int, int]], paths: list[list[int]], goal: float, *, seed: int, most: int
 ) -> bool:
-    """Reroute circuits, in place, until no arc carries more than ``limit`` of them or ``most`` reroutings are made.
+    """Reroute circuits, in place, until their overlap is at most ``goal`` or ``most`` reroutings are made.
 
     Parameters
     ----------
@@ -195,7 +204,7 @@ def reroute_first(
 
     Returns
     -------
-    Whether the limit is met. Deterministic for a ``seed``.
+    Whether the goal is met. Deterministic for a ``seed``.
     """
     random = np.random.default_rng(seed)
     tail = topology.tail.tolist()
@@ -206,31 +215,42 @@ def reroute_first(
     for path in paths:
         for arc in path:
             load[arc] += 1
-    over, steps = sum(max(count - limit, 0) for count in load), 0
+    limit = allowed(topology, goal).tolist()
+    over, steps = sum(max(count - most_on, 0) for count, most_on in zip(load, limit, strict=True)), 0
     while over:
-        # Cost of an arc by the number of circuits on it.
-        cost = [1.0 + FULLNESS * count / limit + pressure * max(0, count + 1 - limit) for count in range(max(load) + 2)]
+        price = {most_on: _Prices(most_on, pressure) for most_on in set(limit)}
+        cost = [price[most_on] for most_on in limit]
         for k in random.permutation(len(paths)).tolist():
-            if not any(load[arc] > limit for arc in paths[k]):
+            if not any(load[arc] > limit[arc] for arc in paths[k]):
                 continue
             if steps >= most:
                 return False
             steps += 1
             for arc in paths[k]:
-                over -= load[arc] > limit
+                over -= load[arc] > limit[arc]
                 load[arc] -= 1
             paths[k] = _lightest_path(out, tail, load, cost, *ends[k])
             for arc in paths[k]:
                 load[arc] += 1
-                over += load[arc] > limit
-                if load[arc] >= len(cost):
-                    cost.append(1.0 + FULLNESS * load[arc] / limit + pressure * (load[arc] + 1 - limit))
+                over += load[arc] > limit[arc]
         pressure *= GROWTH
     return True
 
 
+class _Prices(dict[int, float]):
+    """Cost of an arc that may carry ``limit`` circuits, by the number of circuits on it."""
+
+    def __init__(self, limit: int, pressure: float) -> None:
+        self.limit, self.pressure = limit, pressure
+
+    def __missing__(self, count: int) -> float:
+        over = max(0, count + 1 - self.limit)
+        self[count] = 1.0 + FULLNESS * count / max(self.limit, 1) + self.pressure * over
+        return self[count]
+
+
 def _lightest_path(
-    out: list[list[tuple[int, int]]], tail: list[int], load: list[int], cost: list[float], source: int, target: int
+    out: list[list[tuple[int, int]]], tail: list[int], load: list[int], cost: list[_Prices], source: int, target: int
 ) -> list[int]:
     """Dijkstra's algorithm; the target is reachable, since the circuit has a route."""
     distance, into, settled = {source: 0.0}, dict[int, int](), set[int]()
@@ -243,7 +263,7 @@ def _lightest_path(
             continue
         settled.add(u)
         for arc, v in out[u]:
-            reach = length + cost[load[arc]]
+            reach = length + cost[arc][load[arc]]
             if reach < distance.get(v, np.inf):
                 distance[v], into[v] = reach, arc
                 heapq.heappush(heap, (reach, v))
@@ -255,9 +275,9 @@ def _lightest_path(
 
 
 def negotiated(
-    topology: Topology, routes: PathSet, limit: int, *, seed: int, most: int, go_on: Callable[[], bool] | None = None
+    topology: Topology, routes: PathSet, goal: float, *, seed: int, most: int, go_on: Callable[[], bool] | None = None
 ) -> PathSet:
-    """Routes of smaller total overload above ``limit`` (0 if it is met), after at most ``most`` reroutings.
+    """Routes of smaller total overload above an overlap of ``goal`` (0 if it is met), after ``most`` reroutings.
 
     ``go_on`` is checked after every :data:`SLICE` reroutings, where prices are reset.
 
@@ -276,7 +296,7 @@ def negotiated(
     table, length = np.zeros((count, topology.n), dtype=np.int32), routes.length.copy()
     owner = np.repeat(np.arange(count), length)
     table[owner, np.arange(routes.arcs.size) - routes.start[owner]] = routes.arcs
-    left, over = most, 1
+    left, over, limit = most, 1, allowed(topology, goal)
     while left > 0 and over > 0 and (go_on is None or go_on()):
         over, steps = negotiate(
             first_out,

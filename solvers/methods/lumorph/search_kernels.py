@@ -13,12 +13,12 @@ With precedence (:func:`eject_ordered`) a candidate may be a copy from another r
 must then be in an earlier round. Ejecting an item ejects its copies.
 
 Negotiated congestion. Circuits are ripped up and rerouted one at a time. An arc that may carry ``limit`` circuits and
-carries ``load`` costs ``price (1 + FULLNESS load / limit + pressure max(0, load + 1 - limit))``. A sweep reroutes every
-circuit over an overloaded arc on a lightest path; then the prices of overloaded arcs grow by their excess, and the
-pressure grows for all arcs.
+carries ``load`` costs ``price (1 + FULLNESS load / max(limit, 1) + pressure max(0, load + 1 - limit))``. A sweep
+reroutes every circuit over an overloaded arc on a lightest path; then the prices of overloaded arcs grow by their
+excess, and the pressure grows for all arcs.
 
 Multiplicative weights. Lengths of arcs grow with the load that shortest paths put on them; the ratio of the circuits'
-total distance to the total length bounds the fluid optimum.
+total distance to the total length, times the capacities, bounds the fluid optimum.
 """
 
 from __future__ import annotations
@@ -411,19 +411,19 @@ FIRST_PRESSURE, GROWTH, MOST_PRESSURE, PRICE_STEP = 0.5, 1.15, 1e4, 0.3
 @njit(cache=True, nogil=True)
 def _cost(load: int, limit: int, price: float, pressure: float) -> float:
     over = load + 1 - limit
-    return price * (1.0 + FULLNESS * load / limit + (pressure * over if over > 0 else 0.0))
+    return price * (1.0 + FULLNESS * load / max(limit, 1) + (pressure * over if over > 0 else 0.0))
 
 
 @njit(cache=True, nogil=True)
-def _shift(arcs: I32, count: int, by: int, load: I64, limit: int, price: F64, pressure: float, weight: F64) -> int:
+def _shift(arcs: I32, count: int, by: int, load: I64, limit: I64, price: F64, pressure: float, weight: F64) -> int:
     """Add a route to the loads (``by`` 1) or remove it (-1), update weights; return the change of total overload."""
     change = 0
     for i in range(count):
         a = arcs[i]
-        change -= max(load[a] - limit, 0)
+        change -= max(load[a] - limit[a], 0)
         load[a] += by
-        change += max(load[a] - limit, 0)
-        weight[a] = _cost(load[a], limit, price[a], pressure)
+        change += max(load[a] - limit[a], 0)
+        weight[a] = _cost(load[a], limit[a], price[a], pressure)
     return change
 
 
@@ -434,13 +434,13 @@ def negotiate(
     head: I64,
     source: I64,
     target: I64,
-    limit: int,
+    limit: I64,
     route: I32,
     length: I64,
     seed: int,
     most: int,
 ) -> tuple[int, int]:
-    """Reroute circuits, in place, until no arc carries more than ``limit`` of them or ``most`` reroutings are made.
+    """Reroute circuits, in place, until no arc carries more than its ``limit`` or ``most`` reroutings are made.
 
     Parameters
     ----------
@@ -477,7 +477,7 @@ def negotiate(
             break
         for a in range(m):
             noisy[a] = price[a] * (1.0 + NOISE * np.random.random())  # noqa: NPY002
-            weight[a] = _cost(load[a], limit, noisy[a], pressure)
+            weight[a] = _cost(load[a], limit[a], noisy[a], pressure)
         for i in range(circuits - 1, 0, -1):
             j = np.random.randint(i + 1)  # noqa: NPY002
             order[i], order[j] = order[j], order[i]
@@ -485,7 +485,7 @@ def negotiate(
             k = int(order[place])
             crowded = False
             for i in range(length[k]):
-                crowded |= load[route[k, i]] > limit
+                crowded |= load[route[k, i]] > limit[route[k, i]]
             if not crowded:
                 continue
             total += _shift(route[k], length[k], -1, load, limit, noisy, pressure, weight)
@@ -503,8 +503,8 @@ def negotiate(
             if total == 0 or steps >= most:
                 break
         for a in range(m):
-            if load[a] > limit:
-                price[a] += PRICE_STEP * (load[a] - limit)
+            if load[a] > limit[a]:
+                price[a] += PRICE_STEP * (load[a] - limit[a])
         pressure = min(pressure * GROWTH, MOST_PRESSURE)
     for k in range(circuits):
         length[k] = best_length[k]
@@ -521,6 +521,7 @@ def weigh(
     starts: I64,
     first: I64,
     target: I64,
+    capacity: F64,
     exponent: F64,
     best: F64,
     ratio: F64,
@@ -533,6 +534,8 @@ def weigh(
     ----------
     starts, first, target
         Circuits by source: those out of ``starts[i]`` end at ``target[first[i]:first[i + 1]]``.
+    capacity
+        Capacities of the arcs, ``(m,)``.
     exponent
         Logarithms of the lengths, ``(m,)``, changed in place.
     best
@@ -554,7 +557,7 @@ def weigh(
         for a in range(m):
             weight[a] = math.exp(max(exponent[a] - peak, -25.0))
             load[a] = 0.0
-            size += weight[a]
+            size += weight[a] * capacity[a]
         for i in range(starts.size):
             lightest_paths(first_out, head, weight, starts[i], -1, distance, parent, heap, node)
             for j in range(first[i], first[i + 1]):
@@ -568,6 +571,7 @@ def weigh(
         for a in range(m):
             if better:
                 best[a] = weight[a]
+            load[a] /= capacity[a]
             busiest = max(busiest, load[a])
         for a in range(m):
             exponent[a] += rate * load[a] / busiest
