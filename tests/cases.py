@@ -100,6 +100,8 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:2x3", {}),
         ("lightpath:2x2", {"model": "path", "circuits": "all"}),
         ("lightpath:2x4+fail=1,seed=0", {"model": "path", "k": "2", "circuits": "recursive-doubling:1"}),
+        ("lightpath:2x1,waveguides=2,wafers=2,fibres=3", {"seed": "2"}),
+        ("lightpath:2x2,waveguides=4,wafers=2,fibres=1", {"model": "path", "paths": "shortest", "circuits": "all"}),
     ],
     "lumorph.co-scheduling": [
         ("training:random,gpus=8,calls=6,seed=3", {}),
@@ -110,6 +112,8 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:1x3,lasers=1", {"collective": "all-to-all"}),
         ("lightpath:1x3,lasers=2", {"collective": "all-reduce", "rmax": "3"}),
         ("lightpath:2x2,lasers=3", {"wavelengths": "fixed", "rmax": "2"}),
+        ("lightpath:1x2,lasers=1,waveguides=2,wafers=2,fibres=1", {"collective": "all-to-all", "rmax": "2"}),
+        ("lightpath:2x1,lasers=1,waveguides=1,wafers=2,fibres=2", {"collective": "all-reduce", "rmax": "2"}),
         ("wdm-ring:n=3,wavelengths=2", {"rmax": "2"}),
         ("wdm-line:n=3,wavelengths=1,fibres=2", {"collective": "all-to-all"}),
         ("lightpath:1x3,lasers=2", {"program": "coded", "rmax": "4", "rmin": "2"}),
@@ -121,6 +125,7 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:1x2,lasers=1", {"rmax": "2"}),
         ("lightpath:1x3,lasers=2", {"collective": f"file:{PARTIAL}", "rmax": "2", "bounds": "false"}),
         ("lightpath:1x3,lasers=1", {"collective": "reduce-scatter", "rmax": "3"}),
+        ("lightpath:2x1,lasers=1,waveguides=2,wafers=2,fibres=1", {"rmax": "2"}),
     ],
     "lumorph.iteration": [
         ("training:random,gpus=4,calls=3,seed=1,stages=1", {}),
@@ -136,6 +141,7 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:1x2,lasers=1", {}),
         ("lightpath:1x3,lasers=1", {"bounds": "false"}),
         ("lightpath:2x2,lasers=2", {"collective": "scatter", "root": "1", "rmax": "2"}),
+        ("lightpath:2x1,lasers=1,waveguides=1,wafers=2,fibres=2", {"rmax": "2"}),
         ("wdm-ring:n=3,wavelengths=2", {"rmax": "2", "collective": "all-gather"}),
     ],
     "optree.tree": [

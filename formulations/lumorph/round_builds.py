@@ -69,7 +69,9 @@ def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> Pyomo
         "laser": (sorted(sets.sent), lambda m, r, s, w: total(sets.sent, r, s, w) - m.R[r] <= 0),
         "photodiode": (sorted(sets.received), lambda m, r, d, w: total(sets.received, r, d, w) - m.R[r] <= 0),
         "waveguide": (
-            sorted(key for key, over in sets.crossing.items() if len(over) > W[phase_of[key[0]]][key[1]] or not tiles),
+            sorted(
+                (r, e, w) for (r, e, w), over in sets.crossing.items() if len(over) > W[phase_of[r]][e] or not tiles
+            ),
             lambda m, r, e, w: total(sets.crossing, r, e, w) - W[phase_of[r]][e] * m.R[r] <= 0,
         ),
         "mirror": (mirrors, mirror_rule),

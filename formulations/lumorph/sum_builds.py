@@ -171,8 +171,8 @@ def _limits(model: pyo.ConcreteModel, sets: SumIndices, data: SumModel) -> Rules
         "laser": (sorted(laser), lambda m, *k: total(laser, *k) - m.R[k[0]] <= 0),
         "photodiode": (sorted(photodiode), lambda m, *k: total(photodiode, *k) - m.R[k[0]] <= 0),
         "waveguide": (
-            sorted(k for k, over in crossing.items() if len(over) > W[k[1]]),
-            lambda m, *k: total(crossing, *k) - W[k[1]] * m.R[k[0]] <= 0,
+            sorted((r, e, w) for (r, e, w), over in crossing.items() if len(over) > W[e]),
+            lambda m, r, e, w: total(crossing, r, e, w) - W[e] * m.R[r] <= 0,
         ),
         "order": (range(1, data.horizon), lambda m, r: m.R[r] - m.R[r - 1] <= 0),
     }

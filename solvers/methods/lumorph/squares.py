@@ -34,7 +34,7 @@ def _refuse_squares(data: SumModel) -> str | None:
     if not isinstance(mesh, LightpathMesh) or not mesh.intact or mesh.shape[0] % 2 or mesh.shape[1] % 2:
         return "needs an intact mesh of even sides, such as lightpath:4x4"
     if data.limits.fibres is not None and data.limits.fibres.wafer_columns % 2:
-        return f"needs squares within a wafer, whose {data.limits.fibres.wafer_columns} columns are odd"
+        return f"needs wafers of an even number of columns, not {data.limits.fibres.wafer_columns}"
     if wanted.name != "all-reduce":
         return f"supports only collective=all-reduce of all tiles, not {wanted.name}"
     return None

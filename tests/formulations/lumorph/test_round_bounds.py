@@ -8,11 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.lumorph.round_bounds import priced_bound, round_bounds, single_demand
+from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances import Topology, parse
+from opticoll.instances.photonics import WaferFibres
 from opticoll.solvers import solve
+from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.task import Task
+
+#: Two wafers of two tiles in a row.
+WAFERS = "lightpath:1x2,wafers=2,fibres=2"
 
 
 def named(topology, wanted, limits):
@@ -23,7 +29,7 @@ def exhaustive(topology, wanted, limits, most=6):
     """The optimum by breadth-first search over what everybody holds (tiny cases, one route between two vertices)."""
     from scipy.sparse.csgraph import dijkstra
 
-    n = topology.n
+    n, room = topology.n, limits.room(topology)
     _, before = dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True, return_predecessors=True)
     arc_of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
 
@@ -49,7 +55,7 @@ def exhaustive(topology, wanted, limits, most=6):
             return
         for w in range(limits.wavelengths):
             keys = [("s", w, s), ("d", w, d), *[("a", w, a) for a in routes[s, d]]]
-            if all(used.get(key, 0) < (limits.waveguides if key[0] == "a" else 1) for key in keys):
+            if all(used.get(key, 0) < (room[key[2]] if key[0] == "a" else 1) for key in keys):
                 more = dict(used)
                 for key in keys:
                     more[key] = more.get(key, 0) + 1
@@ -95,18 +101,22 @@ def test_never_above_the_optimum_of_exhaustive_search(spec, limits, name):
 @settings(max_examples=30, deadline=None)
 def test_never_above_the_optimum_of_drawn_collectives(seed, lasers, waveguides):
     random = np.random.default_rng(seed)
-    topology = parse(["path:3", "path:4", "star:3"][seed % 3])
+    topology = parse(["path:3", "path:4", "star:3", WAFERS][seed % 4])
     chunks = int(random.integers(1, 4))
     held = random.random((chunks, topology.n)) < 0.3
     held[np.arange(chunks), random.integers(topology.n, size=chunks)] = True
     wanted = Collective("drawn", topology.n, chunks, np.argwhere(held), np.argwhere(random.random(held.shape) < 0.6))
-    limits = Limits(lasers, waveguides)
+    fibres = None if topology.spec != WAFERS else WaferFibres(int(random.integers(1, 4)), 4, 2)
+    limits = Limits(lasers, waveguides, fibres=fibres)
     if len(wanted.deliveries) > 6:
         return
     best = exhaustive(topology, wanted, limits, most=12)
     assert max(named(topology, wanted, limits).values()) <= best
     prices = random.random(topology.arcs) * (random.random(topology.arcs) < 0.7)
     assert priced_bound(topology, wanted, limits, prices).value <= best
+    assert tight_bound(topology, wanted, limits, 99, lambda: 1.0, steps=5).value <= best
+    program = RoundProgram(topology, wanted, limits, 1, 2, "straight", fixed=False, symmetry=False)
+    assert sufficient_rounds(program) >= best
 
 
 @pytest.mark.slow
