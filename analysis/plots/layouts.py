@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.analysis.plots.style import label
+from opticoll.analysis.plots.style import counted, label
 from opticoll.errors import BadInput
-from opticoll.instances import Topology
+from opticoll.instances import LightpathMesh, Topology
 from opticoll.instances.spec import family_name
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ _FAMILIES: dict[str, str] = {
 }
 #: Tiles of a wafer in the LuMorph paper: rows, columns.
 WAFER = (4, 8)
+#: Distance added between neighbouring columns of two wafers.
+_GAP = 0.9
 
 
 def positions(topology: Topology, layout: str | Places | ArrayLike = "auto", family: Instance | None = None) -> F64:
@@ -85,7 +87,10 @@ def positions(topology: Topology, layout: str | Places | ArrayLike = "auto", fam
         if shape is None:
             msg = f"plot: layout 'grid' needs a mesh or torus, and {label(named.spec, 60)} has no shape; use 'spring'"
             raise BadInput(msg)
-        return _oblique(np.stack(np.unravel_index(np.arange(topology.n), shape), axis=1)[:, ::-1].astype(float))
+        place = _oblique(np.stack(np.unravel_index(np.arange(topology.n), shape), axis=1)[:, ::-1].astype(float))
+        if isinstance(named, LightpathMesh) and named.n == topology.n:
+            place[:, 0] += _GAP * named.wafer_of
+        return place
     if chosen == "racks":
         return _racks(rack_of(topology, layout, named))
     return _by_name(topology, chosen, named)
@@ -131,7 +136,9 @@ def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
 
 
 def wafers(named: Instance, n: int) -> I64 | None:
-    """The wafer of every tile of a mesh that is larger than one; None for other instances."""
+    """The wafer of every tile of a mesh that has several, or is larger than one; None for other instances."""
+    if isinstance(named, LightpathMesh) and named.n == n and named.wafers > 1:
+        return named.wafer_of
     if family_name(named.spec) != "lightpath" or (shape := _shape(named, n)) is None:
         return None
     if any(size % part for size, part in zip(shape, WAFER, strict=True)) or shape == WAFER:
@@ -252,7 +259,7 @@ def _layers(topology: Topology) -> F64:
 
 def _shape(named: Instance, n: int | None) -> tuple[int, ...] | None:
     """Sizes of a mesh, torus or bipartite graph, ``(n,)`` of a path; None if they do not give n vertices."""
-    shape = dict(named.parameters).get("shape")
+    shape = named.shape if isinstance(named, LightpathMesh) else dict(named.parameters).get("shape")
     if shape is None and family_name(named.spec) in {"path", "wdm-line"}:
         shape = (named.n,)
     if not isinstance(shape, tuple) or not all(isinstance(size, int) for size in shape):
@@ -337,6 +344,8 @@ class Arrangement:
         Arcs that lead around a torus, drawn as their two ends, ``(m,)``.
     sides
         Vertices in the first column or last row of a grid, ``(n,)``; None for other layouts.
+    kinds
+        Kinds of arcs that differ: the name of each, and whether every arc is of it, ``(m,)``.
     """
 
     place: F64
@@ -345,6 +354,16 @@ class Arrangement:
     level: I64 | None
     wrapped: NDArray[np.bool_]
     sides: NDArray[np.bool_] | None = None
+    kinds: tuple[tuple[str, NDArray[np.bool_]], ...] = ()
+
+
+def _wafer_arcs(topology: Topology, named: Instance) -> tuple[tuple[str, NDArray[np.bool_]], ...]:
+    """Waveguides on wafers and fibres between them; nothing for other instances, and for a single wafer."""
+    if not isinstance(named, LightpathMesh) or named.n != topology.n or named.wafers == 1:
+        return ()
+    joins = np.asarray(named.wafer_of[topology.tail] != named.wafer_of[topology.head])
+    waveguides, fibres = counted(named.waveguides, "waveguide"), counted(named.fibres, "fibre")
+    return (f"{waveguides} an arc on a wafer", ~joins), (f"{fibres} an arc between wafers", joins)
 
 
 def arrangement(
@@ -371,4 +390,4 @@ def arrangement(
     sides = None
     if chosen == "grid":
         sides = (place[:, 0] <= place[:, 0].min() + 0.01) | (place[:, 1] <= place[:, 1].min() + 0.01)
-    return Arrangement(place, group, word, level, wrapped, sides)
+    return Arrangement(place, group, word, level, wrapped, sides, _wafer_arcs(topology, named))

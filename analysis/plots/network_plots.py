@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.plots.layouts import Arrangement, Places, arrangement
-from opticoll.analysis.plots.panels import new_figure
+from opticoll.analysis.plots.panels import legend_below, new_figure
 from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
 from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
 from opticoll.errors import BadInput
@@ -157,6 +157,8 @@ def _figure(
         norm = Normalize(0.0, max(top, float(shown.max(initial=0.0))) if shown is not None else 1.0)
         order = np.arange(drawn.arcs) if shown is None else np.argsort(shown, kind="stable")  # busy links on top
         colours: list[Any] = [MUTED] * drawn.arcs if shown is None else [scale(norm(value)) for value in shown]
+        if shown is None and placed.kinds:
+            colours = _kind_colours(figure, placed)
         points = size * 72.0 * 0.85 / float(max(span[0], span[1] / 1.1))
         diameter = _diameter(place, points)
         _draw_groups(axes, placed)
@@ -171,6 +173,19 @@ def _figure(
         _finish(axes, place, 0.5 + 0.2 * (placed.group is not None) + diameter / points)
         _set_title(figure, title, figure.get_figwidth())
     return figure
+
+
+def _kind_colours(figure: DataFigure, placed: Arrangement) -> list[str]:
+    """Colour every arc by its kind, and name the kinds in a legend below the drawing."""
+    from matplotlib.lines import Line2D
+
+    colours, handles = [MUTED] * placed.kinds[0][1].size, []
+    for colour, (name, members) in zip((MUTED, PALETTE[1]), placed.kinds, strict=True):
+        handles.append(Line2D([], [], color=colour, linewidth=1.8, label=name))
+        for a in np.flatnonzero(members).tolist():
+            colours[a] = colour
+    legend_below(figure, handles)
+    return colours
 
 
 def _finish(axes: Axes, place: F64, room: float) -> None:
@@ -230,7 +245,8 @@ def _draw_groups(axes: Axes, placed: Arrangement) -> None:
         axes.add_patch(box)
         if placed.word:
             text = f"{placed.word} {number}"
-            axes.text(low[0] - 0.3, high[1] + 0.42, text, fontsize=7, color=INK, va="bottom", zorder=5, **_halo())
+            above = 0.95 if placed.kinds else 0.42  # over the names of the tiles
+            axes.text(low[0] - 0.3, high[1] + above, text, fontsize=7, color=INK, va="bottom", zorder=5, **_halo())
 
 
 def _halo() -> dict[str, Any]:

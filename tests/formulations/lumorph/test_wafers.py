@@ -171,7 +171,11 @@ def test_first_fit_and_ejection_count_every_arc_by_itself():
 def test_squares_are_refused_across_a_boundary():
     with pytest.raises(MethodMismatch, match="even number of columns"):
         solve.solve(Task("lumorph.sum-rounds", "lightpath:2x3,wafers=2,fibres=2", "squares"))
-    run = solve.solve(Task("lumorph.sum-rounds", "lightpath:2x2,lasers=4,wafers=2,fibres=2", "squares"))
+    run = solve.solve(
+        Task(
+            "lumorph.sum-rounds", "lightpath:2x2,lasers=4,wafers=2,fibres=2", "squares", settings={"square": "exchange"}
+        )
+    )
     assert run.verified
 
 
