@@ -4,8 +4,8 @@ Source  LuMorph, Algorithm 1, (1)-(9)
 Sets    r in 0..R_max-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs;
         p consecutive phases; g images (c, d) of the first delivery under the symmetries of the mesh
 Data    Pre, Post collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of a tile, or
-        wavelengths of a WDM fibre; W waveguides, or fibres, of an arc; P_sd, by default the two routes of one bend;
-        R_min, R_max
+        wavelengths of a WDM fibre; W_e waveguides of an arc, or fibres between wafers or WDM nodes; P_sd, by
+        default the two routes of one bend; R_min, R_max
 Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, for d in Post[c]
         without Pre[c] and s in Pre[c] or Post[c], in the first round s in Pre[c]; R[r] in {0,1} round r is used;
         H[c,d,r] in {0,1} c is delivered to d by round r, r not the last of its phase; only in phases where
@@ -18,11 +18,11 @@ min sum_r R[r]  s.t.
     hold[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - H[c,s,r-1] <= 0      for s not in Pre[c]                        (2)
     laser[r,s,w]         sum_dci C[r,s,d,c,i,w] - R[r] <= 0                                                      (4, 7)
     photodiode[r,d,w]    sum_sci C[r,s,d,c,i,w] - R[r] <= 0                                                      (5, 7)
-    waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W R[r] <= 0                             (6, 7)
+    waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W_e R[r] <= 0                           (6, 7)
     order[r]             R[r] - R[r-1] <= 0               within a phase                                         (9)
     R[r] = 1 for the first R_min rounds of a phase                                                               (8)
 
-Rows of ``waveguide`` with at most W terms cannot bind and are omitted. On ``wdm-ring`` and ``wdm-line`` a node has a
+Rows of ``waveguide`` with at most W_e terms cannot bind and are omitted. On ``wdm-ring`` and ``wdm-line`` a node has a
 transmitter and a receiver for every wavelength of each of its fibres (OpTree, section III-A), so ``laser`` and
 ``photodiode`` are absent, and ``waveguide`` has all rows, because it alone opens rounds. Both builds
 (:mod:`opticoll.formulations.lumorph.round_builds`) follow these lines and share no rows.

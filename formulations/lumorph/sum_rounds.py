@@ -5,7 +5,7 @@ Source  LuMorph, Algorithm 1 and section 3.2 (all-reduce); possession of chunks 
 Sets    r in 0..T-1 rounds, T = ``rmax``; c chunks; V_c = Pre[c] or Post[c]; s != d in V_c; u in Pre[c] contributions;
         i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs
 Data    Pre, Post of a summing collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of
-        a tile; W waveguides of an arc; P_sd, by default the two routes of one bend; R_min
+        a tile; W_e waveguides of an arc, or fibres between wafers; P_sd, by default the two routes of one bend; R_min
 Vars    C[r,s,d,c,i,w] in {0,1} s sends its partial sum of c to d on route i and wavelength w in round r;
         F[r,d,c] in {0,1} d replaces its partial sum in round r by the received one, instead of adding to it;
         R[r] in {0,1} round r is used; B[r,c,v,u] in {0,1} the partial sum of c at v has contribution u before round r,
@@ -30,11 +30,11 @@ min sum_r R[r]  s.t.
     transfers[c]         sum_rsdiw C[r,s,d,c,i,w] >= |Pre[c]| - 1 + |Post[c]| - 1    for Post[c] not empty
     laser[r,s,w]         sum_dci C[r,s,d,c,i,w] - R[r] <= 0                                                      (4, 7)
     photodiode[r,d,w]    sum_sci C[r,s,d,c,i,w] - R[r] <= 0                                                      (5, 7)
-    waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W R[r] <= 0                             (6, 7)
+    waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W_e R[r] <= 0                           (6, 7)
     order[r]             R[r] - R[r-1] <= 0                                                                      (9)
     R[r] = 1 for r < R_min                                                                                       (8)
 
-Rows of ``waveguide`` with at most W terms cannot bind and are omitted. ``state`` with binary B counts every
+Rows of ``waveguide`` with at most W_e terms cannot bind and are omitted. ``state`` with binary B counts every
 contribution once. X, Y are products of binaries. ``transfers`` tightens the relaxation: before the first
 vertex of Post[c] has the sum, all others of Pre[c] have sent towards it, and all others of Post[c] still have to
 receive. A vertex has one partial sum per chunk, which it sends as it was before the round; ``gain`` requires that the
