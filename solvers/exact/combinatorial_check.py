@@ -32,9 +32,8 @@ steps      Whole chunks of every pair, in steps; the value is the total number o
            solution {"ways": [[pair, [arc, ...], [step, ...]]]}, one for every chunk
            argument {"prices": [[arc, price]]}, as of routes; the quotient is rounded up
 rounds     Circuits in rounds that copy chunks; the value is the number of rounds. A vertex sends, and receives, at most
-           "ports" circuits of a wavelength in a round, an arc holds at most "waveguides", one number or one of each
-           arc; a circuit carries "load" chunks, which its source held before the round. A chunk goes to vertices that
-           require it. null: no limit.
+           "ports" circuits of a wavelength in a round, an arc holds at most "waveguides" (or a list, one for each arc);
+           a circuit carries "load" chunks that its source had before. Chunks go where required. null: no limit.
            problem {"vertices", "arcs": [[u, v]], "wavelengths", "waveguides", "ports", "load", "pre": [[chunk, v]],
            "post": [[chunk, v]]}
            solution {"circuits": [[round, s, t, wavelength, [arc, ...]]], "transfers": [[round, s, t, chunk]]}

@@ -19,7 +19,8 @@ from opticoll.formulations.lumorph.sum_rounds import SumModel
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
-from opticoll.instances import parse
+from opticoll.instances import parse, write_topology
+from opticoll.instances.symmetry import automorphisms
 from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.assignment import assign_rounds
 from opticoll.solvers.methods.lumorph.collective_algorithms import pattern_of
@@ -53,6 +54,27 @@ def test_fibres_join_the_last_column_of_a_wafer_and_the_first_of_the_next():
     plain = parse("mesh:2x9")
     assert np.array_equal(mesh.tail, plain.tail)
     assert np.array_equal(mesh.head, plain.head)
+
+
+def test_symmetries_keep_the_wafers():
+    mesh = parse("lightpath:2x2,waveguides=3,wafers=3,fibres=2")
+    images, _ = automorphisms(mesh)
+    fibres = {(u, v) for u, v in zip(mesh.tail, mesh.head, strict=True) if mesh.wafer_of[u] != mesh.wafer_of[v]}
+    assert len({tuple(image) for image in images.tolist()}) == 3
+    for image in images:
+        assert {(image[u], image[v]) for u, v in fibres} == fibres
+
+
+@pytest.mark.parametrize("spec", ["lightpath:2x2,wafers=2,fibres=3", "lightpath:2x2,wafers=2,fibres=3+fail=2,seed=1"])
+def test_wafers_are_saved_and_lose_links(spec, tmp_path):
+    mesh = parse(spec)
+    write_topology(mesh, tmp_path / "wafers.json")
+    again = parse(f"file:{tmp_path / 'wafers.json'}")
+    assert again.labels == mesh.labels
+    assert np.array_equal(again.capacity, mesh.capacity)
+    between = mesh.wafer_of[mesh.tail] != mesh.wafer_of[mesh.head]
+    assert np.array_equal(mesh.scarce_fibres.joins(mesh), between)
+    assert np.array_equal(Limits(1, 1, fibres=mesh.scarce_fibres).room(mesh), np.where(between, 3, 1))
 
 
 def test_one_wafer_is_what_it_always_was():
