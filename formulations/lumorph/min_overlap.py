@@ -147,7 +147,8 @@ class Overlap(PathFlow, Formulation):
     def hop_bound(self) -> Bound:
         """Bound of unit lengths: every circuit loads at least as many arcs as the distance between its ends."""
         value = length_bound(self, np.ones(self.topology.arcs))
-        return Bound("hop-lengths", value, "hops of all circuits over the number of arcs, rounded up")
+        total = "number of arcs" if unit_capacities(self) else "capacity of all arcs"
+        return Bound("hop-lengths", value, f"hops of all circuits over the {total}, rounded up")
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
