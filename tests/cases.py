@@ -116,6 +116,7 @@ CASES: dict[str, list[tuple[str, Settings]]] = {
         ("lightpath:2x1,lasers=1,waveguides=1,wafers=2,fibres=2", {"collective": "all-reduce", "rmax": "2"}),
         ("wdm-ring:n=3,wavelengths=2", {"rmax": "2"}),
         ("wdm-line:n=3,wavelengths=1,fibres=2", {"collective": "all-to-all"}),
+        ("wdm-line:n=2,wavelengths=1", {"collective": "all-to-all"}),
         ("lightpath:1x3,lasers=2", {"program": "coded", "rmax": "4", "rmin": "2"}),
         ("lightpath:2x2,lasers=1", {"program": "coded", "collective": "broadcast", "root": "2", "rmax": "3"}),
         ("lightpath:1x3,lasers=1", {"program": "printed", "rmax": "4", "rmin": "2"}),

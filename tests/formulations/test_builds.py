@@ -90,6 +90,7 @@ ENDLESS_S = 1.5
 HARMLESS = {
     "concurrent_flow.build_matrix": {"1"},  # marks a row that does not exist: any negative number
     "path_mcf.PathConcurrentFlow.matrix": {"1"},
+    "forwarded_rounds.ForwardedRounds.cvxpy": {"1"},
     "ring_wavelengths.RingTraffic.cvxpy": {"1", "2"},  # the same, and an incidence matrix with empty rows
     "variables.pyomo_parameter": {"True"},  # a parameter that cannot change has the same value
 }
