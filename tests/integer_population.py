@@ -138,7 +138,7 @@ def _min_overlap(random: Random) -> tuple[Instance, dict[str, Any]]:
         settings["paths"] = str(random.choice(["all", "shortest", "k", "disjoint"]))
     if settings["circuits"] != "permutation":
         del settings["seed"]
-    return _mesh(random, ("1x4", "2x2", "2x3", "2x4", "1x8", "2x2,wafers=2,fibres=2")), settings
+    return _mesh(random, ("1x4", "2x2", "2x3", "2x4", "1x8")), settings
 
 
 def _rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
@@ -147,7 +147,7 @@ def _rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
         "bounds": bool(random.integers(2)),
         "wavelengths": str(random.choice(["free", "fixed"])),
     }
-    return _mesh(random, ("1x2", "1x3", "1x4", "2x2", "2x3", "2x4", "1x2,wafers=2,fibres=2")), settings
+    return _mesh(random, ("1x2", "1x3", "1x4", "2x2", "2x3", "2x4")), settings
 
 
 def _sum_rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
@@ -155,7 +155,7 @@ def _sum_rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
         "collective": str(random.choice(["reduce", "reduce-scatter", "all-reduce"])),
         "bounds": bool(random.integers(2)),
     }
-    return _mesh(random, ("1x2", "1x3", "1x4", "2x2", "2x1,wafers=2,fibres=2")), settings
+    return _mesh(random, ("1x2", "1x3", "1x4", "2x2")), settings
 
 
 def _iteration(random: Random) -> tuple[Instance, dict[str, Any]]:
@@ -175,7 +175,7 @@ def _forwarded_rounds(random: Random) -> tuple[Instance, dict[str, Any]]:
         "collective": str(random.choice(["broadcast", "scatter", "gather", "all-gather", "all-to-all"])),
         "bounds": bool(random.integers(2)),
     }
-    return _mesh(random, ("1x2", "1x3", "1x4", "2x2", "2x3", "2x4", "1x2,wafers=2,fibres=2")), settings
+    return _mesh(random, ("1x2", "1x3", "1x4", "2x2", "2x3", "2x4")), settings
 
 
 def _one_stage(random: Random) -> tuple[Instance, dict[str, Any]]:
