@@ -292,3 +292,25 @@ def test_cuts_round_up_to_loads_that_some_arc_can_have():
     cut = mesh_cuts.straight_cuts(data.topology, (np.array([0, 0, 2]), np.array([1, 3, 3])), (2, 2))
     assert Fraction(cut.value) <= Fraction(2, 3)
     assert cut.value == pytest.approx(2 / 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_the_program_without_our_bounds_agrees_with_the_methods(seed):
+    random = np.random.default_rng(seed)
+    shape, name = str(random.choice(["1x2", "2x1", "2x2", "1x3"])), str(random.choice(["all-gather", "all-to-all"]))
+    lasers, waveguides, fibres = random.integers(1, 4, size=3).tolist()
+    spec = f"lightpath:{shape},lasers={lasers},waveguides={waveguides},wafers=2,fibres={fibres}"
+    ours = solve.solve(Task("lumorph.rounds", spec, "certified-rounds", settings={"collective": name}))
+    settings = {"collective": name, "bounds": "false"}
+    stated = solve.solve(Task("lumorph.rounds", spec, "highs", settings=settings, time_limit_s=120))
+    assert stated.bound - 1e-6 <= ours.objective
+    assert ours.bound <= stated.objective
+    if stated.proof == "optimal":
+        assert ours.objective == stated.objective
+    routes = {"circuits": str(random.choice(["permutation", "all"]))}
+    values = [
+        solve.solve(Task("lumorph.min-overlap", spec, method, settings=routes)).objective
+        for method in ("highs", "negotiated-rerouting", "exact-routing")
+    ]
+    assert values[1:] == pytest.approx([values[0]] * 2)
