@@ -99,7 +99,7 @@ def residuals(
     result["computing"] = _computing(graph, begin, end)
     free = 0.0
     carried = np.zeros(graph.tasks, dtype=np.int64)
-    limits = Limits(mesh.lasers, mesh.waveguides, load=None)
+    limits = Limits(mesh.lasers, mesh.waveguides, load=None, fibres=mesh.scarce_fibres)
     seen: dict[tuple[int, int, bytes, bytes], tuple[float, float]] = {}
     for each in iteration.communications:
         last = each.begin + float(each.durations.sum())

@@ -153,7 +153,7 @@ class CircuitRounds:
 
     def __init__(self, mesh: LightpathMesh, costs: CircuitCosts, seed: int = 0) -> None:
         self.mesh, self.costs = mesh, costs
-        self.limits = Limits(mesh.lasers, mesh.waveguides, load=None)
+        self.limits = Limits(mesh.lasers, mesh.waveguides, load=None, fibres=mesh.scarce_fibres)
         self._circuits = StepCircuits(mesh, self.limits, "min-overlap", True, seed, 0.0)
         self._known: dict[tuple[tuple[int, ...], str], list[_Candidate]] = {}
         self._reduced: dict[tuple[tuple[int, ...], float, str], TimedRounds] = {}
