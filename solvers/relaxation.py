@@ -150,10 +150,10 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
     """
     import scipy.sparse as sp
 
+    if not form.is_mip:
+        return None
     matrix, integer = sp.csr_array(abs(form.A)), np.asarray(form.integer, dtype=bool)
-    size = np.zeros(matrix.shape[0])
-    if integer.any():
-        size = np.asarray(matrix[:, integer].max(axis=1).todense(), dtype=float).ravel()
+    size = np.asarray(matrix[:, integer].max(axis=1).todense(), dtype=float).ravel()
     large = size > LARGE
     pattern = (matrix[:, ~integer] != 0).astype(np.int64)
     while True:

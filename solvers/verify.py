@@ -390,10 +390,8 @@ def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, f
     if x.shape != (form.A.shape[1],) or not np.isfinite(x).all():
         return {"matrix.rows": np.inf, "matrix.columns": np.inf, "matrix.integrality": np.inf}
     activity = form.A @ x
-    terms = abs(form.A).multiply(np.abs(x)[None, :]) if x.size else form.A
     largest = np.zeros(activity.size)
-    if form.A.nnz:
-        largest = np.asarray(terms.tocsr().max(axis=1).todense(), dtype=float).ravel()
+    np.maximum.at(largest, form.A.indices, np.abs(form.A.data) * np.repeat(np.abs(x), np.diff(form.A.indptr)))
     rows = _outside(activity, form.row_lower, form.row_upper, np.maximum(largest, 1e-3))
     columns = _outside(x, form.col_lower, form.col_upper, np.ones(x.size))
     fractions = np.abs(x - np.round(x))[np.asarray(form.integer)]
@@ -506,8 +504,8 @@ def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] |
 
 def _largest_term(form: StandardForm, x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     """Largest ``|y_i A_ij x_j|``."""
-    entries = form.A.tocoo()
-    return float(np.abs(entries.data * y[entries.row] * x[entries.col]).max(initial=0.0))
+    terms = form.A.data * y[form.A.indices] * np.repeat(x, np.diff(form.A.indptr))
+    return float(np.abs(terms).max(initial=0.0))
 
 
 def size_of_terms(form: StandardForm, x: NDArray[np.float64]) -> float:

@@ -100,7 +100,7 @@ def _highs_basis(highspy: Any, basis: SimplexBasis) -> Any:
     result = highspy.HighsBasis()
     kinds = [highspy.HighsBasisStatus(number) for number in range(5)]
     result.col_status, result.row_status = ([kinds[one] for one in part.tolist()] for part in vars(basis).values())
-    result.valid = True
+    result.valid, result.alien = True, False
     return result
 
 

@@ -99,6 +99,21 @@ def test_updates_change_the_data_in_place(name, form):
     assert result.record.method == "highs"  # from the basis before
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_basis_that_is_far_from_the_new_optimum_is_given_up(form, monkeypatch):
+    for name, value in (("SIMPLEX_VARIABLES", 0), ("FEWEST_STEPS", 0), ("ROWS_A_STEP", 1000)):
+        monkeypatch.setattr(f"opticoll.analysis.model.{name}", value)
+    model = oc.model("alltoall.master", "genkautz:n=6,d=2", form=form)
+    methods = []
+    for capacity in (2.0, 2.0, 0.2, 0.1):
+        result = model.update(capacity={"5->1": capacity}).solve()
+        methods.append(result.record.method)
+        assert result.proof == "optimal"
+        assert result.objective == pytest.approx(oc.solve("alltoall.master", model.instance).objective)
+    usual = oc.solve("alltoall.master", model.instance).record.method
+    assert methods == ["highs-ipx", "highs", usual, usual]
+
+
 def test_a_change_by_hand_outlives_an_update():
     model = limited(oc.model("alltoall.master", "ring:4"), 0.4)
     slower = {"0->1": 0.05, "1->0": 0.05}
