@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.instances import Topology, as_instance
+from opticoll.instances.arguments import check_mapping
 from opticoll.instances.spec import expand
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ def bound_rows(
     if isinstance(instance, str) and ":" not in instance and instance in formulations():
         msg = f"bounds: {instance!r} is a formulation; the instance comes first: bounds('ring:8', {instance!r})"
         raise BadInput(msg)
+    if settings is not None:
+        check_mapping(settings, "bounds: settings")
     given: dict[str, object] = dict(settings or {})
     if demand is not None:
         given["demand"] = demand

@@ -22,6 +22,7 @@ from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.known import Known
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
+from opticoll.solvers.standard_form import refuse_other_axes
 from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
 from opticoll.solvers.task import PROVEN, Task, Termination
 
@@ -302,6 +303,8 @@ class Model:
         form, now = self._compile(self._stated)
         assert self._compile.fingerprint is not None
         by_hand, linear = self._differs(self._compile.fingerprint), not form.is_mip
+        if not by_hand:
+            refuse_other_axes(self.formulation, form)
 
         def run(
             method: str, options: Mapping[str, Setting], left: Seconds | None, basis: SimplexBasis | None

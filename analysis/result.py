@@ -31,6 +31,7 @@ from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.variables import BANDWIDTHS, TIME
 from opticoll.instances import Instance, Topology, as_instance
+from opticoll.instances.arguments import refused
 from opticoll.instances.demands import counts_bytes
 from opticoll.instances.topology import parse_size
 from opticoll.solvers import auto
@@ -140,6 +141,8 @@ def solve(
     SolverUnavailable
         If the solver's package or licence is missing.
     """
+    if plugins is None or isinstance(plugins, str):
+        raise refused(plugins, "solve: plugins", "a list of files, such as ['mine.py']")
     for place in plugins:
         from opticoll.instances.plugins import load_plugin
 
@@ -200,6 +203,10 @@ def run_task(
     ``known`` is what the caller has already, beside ``start``.
     """
     model = named(task.formulation)
+    if stop is not None and not hasattr(stop, "is_set"):
+        raise refused(stop, "solve: stop", "a threading.Event")
+    if on_progress is not None and not callable(on_progress):
+        raise refused(on_progress, "solve: on_progress", "a function of a dict")
     watched = on_progress is not None or log
     try:
         with (
@@ -484,7 +491,7 @@ class Result(rendering.Printed, Run):
             If the solution has no such array.
         """
         plan, values = self.solved()
-        if name not in values:
+        if not isinstance(name, str) or name not in values:
             msg = f"{plan.formulation.name}: no array {name!r} in the solution; it has {', '.join(values)}"
             raise BadInput(msg)
         declared = (plan.formulation.arrays(values.keys()) or {}).get(name)
@@ -713,6 +720,8 @@ class Result(rendering.Printed, Run):
         from opticoll.analysis import sensitivity
         from opticoll.analysis.plots import network_plots
 
+        if not isinstance(title, str | None):
+            raise refused(title, "plot: title", "a string")
         plan, values = self.solved()
         heading = title or f"{plan.formulation.name}, {self.record.instance}\n{self._outcome()}"
         if states(plan.formulation, "rounds") and isinstance(plan.instance, Topology):

@@ -24,6 +24,7 @@ from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import NotApplicable, states
 from opticoll.formulations.variables import TIME, arc_labels
 from opticoll.instances import Topology
+from opticoll.instances.arguments import whole_number
 from opticoll.instances.link_changes import with_capacities
 
 if TYPE_CHECKING:
@@ -344,6 +345,7 @@ def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
     BadInput
         If no duals price the links.
     """
+    whole_number(most, "sensitivity: most", 0)
     loads = result.link_loads()
     if "price" not in loads:
         msg = f"sensitivity: {no_price(result)}"

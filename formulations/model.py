@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar
 
 from opticoll.errors import BadInput
+from opticoll.instances.arguments import check_mapping
 from opticoll.instances.docstrings import about_parameters
 from opticoll.instances.spec import nearest
 
@@ -117,6 +118,7 @@ def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, objec
         For an unknown name (the message suggests the closest known one) or a bad value.
     """
     known = {p.name: p for p in parameters}
+    check_mapping(given, f"{where}: the parameters")
     for name in given:
         if name not in known:
             raise _unknown(name, known, where)

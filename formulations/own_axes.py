@@ -15,6 +15,8 @@ objective and the check of signs follow.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from opticoll.formulations.variables import (
     Links,
     SolutionSize,
     arc_labels,
+    check_shapes,
     pair_labels,
     vertex_labels,
 )
@@ -99,6 +102,37 @@ def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
     }
 
 
+def misstated(problem: Any, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
+    """Describe a variable whose shape in a build differs from its declared axes; None if there is none."""
+    declared = arrays(problem, shapes.keys())
+    if declared is None:
+        return None
+    for name, shape in shapes.items():
+        one, along = {name: declared[name]}, tuple(problem.axes[name])
+        if _fits(one, {name: shape}):
+            continue
+        sizes = [
+            f"{axis} ({size if isinstance(size, int) else 'any'})"
+            for axis, size in zip(along, one[name].shape, strict=True)
+        ]
+        text = f"{name} is declared with the axes {', '.join(sizes) or 'none'}, but has the shape {shape} in the build"
+        for order in permutations(range(len(along))):
+            other = replace(one[name], shape=tuple(one[name].shape[i] for i in order))
+            if _fits({name: other}, {name: shape}):
+                names = ", ".join(repr(along[i]) for i in order)
+                return f"{text}; write axes = {{{name!r}: ({names}), ...}}"
+        return f"{text}; correct one of them"
+    return None
+
+
+def _fits(declared: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    try:
+        check_shapes(declared, shapes, "build")
+    except BadInput:
+        return False
+    return True
+
+
 def index_sets(problem: Any, _values: object = None) -> dict[str, Names]:
     """Names along the known axes."""
     topology = _instance(problem)
@@ -131,16 +165,31 @@ def flow_of(problem: Any) -> str | None:
 def links(problem: Any, values: Values) -> Links:
     """Load of every link: the flow variable, summed over all other axes.
 
+    Interior points may add circulations, which deliver nothing. The load of a concurrent flow whose only other axis is
+    ``source``, ``target``, ``rank`` or ``pair`` is that without them.
+
     A flow counted in shards (``units``) is carried in the time T: the variable of that name, or the objective.
     """
     topology, name = problem.instance, flow_of(problem)
     assert name is not None
     flow, along = np.asarray(values[name], dtype=float), problem.axes[name]
+    if problem.concurrent in problem.axes and len(along) == 2 and {*along} - {ARC} <= {*RANKS, "pair"}:
+        flow = _delivering(topology, flow, along.index(ARC))
     load = flow.sum(axis=tuple(i for i, axis in enumerate(along) if axis != ARC))
     if problem.units.get(name) != SHARDS:
         return Links(topology, load, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
     time = float(np.asarray(values["T"])) if "T" in values else float(problem.objective(values))
     return Links(topology, load, topology.capacity, time, SHARDS, BANDWIDTHS)
+
+
+def _delivering(topology: Topology, flow: F64, axis: int) -> F64:
+    """Flows, ``(m, K)`` or ``(K, m)`` with the links along ``axis``, without circulations."""
+    from opticoll.formulations.flows.single_source import cancel_cycles
+
+    result = flow.copy()
+    for one in np.moveaxis(result, axis, -1):
+        cancel_cycles(topology, one)
+    return result
 
 
 def state_concurrent_flow(kind: Any, stated: Collection[str]) -> None:

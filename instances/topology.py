@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.instances.arguments import array_of, number, whole_number
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -249,15 +250,16 @@ class Topology(Instance):
         capacity_unit: str | None = None,
         places: ArrayLike | None = None,
     ) -> None:
-        n, own, spec = int(n), spec, spec or "topology"
+        spec, own = spec or "topology", spec
+        n = whole_number(n, f"{spec}: the number of vertices")
         if capacity_unit is not None:
             parse_rate(capacity_unit, f"{spec}: capacity_unit")
         if n < 1:
             msg = f"{spec}: a topology needs at least one vertex, not {n}"
             raise BadInput(msg)
-        tails, heads = np.asarray(tail, dtype=np.int64), np.asarray(head, dtype=np.int64)
+        tails, heads = (array_of(ends, f"{spec}: tail and head", np.int64) for ends in (tail, head))
         check_size(n, tails.size, spec)
-        caps = np.ones(tails.size) if capacity is None else np.asarray(capacity, dtype=np.float64)
+        caps = np.ones(tails.size) if capacity is None else array_of(capacity, f"{spec}: capacity", np.float64)
         if tails.ndim != 1 or tails.shape != heads.shape or tails.shape != caps.shape:
             msg = f"{spec}: tail, head and capacity must be one-dimensional arrays of equal length"
             raise BadInput(msg)
@@ -375,14 +377,20 @@ class Topology(Instance):
 
     def outflow(self, flow: F64) -> F64:
         """Flow out of every vertex, ``(n, ...)``, for flow over arcs, ``(m, ...)``."""
-        result = np.zeros((self.n, *flow.shape[1:]))
-        np.add.at(result, self.tail, flow)
-        return result
+        return self._at(self.tail, flow)
 
     def inflow(self, flow: F64) -> F64:
         """Flow into every vertex, ``(n, ...)``, for flow over arcs, ``(m, ...)``."""
-        result = np.zeros((self.n, *flow.shape[1:]))
-        np.add.at(result, self.head, flow)
+        return self._at(self.head, flow)
+
+    def _at(self, ends: NDArray[np.int64], flow: F64) -> F64:
+        """The sums of a flow over the arcs with the same end."""
+        amounts = array_of(flow, "the flow", np.float64)
+        if amounts.ndim == 0 or len(amounts) != self.arcs:
+            msg = f"the flow: its first axis must be the {self.arcs} arcs of {self.spec}, not of shape {amounts.shape}"
+            raise BadInput(msg)
+        result = np.zeros((self.n, *amounts.shape[1:]))
+        np.add.at(result, ends, amounts)
         return result
 
     def incidence(self) -> sp.csr_array:
@@ -399,6 +407,10 @@ class Topology(Instance):
         """Smallest length among parallel arcs, shape ``(n, n)``; zero lengths are explicit entries."""
         import scipy.sparse as sp
 
+        lengths = array_of(lengths, "the lengths", np.float64)
+        if lengths.shape != (self.arcs,):
+            msg = f"the lengths: must be {self.arcs}, one per arc of {self.spec}, not of shape {lengths.shape}"
+            raise BadInput(msg)
         order = np.lexsort((lengths, self.head, self.tail))
         tail, head = self.tail[order], self.head[order]
         first = np.ones(tail.size, dtype=bool)
@@ -447,8 +459,8 @@ class Topology(Instance):
         BadInput
             If ``order`` is not a permutation of the vertices.
         """
-        new = np.asarray(order, dtype=np.int64)
-        if not np.array_equal(np.sort(new), np.arange(self.n)):
+        new = array_of(order, "relabelled: order", np.int64)
+        if new.ndim != 1 or not np.array_equal(np.sort(new), np.arange(self.n)):
             msg = "relabelled: order must be a permutation of the vertices"
             raise BadInput(msg)
         back = np.argsort(new)
@@ -482,9 +494,7 @@ class Topology(Instance):
         BadInput
             If ``factor`` is not positive and finite.
         """
-        if not (np.isfinite(factor) and factor > 0):
-            msg = f"scaled: the factor must be positive and finite, not {factor}"
-            raise BadInput(msg)
+        factor = number(factor, "scaled: the factor", positive=True)
         return Topology(
             self.n,
             self.tail,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import ModelError
+from opticoll.formulations import own_axes
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel, states
 from opticoll.formulations.variables import Array, Block
@@ -272,7 +273,24 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
     if form.is_mip and formulation.problem == "LP":
         msg = f"{where}: its build has {form.size['integers']} integer variables; state problem='MILP'"
         raise ModelError(msg)
+    refuse_other_axes(formulation, form)
     return form
+
+
+def refuse_other_axes(formulation: Formulation, form: StandardForm) -> None:
+    """Refuse a build whose variables have other shapes than the axes that a formulation of one's own declares.
+
+    Raises
+    ------
+    ModelError
+        With the variable, its axes and their sizes.
+    """
+    if type(formulation).arrays is not own_axes.arrays or states(formulation, "unfold"):
+        return
+    wrong = own_axes.misstated(formulation, {name: block.shape for name, block in form.columns.items()})
+    if wrong is not None:
+        msg = f"{place_of(getattr(formulation, formulation.forms[0]))}formulation {formulation.name!r}: {wrong}"
+        raise ModelError(msg)
 
 
 def declared_arrays(

@@ -23,6 +23,7 @@ import msgspec
 from opticoll.errors import BadOption
 from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import Instance
+from opticoll.instances.arguments import check_mapping
 from opticoll.instances.types import Json
 
 if TYPE_CHECKING:
@@ -205,6 +206,7 @@ class Task(msgspec.Struct, frozen=True):
     exact: bool = False
 
     def __post_init__(self) -> None:
+        check_mapping(self.settings, "settings")
         demand = self.settings.get("demand", "")
         if not isinstance(demand, str):
             from opticoll.instances.demands import DemandSpec
@@ -217,7 +219,9 @@ class Task(msgspec.Struct, frozen=True):
             ("threads", self.threads, Integral),
             ("seed", self.seed, Integral),
         ):
-            if number is not None and (isinstance(number, bool) or not isinstance(number, kind)):
+            if number is None and name in {"time limit", "memory limit"}:
+                continue
+            if isinstance(number, bool) or not isinstance(number, kind):
                 msg = f"{name}: must be {'a number' if kind is Real else 'a whole number'}, not {number!r}"
                 raise BadOption(msg)
         if not isinstance(self.exact, bool):

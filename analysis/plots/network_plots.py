@@ -14,6 +14,7 @@ from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PAL
 from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
+from opticoll.instances.arguments import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +73,8 @@ def topology(
         Heading; the instance's spec if None.
     """
     share = None if load is None else np.asarray(load, dtype=float) / instance.capacity
+    if not isinstance(title, str | None):
+        raise refused(title, "plot_topology: title", "a string")
     heading = title or f"{instance.spec}: {instance.n} vertices, {instance.arcs} arcs"
     return _figure(instance, arrangement(instance, layout), share, 1.0, "arc load ÷ capacity [–]", heading)
 

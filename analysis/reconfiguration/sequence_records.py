@@ -23,6 +23,7 @@ import numpy as np
 
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
+from opticoll.instances.arguments import number, refused, whole_number
 from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import (
     OrbitSequence,
@@ -211,7 +212,22 @@ def best_sequence(
     -------
     SequenceRecord | None
         None if no sequence that reaches all nodes was found.
+
+    Raises
+    ------
+    BadInput
+        If an argument is of another kind.
     """
+    for name, value, least in (
+        ("n", n, 2),
+        ("degree", degree, 1),
+        ("configurations", configurations, 1),
+        ("seed", seed, 0),
+    ):
+        whole_number(value, f"best_sequence: {name}", least)
+    number(seconds, "best_sequence: seconds")
+    if not isinstance(directed, bool):
+        raise refused(directed, "best_sequence: directed", "True or False")
     data = sequence_data(n, degree, configurations, directed=directed)
     bound, floor = bound_on_time(data, configurations), sequence_bounds.least_hops(data)
     rng, end = np.random.default_rng(seed), time.monotonic() + seconds

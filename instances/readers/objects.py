@@ -193,7 +193,7 @@ def _topology(
     directed: bool | None,
     loops: str,
 ) -> Topology:
-    if loops not in {"refuse", "drop", "keep"}:
+    if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
         msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
         raise BadInput(msg)
     draft = Draft(WHAT, "edge")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opticoll as oc
+from opticoll.errors import ModelError
 from opticoll.solvers.verify import residuals, violated
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "extend" / "collective.md").read_text(encoding="utf-8")
@@ -180,8 +181,16 @@ def test_the_bottleneck_names_the_rows_that_bind():
 
 def test_axes_of_other_variables_or_in_another_order_are_named():
     swapped = type("Swapped", (Shared,), {"name": "own.swapped", "axes": {"f": ("pair", "arc"), "F": ()}})
-    message = oc.solve(swapped, "ring:4").record.message
-    assert "f: its shape is (8, 12), expected (12, 8); correct the axes of own.swapped" in message
+    wanted = (
+        r"'own.swapped': f is declared with the axes pair \(12\), arc \(8\), but has the shape \(8, 12\) in the build; "
+        r"write axes = \{'f': \('arc', 'pair'\), \.\.\.\}$"
+    )
+    for solve in (lambda: oc.solve(swapped, "ring:4"), oc.model(swapped, "ring:4").solve):
+        with pytest.raises(ModelError, match=wanted):
+            solve()
+    fewer = type("Fewer", (Shared,), {"name": "own.fewer", "axes": {"f": ("arc",), "F": ()}})
+    with pytest.raises(ModelError, match=r"axes arc \(8\), but has .* in the build; correct one of them$"):
+        oc.solve(fewer, "ring:4")
     other = type("Other", (Shared,), {"name": "own.other", "axes": {"g": ("arc", "pair"), "F": ()}})
     with pytest.raises(oc.BadInput, match=r"axes names 'g', which is no variable of the model: (f, F|F, f)"):
         oc.solve(other, "ring:4")
@@ -234,3 +243,27 @@ def test_axes_without_an_instance_are_refused_in_one_line():
     del own.instance
     with pytest.raises(oc.BadInput, match=r"keep it: self\.instance = topology$"):
         own.index_sets({})
+
+
+class BySource(Shared):
+    """All-to-all by sources, whose flow may hold circulations."""
+
+    name, labels = "own.by-source", ("balance", "capacity")
+    axes: ClassVar = {"f": ("arc", "source"), "F": ()}
+
+    def supply(self):
+        """What the sources send at the vertices."""
+        size = self.instance.n
+        return np.ones((size, size)) - size * np.eye(size)
+
+
+def test_loads_of_links_hold_no_circulations():
+    result = oc.solve(BySource, "ring:4", part=1.0, method="highs")
+    loads = result.link_loads()["load"]
+    around = dict(result.values)
+    around["f"] = around["f"].copy()
+    spare = 1.0 - loads.max()
+    around["f"][:, 0] += max(spare, 0.0) + 0.25
+    links = result.plan.formulation.links(around)
+    assert links.load == pytest.approx(loads.to_numpy())
+    assert around["f"].sum() > loads.sum() + 1.9  # the solution itself is left as it is

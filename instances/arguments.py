@@ -1,0 +1,76 @@
+"""Arguments of public functions: refused in one line if they are of another kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadInput
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+
+def whole_number(value: object, what: str, least: int | None = None) -> int:
+    """A whole number of at least ``least``.
+
+    Raises
+    ------
+    BadInput
+        If it is something else; the message begins with ``what``.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
+        at_least = "" if least is None else f" of at least {least}"
+        raise refused(value, what, f"a whole number{at_least}")
+    return int(value)
+
+
+def number(value: object, what: str, *, positive: bool = False) -> float:
+    """A finite number, positive if asked.
+
+    Raises
+    ------
+    BadInput
+        If it is something else; the message begins with ``what``.
+    """
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or not good or (positive and value <= 0):
+        raise refused(value, what, "a positive number" if positive else "a finite number")
+    return float(value)
+
+
+def check_mapping(value: object, what: str) -> None:
+    """Refuse what is no mapping from names to values.
+
+    Raises
+    ------
+    BadInput
+        If it is something else; the message begins with ``what``.
+    """
+    if not isinstance(value, Mapping):
+        raise refused(value, what, "a mapping of names to values, such as {'name': 1}")
+
+
+def array_of(value: object, what: str, dtype: DTypeLike) -> NDArray[Any]:
+    """An array of numbers.
+
+    Raises
+    ------
+    BadInput
+        If the value is none; the message begins with ``what``.
+    """
+    try:
+        return np.asarray(value, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise refused(value, what, "an array of numbers") from None
+
+
+def refused(value: object, what: str, kind: str) -> BadInput:
+    """The error that an argument is not of its kind."""
+    text = repr(value)
+    shown = text if len(text) <= 40 and "\n" not in text else f"an object of type {type(value).__name__}"
+    return BadInput(f"{what}: must be {kind}, not {shown}")
