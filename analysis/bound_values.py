@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Bound, read_parameters
+from opticoll.instances.arguments import refused
 from opticoll.instances.plugins import FAULTS, load_plugin
 from opticoll.instances.spec import nearest
 
@@ -59,6 +60,8 @@ def bound_function(bound: str | BoundFunction) -> tuple[BoundFunction | None, st
     """
     if callable(bound):
         return bound, getattr(bound, "__name__", "bound")
+    if not isinstance(bound, str):
+        raise refused(bound, "--bound", "the name of a bound or a function")
     file, colon, name = bound.rpartition(":")
     if not colon:
         return None, bound

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
 from opticoll.instances import parse
+from opticoll.instances.arguments import number, whole_number
 from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.instances.topology import parse_rate
 from opticoll.solvers.methods.sipml import degree_aware
@@ -84,10 +85,9 @@ def hybrids(
         For numbers out of range, something that is not a computation graph, or if every k is omitted.
     """
     for name, value in (("gpus", gpus), ("batch", batch), ("degree", degree)):
-        if value < 1:
-            msg = f"hybrids: {name}={value}; give at least 1"
-            raise BadInput(msg)
-    if not isinstance(parse(graph), OpGraph):
+        whole_number(value, f"hybrids: {name}", 1)
+    number(memory, "hybrids: memory")
+    if not isinstance(graph, str) or not isinstance(parse(graph), OpGraph):
         msg = f"hybrids: {graph} is not a computation graph; use op-graph:model=..."
         raise BadInput(msg)
     rate = link or LINK

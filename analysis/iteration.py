@@ -12,6 +12,7 @@ from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import LightpathMesh, Topology, parse
+from opticoll.instances.arguments import number, refused, whole_number
 from opticoll.instances.duration import Duration
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
 from opticoll.instances.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
@@ -140,6 +141,12 @@ def iteration(
     NoSolution
         If some traffic has no route.
     """
+    for name, value in (("batch", batch), ("paths", paths), ("servers", servers or 0)):
+        whole_number(value, f"iteration: {name}", 0)
+    for name, seconds in (("latency", latency), ("ring_factor", ring_factor or 0.0)):
+        number(seconds, f"iteration: {name}")
+    if not isinstance(model, str | TaskGraph):
+        raise refused(model, "iteration: model", "the name of a model or a task graph")
     place = parse(network) if isinstance(network, str) else network
     if not isinstance(place, Topology | CircuitNetwork):
         msg = f"iteration: {getattr(place, 'spec', place)} is not a network; use a topology or circuits:n=..,degree=.."

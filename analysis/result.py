@@ -141,7 +141,7 @@ def solve(
     SolverUnavailable
         If the solver's package or licence is missing.
     """
-    if plugins is None or isinstance(plugins, str):
+    if isinstance(plugins, str) or not isinstance(plugins, Iterable):
         raise refused(plugins, "solve: plugins", "a list of files, such as ['mine.py']")
     for place in plugins:
         from opticoll.instances.plugins import load_plugin

@@ -267,7 +267,7 @@ def operator_sequence(model: str, section: str = "5.3") -> tuple[list[tuple[str,
     BadInput
         For a model and section whose operators were not measured.
     """
-    if (model, section) not in _SEQUENCES:
+    if (model, section) not in list(_SEQUENCES):  # a list as model has no hash
         known = ", ".join(f"{name} {part}" for name, part in sorted(_SEQUENCES))
         msg = f"iteration: no operator times of {model} in section {section}; available: {known}"
         raise BadInput(msg)
