@@ -40,6 +40,7 @@ from opticoll.solvers.known import Known
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.standard_form import index_labels
 from opticoll.solvers.stated_models import Loader, layer_of, stated_task
+from opticoll.solvers.stated_program_files import program_document
 from opticoll.solvers.task import PROVEN, Proof, Record, Run, Task, Termination, plain
 
 if TYPE_CHECKING:
@@ -664,7 +665,8 @@ class Result(rendering.Printed, Run):
     def save(self, path: str | Path) -> Path:
         """Write the solution as JSON, or a certificate: ``.vipr`` of an exact optimum, or ``.proof.json``.
 
-        ``opticoll check`` and :func:`check` read both, :func:`load` reads JSON.
+        ``opticoll check`` and :func:`check` read both, :func:`load` reads JSON. With the solution of a model of one's
+        own, or of one that was changed by hand, its matrix is saved, and :func:`load` checks it against that.
 
         Raises
         ------
@@ -676,9 +678,6 @@ class Result(rendering.Printed, Run):
         from opticoll.solvers.exact.vipr_file import is_certificate
 
         target = writable(path)
-        if isinstance(self.instance, StatedProgram):
-            msg = f"save: {self.record.instance} has no name by which it could be loaded; keep result.values"
-            raise BadInput(msg)
         if is_certificate(target) or is_combinatorial(target):
             write_certificate(target, self)
             return target
@@ -687,6 +686,8 @@ class Result(rendering.Printed, Run):
             msg = f"{target}: name a solution .json, a proof .vipr; save a schedule with result.schedule().save(PATH)"
             raise BadInput(msg)
         document: dict[str, Json] = {**solution.solution_document(self)}
+        if isinstance(self.instance, StatedProgram):
+            document["program"] = program_document(self.instance)
         document["record"] = {name: plain(self.record[name]) for name in DESCRIPTION}
         data = getattr(self.solved()[0].parameters.get("demand"), "data", None)
         if data is not None:  # a demand given as data, which its string only names

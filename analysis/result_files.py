@@ -12,12 +12,14 @@ from opticoll.analysis.result import DESCRIPTION, Result
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
+from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import solution, verify
 from opticoll.solvers.plan import Plan
-from opticoll.solvers.task import Proof, Record, Run, Size, SolverInfo, Task, Termination, Times, texts
+from opticoll.solvers.stated_program_files import ONLY_MATRIX, read_program
+from opticoll.solvers.task import Proof, Record, Run, Size, SolverInfo, Task, Termination, Times, joined_messages, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +70,7 @@ def load(
         msg = f"{file}: 'formulation' must be a name and 'settings' an object"
         raise BadFile(msg)
     try:
-        model = named(name if formulation is None else formulation)
+        model = StatedModel if name == StatedModel.name else named(name if formulation is None else formulation)
     except BadInput as error:
         msg = f"{file}: {error}"
         if formulation is None:
@@ -80,7 +82,13 @@ def load(
     if model.name != name:
         msg = f"{file}: is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file"
         raise BadFile(msg)
-    own = _instance_in(document, file) if instance is None else as_instance(instance)
+    if model is StatedModel and instance is not None:
+        msg = f"{file}: holds the matrix of the model that it solves; pass no instance"
+        raise BadFile(msg)
+    if model is StatedModel:
+        own: Instance = read_program(document, file)
+    else:
+        own = _instance_in(document, file) if instance is None else as_instance(instance)
     given: dict[str, object] = {**stated}
     if "demand" in document:
         given["demand"] = _matrix_in(document["demand"], file)
@@ -92,7 +100,8 @@ def load(
         one for one in ([result.bound] if result.bound else []) + bounds_of(result.data) if np.isfinite(one.value)
     ]
     best = (min if result.data.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)
-    task = Task(model.name if formulation is None else model, own, settings=parameters)
+    by_name = formulation is None and model is not StatedModel
+    task = Task(model.name if by_name else model, own, settings=parameters)
     proof, gap = verify.prove(
         verified=verified,
         objective=result.objective,
@@ -102,8 +111,11 @@ def load(
     )
     if result.needed is not None:  # of which only the feasibility is checked
         proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
+    described = _described(document.get("record"), file)
+    if model is StatedModel and ONLY_MATRIX not in (described.get("message") or ""):
+        described["message"] = joined_messages(described.get("message") or "", ONLY_MATRIX)
     record = Record(
-        **_described(document.get("record"), file),
+        **described,
         formulation=model.name,
         paper=model.paper,
         instance=own.spec,
@@ -230,6 +242,12 @@ def check(
 
     The problem is stated as for ``oc.solve``: formulation, instance, parameters and demand.
     """
+    if formulation is StatedModel or formulation == StatedModel.name:
+        msg = (
+            "check: a model of one's own, or one changed by hand, has no name by which it could be stated; "
+            "oc.load(PATH) checks the solution against the matrix in the file"
+        )
+        raise BadInput(msg)
     if not isinstance(path, str | Path):
         msg = f"check: needs a file, not {type(path).__name__}; a result has been checked, see its check()"
         raise BadInput(msg)

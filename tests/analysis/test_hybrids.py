@@ -58,8 +58,8 @@ def test_the_command_prints_what_the_function_returns(capsys):
     ("arguments", "message"),
     [
         (("ring:4", 4, 4), "not a computation graph"),
-        ((GRAPH, 0, 4), "gpus=0"),
-        ((GRAPH, 4, 0), "batch=0"),
+        ((GRAPH, 0, 4), "gpus: must be a whole number of at least 1, not 0"),
+        ((GRAPH, 4, 0), "batch: must be a whole number of at least 1, not 0"),
         ((GRAPH, 7, 3, {"memory": 1e-9}), "no way to divide 7 GPUs"),
         ((GRAPH, 4, 4, {"link": "fast"}), "link"),
     ],

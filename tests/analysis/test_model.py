@@ -1,5 +1,7 @@
 """Models that are changed by hand, updated, and solved again; models from elsewhere."""
 
+import json
+
 import cvxpy as cp
 import numpy as np
 import pyomo.environ as pyo
@@ -299,3 +301,50 @@ def test_a_result_says_its_seconds_and_exports_take_objects(tmp_path):
     assert (tmp_path / "net.mps").stat().st_size > 0
     with pytest.raises(oc.BadInput, match="needs a file, not Result"):
         oc.check("alltoall.master", net, result)
+
+
+def test_solutions_of_changed_models_and_of_ones_own_are_saved_with_their_matrix(tmp_path):
+    lab = pyo.ConcreteModel("lab")
+    lab.x = pyo.Var(["a", "b"], [(1, 2), (3, 4)], bounds=(0, 2))
+    lab.y = pyo.Var(domain=pyo.Integers, bounds=(0, 7))
+    lab.row = pyo.Constraint(["a", "b"], rule=lambda m, i: m.x[i, 1, 2] + m.x[i, 3, 4] + m.y <= 3.5)
+    lab.goal = pyo.Objective(expr=sum(lab.x.values()) + 1.5 * lab.y, sense=pyo.maximize)
+    z = cp.Variable(3, name="z")
+    problem = cp.Problem(cp.Minimize(cp.norm1(z - 2)), [z <= 1])
+    changed = limited(oc.model("alltoall.master", "ring:4"), 0.3)
+    for number, result in enumerate((oc.solve(lab), oc.solve(problem), changed.solve())):
+        path = result.save(tmp_path / f"{number}.json")
+        again = oc.load(path)
+        assert again.value == pytest.approx(result.value)
+        assert (again.verified, again.record.instance) == (True, result.record.instance)
+        assert "matrix in the file alone; the model that stated it is not kept" in again.record.message
+        assert max(again.check().values()) <= 1e-6
+        for name in result.values:
+            assert again.frame(name)[name].tolist() == result.frame(name)[name].tolist()
+        assert oc.load(again.save(tmp_path / "again.json")).record.message == again.record.message
+    assert oc.load(tmp_path / "0.json").frame("x").equals(oc.solve(lab).frame("x"))
+    with pytest.raises(oc.BadInput, match=r"oc\.load\(PATH\) checks the solution against the matrix"):
+        oc.check("matrix.stated-model", "ring:4", path)
+    with pytest.raises(oc.BadInput, match="pass no instance"):
+        oc.load(path, "ring:4")
+
+
+def test_a_wrong_matrix_of_a_saved_solution_is_refused(tmp_path):
+    path = limited(oc.model("alltoall.master", "ring:3"), 0.3).solve().save(tmp_path / "whole.json")
+    whole = json.loads(path.read_text())
+    other = tmp_path / "other.json"
+    for key, value, message in (
+        ("row_upper", [1.0], "row_upper has 1 entries"),
+        ("indices", [10**6] * len(whole["program"]["indices"]), "indices has an entry outside"),
+        ("indptr", whole["program"]["indptr"][::-1], "indptr must rise"),
+        ("variables", {}, "must name each of the"),
+        ("sense", "least", "sense"),
+        ("cost", [2.0] * len(whole["program"]["cost"]), "instance"),
+    ):
+        other.write_text(json.dumps({**whole, "program": {**whole["program"], key: value}}))
+        with pytest.raises(oc.BadInput, match=message):
+            oc.load(other)
+    del whole["program"]
+    other.write_text(json.dumps(whole))
+    with pytest.raises(oc.BadInput, match="has no 'program'"):
+        oc.load(other)
