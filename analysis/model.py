@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
+from opticoll.analysis.original_limit import original_limit
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.rendering import WIDTH
 from opticoll.analysis.wording import python_door
@@ -24,7 +27,7 @@ from opticoll.solvers.known import Known
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
 from opticoll.solvers.standard_form import refuse_other_axes
 from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
-from opticoll.solvers.task import PROVEN, Task, Termination
+from opticoll.solvers.task import PROVEN, Task, Termination, joined_messages
 
 if TYPE_CHECKING:
     import threading
@@ -342,6 +345,8 @@ class Model:
                 # Crossover ends at a basis for the next solve, and is faster there than a simplex without one.
                 method, options = "highs-ipx", {"run_crossover": "on", **options}
             result = run(method, options, time_limit, None)
+        if by_hand and result.record.infeasible_by is not None:
+            result = self._explained(result, form)
         self._basis = result.basis or self._basis
         if result.verified and result.values is not None:
             self._values = result.values
@@ -349,6 +354,14 @@ class Model:
                 self._loader = Loader(self._stated, now)
             self._loader(result.values, result.proof in PROVEN)
         return result
+
+    def _explained(self, result: Result, form: StandardForm) -> Result:
+        """The result without a solution, and what the original problem says about a wish that was added to it."""
+        why = original_limit(self._by_hand(form), form)
+        if why is None:
+            return result
+        message = joined_messages(result.record.message, why)
+        return replace(result, record=msgspec.structs.replace(result.record, message=message))
 
     def _wants_basis(self, form: StandardForm, by_hand: bool) -> bool:
         """Whether a solve without a basis shall end at one, for the next: not if that was too far from the last."""

@@ -282,16 +282,10 @@ def has_solution(form: StandardForm, request: SolveRequest, memory_limit_gib: fl
     return outcome.x is not None and max(verify.matrix_violations(form, outcome.x).values()) <= verify.FEASIBLE
 
 
-def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> tuple[str | None, bool]:
-    r"""Describe a proof that not even the relaxation has a solution, or None; and whether there may be another proof.
-
-    The smallest total violation of the rows,
-
-    .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
-
-    with x within its bounds, is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of any duals; if that
-    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution.
-    """
+def least_violation(
+    form: StandardForm, request: SolveRequest, memory_limit_gib: float | None
+) -> tuple[StandardForm, Outcome]:
+    """The program of the smallest total violation of the rows (:func:`infeasibility`), and what its solver found."""
     import scipy.sparse as sp
 
     rows, columns = form.A.shape
@@ -306,9 +300,25 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
         "min",
     )
     outcome = solve_scaled(elastic, SOLVER, request, memory_limit_gib=memory_limit_gib)
+    if outcome.row_duals is not None:
+        outcome = replace(outcome, row_duals=np.clip(outcome.row_duals, -1.0, 1.0))
+    return elastic, outcome
+
+
+def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> tuple[str | None, bool]:
+    r"""Describe a proof that not even the relaxation has a solution, or None; and whether there may be another proof.
+
+    The smallest total violation of the rows,
+
+    .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
+
+    with x within its bounds, is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of any duals; if that
+    exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution.
+    """
+    elastic, outcome = least_violation(form, request, memory_limit_gib)
     if outcome.row_duals is None:
         return None, True
-    least = verify.dual_bound(elastic, np.clip(outcome.row_duals, -1.0, 1.0))
+    least = verify.dual_bound(elastic, outcome.row_duals)
     if least > verify.FEASIBLE:
         return f"rows violated by at least {least:.3g}, from recomputed duals", True
     return None, not form.is_mip or outcome.objective is None or outcome.objective > verify.FEASIBLE
