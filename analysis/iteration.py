@@ -141,10 +141,12 @@ def iteration(
     NoSolution
         If some traffic has no route.
     """
-    for name, value in (("batch", batch), ("paths", paths), ("servers", servers or 0)):
-        whole_number(value, f"iteration: {name}", 0)
-    for name, seconds in (("latency", latency), ("ring_factor", ring_factor or 0.0)):
-        number(seconds, f"iteration: {name}")
+    for name, value in (("batch", batch), ("paths", paths), ("servers", servers)):
+        if value is not None:
+            whole_number(value, f"iteration: {name}", 0)
+    for name, factor in (("ring_factor", ring_factor), ("resolution", resolution)):
+        if factor is not None:
+            number(factor, f"iteration: {name}")
     if not isinstance(model, str | TaskGraph):
         raise refused(model, "iteration: model", "the name of a model or a task graph")
     place = parse(network) if isinstance(network, str) else network

@@ -164,6 +164,9 @@ def solve(
         asked = dict(zip(("time_limit_s", "memory_limit_gib", "tol", "seed", "threads"), limits, strict=True))
         task, stated = stated_task(formulation, method=method, settings=settings, exact=exact, **asked)
     else:
+        if hasattr(formulation, "stated") and hasattr(formulation, "update"):
+            msg = "solve: a model that oc.model returned is solved by its own solve: m.solve()"
+            raise BadInput(msg)
         if instance is None:
             msg = "solve: no instance; write for example oc.solve('alltoall.master', 'torus:4x4')"
             raise BadInput(msg)
@@ -457,6 +460,8 @@ class Result(rendering.Printed, Run):
         """
         if self.plan is None or self.values is None or not self.verified:
             msg = f"{self.record.formulation}: the run has no verified solution; it ended with {self.termination}"
+            if self.record.infeasible_by is not None:
+                msg += "; result.conflict() says why there is none"
             raise NoSolution(msg)
         return self.plan, self.values
 

@@ -119,7 +119,10 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
         for link, value in changes.items():
             arcs = names.arcs(link)
             where = f"link {link!r}"
-            if not factors and topology.capacity_unit is not None and split_rate(value) is not None:
+            if not factors and split_rate(value) is not None:
+                if topology.capacity_unit is None:
+                    msg = f"{where}: {value!r} is no number, and {topology.spec} has no unit of capacity; give a number"
+                    raise BadInput(msg)
                 value = parse_rate(str(value), where) / parse_rate(topology.capacity_unit)
             new[arcs] = _number(value, where, factors=factors) * (new[arcs] if factors else 1.0)
     else:

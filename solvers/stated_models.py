@@ -13,6 +13,7 @@ from opticoll.errors import BadInput, ModelError
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import CvxpyModel, PyomoModel
 from opticoll.formulations.variables import Block
+from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.standard_form import as_tuple, compile_model
 from opticoll.solvers.task import Task
 
@@ -116,6 +117,9 @@ def refused() -> Iterator[None]:
     except ModelError as error:
         msg = f"the model: {error}"
         raise BadInput(msg) from error
+    except MemoryError:
+        msg = "the model: there is not enough memory to compile it; use a smaller instance, or form='pyomo'"
+        raise TooLarge(msg) from None
 
 
 def named_model(stated: Any, built: Built | None = None) -> Built:

@@ -233,6 +233,24 @@ def test_refusals_name_what_to_do():
         oc.solve(nonlinear)
     with pytest.raises(oc.BadInput, match="pass no instance"):
         oc.solve(nonlinear, "ring:4")
+    with pytest.raises(oc.BadInput, match=r"solved by its own solve: m\.solve"):
+        oc.solve(model)
+    with pytest.raises(oc.BadInput, match="'100Gb/s' is no number, and ring:4 has no unit of capacity"):
+        model.update(capacity={"0->1": "100Gb/s"})
+    none = limited(oc.model("alltoall.master", "ring:4"), 1.0)
+    none.pyomo.wish = pyo.Constraint(expr=none.pyomo.F >= 9)
+    for look in (none.solve().plot, none.solve().link_loads):
+        with pytest.raises(oc.NoSolution, match=r"ended with infeasible; result\.conflict\(\) says why"):
+            look()
+
+
+def test_a_model_that_does_not_fit_in_memory_is_refused(monkeypatch):
+    def full(*_args, **_named):
+        raise MemoryError
+
+    monkeypatch.setattr("opticoll.solvers.stated_models.compile_model", full)
+    with pytest.raises(oc.BadInput, match="not enough memory to compile it; use a smaller instance"):
+        oc.model("alltoall.master", "ring:4", form="cvxpy").solve()
 
 
 def test_links_have_several_names():
