@@ -141,7 +141,8 @@ def iteration(
     NoSolution
         If some traffic has no route.
     """
-    for name, value in (("batch", batch), ("paths", paths), ("servers", servers)):
+    whole_number(batch, "iteration: batch", 0)
+    for name, value in (("paths", paths), ("servers", servers)):
         if value is not None:
             whole_number(value, f"iteration: {name}", 0)
     for name, factor in (("ring_factor", ring_factor), ("resolution", resolution)):
@@ -172,7 +173,7 @@ def iteration(
     )
     if isinstance(place, LightpathMesh):
         return _in_rounds(model, graph, place, link or WAVELENGTH, section, batch, overlap, latency, rounds, check)
-    latency = HOP_S if latency is None else latency
+    latency = _time(HOP_S if latency is None else latency, "latency")
     unit = link or (place.capacity_unit if isinstance(place, Topology) else None) or LINK
     schedule, changes, built, way = _simulated(
         graph,

@@ -17,7 +17,7 @@ CALLS = {
     "export": {"formulation_name": "alltoall.master", "instance": "ring:3", "path": "m.txt", "settings": {}},
     "figure": {"name": "none"},
     "hybrids": {"graph": "op-graph:model=vgg16", "gpus": 0, "batch": 1, "degree": 4, "link": None},
-    "iteration": {"model": "none", "network": "ring:3", "servers": 3, "batch": 0, "paths": 1},
+    "iteration": {"model": "dlrm", "network": "complete:4", "batch": 0, "paths": 1, "latency": 0.0, "delay": None},
     "load": {"path": "none.json"},
     "model": {"formulation": "alltoall.master", "instance": "ring:3", "form": "cvxpy", "demand": "uniform"},
     "parse": {"spec": "ring:3"},
