@@ -220,9 +220,8 @@ class Model:
             msg = f"update: no parameter {unknown[0]!r}; {nearest(unknown[0], names)}"
             raise BadInput(msg)
         plan = _planned(type(self.formulation), instance, self.form, given)
-        by_hand = self.changed
         if not self._changes_in_place(plan.formulation):
-            if by_hand:
+            if self.changed:
                 msg = (
                     "update: these data need other variables or constraints, and the model was changed by hand; "
                     "build it again with oc.model and repeat the change"
