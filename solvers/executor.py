@@ -305,8 +305,16 @@ class DaskCluster(Executor):
 
     @property
     def jobs(self) -> int:
-        """Threads of the workers connected now; at least 1, even if none has connected yet."""
-        return max(1, sum(self._client.nthreads().values()))
+        """Threads of the workers connected now; at least 1, even if none has connected yet.
+
+        Raises
+        ------
+        OSError
+            If the scheduler does not answer.
+        """
+        # client.nthreads() would wait without end for a scheduler that has died.
+        threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=f"{ANSWER_S}s")
+        return max(1, sum(threads.values()))
 
     def _check_versions(self) -> None:
         """Check that every connected worker has this version of opticoll."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers import executor as executor_module
 from opticoll.solvers import solve as runner
 from opticoll.solvers import worker as worker_module
 from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed
@@ -304,6 +306,17 @@ def test_scheduler_that_dies_ends_the_study_and_keeps_what_came_back(tmp_path: P
         result.processes[0].kill()
         with pytest.raises(ClusterLost, match="start again"):
             next(answers)
+
+
+def test_a_scheduler_that_never_answers_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent() -> None:
+        await asyncio.sleep(3600)
+
+    with machines(tmp_path, ("--no-nanny",)) as result, DaskCluster(result.address) as executor:
+        monkeypatch.setattr(executor_module, "ANSWER_S", 0.1)
+        monkeypatch.setattr(executor._client.scheduler, "ncores", silent, raising=False)
+        with pytest.raises(ClusterLost, match="start again"):
+            next(executor.map_unordered(str, [1]))
 
 
 def free_port() -> int:
