@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from builds import builds, normal
+from builds import builds, normal, problem_of
 from cases import CASES
 
 from opticoll.analysis.solution_files import write_certificate
@@ -98,7 +98,7 @@ def matrices():
     """The canonical matrix of every build, exactly as compiled."""
     for name, spec, settings in cases():
         for form, model in builds(name, spec, settings).items():
-            compiled = compile_built(formulation(name), model)
+            compiled = compile_built(problem_of(name, spec, tuple(settings.items())), model)
             columns, rows = normal(compiled)
             content = [
                 sorted((key, value.tolist()) for key, value in columns.items()),

@@ -472,10 +472,10 @@ def test_computed_coefficients_without_a_fraction_are_refused():
     ],
 )
 def test_seeded_and_computed_data_are_the_decimals_of_their_floats(name, instance, settings):
-    model, data, form = problem(name, instance, **settings)
+    _, data, form = problem(name, instance, **settings)
     answer = prove.solve_exactly(form)
     assert fault(form, answer) is None
-    built = compile_built(model, data.cvxpy())  # in floating point
+    built = compile_built(data, data.cvxpy())  # in floating point
     result = scipy.optimize.milp(
         built.cost * form.flip,
         integrality=built.integer,

@@ -184,7 +184,7 @@ def test_finding_studies(tmp_path: Path) -> None:
 
 
 #: Studies whose instances take seconds to make.
-LARGE = {"alltoall-fig7", "alltoall-fig13", "alltoall-fig14", "topoopt-fig15"}
+LARGE = {"alltoall-fig7", "alltoall-fig13", "alltoall-fig14", "solver-bench", "topoopt-fig15"}
 
 
 @pytest.mark.parametrize(
