@@ -20,6 +20,8 @@ from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, read_parameters
 from opticoll.formulations.registry import formulation as named
 from opticoll.instances import Topology, as_instance
+from opticoll.instances.arguments import number
+from opticoll.instances.demands import traffic_of, uniform
 from opticoll.instances.spec import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
@@ -73,6 +75,8 @@ class Model:
         #: The links before any update and their capacities now, 0 for those that are left out.
         self._network: Topology | None = plan.instance if isinstance(plan.instance, Topology) else None
         self._capacity: F64 | None = None if self._network is None else self._network.capacity
+        #: The demand before it was multiplied by a volume; None without a volume.
+        self._demand: F64 | None = None
         self._build(plan)
 
     def _build(self, plan: Plan) -> None:
@@ -184,7 +188,7 @@ class Model:
     # changes
 
     @python_door
-    def update(self, *, capacity: Any = None, **settings: Any) -> Model:
+    def update(self, *, capacity: Any = None, volume: float | None = None, **settings: Any) -> Model:
         """Change the data of the model; the next :meth:`solve` starts from where the last one ended.
 
         Parameters
@@ -192,6 +196,8 @@ class Model:
         capacity
             Capacities of links [link bandwidths]: a mapping from links (``"u->v"`` or ``(u, v)``) to numbers, an array
             with one per link, or a number. A link of capacity 0 is left out until it gets another one.
+        volume
+            How many times as much as in the demand that was given last every rank sends, over zero.
         **settings
             Other parameters of the formulation, such as ``demand``.
 
@@ -220,6 +226,11 @@ class Model:
             msg = f"update: no parameter {unknown[0]!r}; {nearest(unknown[0], names)}"
             raise BadInput(msg)
         plan = _planned(type(self.formulation), instance, self.form, given)
+        demand = None if "demand" in settings else self._demand
+        if volume is not None:
+            demand = self._demand_given(plan) if demand is None else demand
+            scaled = {**given, "demand": number(volume, "update: volume", positive=True) * demand}
+            plan = _planned(type(self.formulation), instance, self.form, scaled)
         if not self._changes_in_place(plan.formulation):
             if self.changed:
                 msg = (
@@ -228,11 +239,19 @@ class Model:
                 )
                 raise BadInput(msg)
             self._build(plan)
-            self._capacity = now
+            self._capacity, self._demand = now, demand
             return self
-        self._capacity = now
+        self._capacity, self._demand = now, demand
         self._plan, self.formulation, self.instance, self._updated = plan, plan.formulation, plan.instance, True
         return self
+
+    def _demand_given(self, plan: Plan) -> F64:
+        """The demand of a plan between ranks [shards], ``(N, N)``."""
+        if "demand" not in plan.parameters or not isinstance(plan.instance, Topology):
+            msg = f"update: {self.formulation.name} has no demand between ranks whose volume could change; omit volume"
+            raise BadInput(msg)
+        stated = traffic_of(plan.parameters, plan.instance)
+        return uniform(plan.instance.num_ranks) if stated is None else stated
 
     def _changes_in_place(self, new: Formulation) -> bool:
         """Put new data into the parameters of the model; False if they do not fit into it."""

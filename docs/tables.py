@@ -77,7 +77,7 @@ PROVEN = {
     "lumorph.iteration": "32 random calls and 8 stages on 16 GPUs",
     "lumorph.min-overlap": "permutations and recursive exchanges up to 16x16, also with 10 % of the links removed",
     "lumorph.rounds": "all-gather and all-to-all from 2x4 to 32x32 tiles; 2x4 by the program alone",
-    "lumorph.sum-rounds": "all-reduce on 2x2 tiles with 1 to 16 lasers, on 2x4 tiles with 1, 4, and 6 to 16, on 32x32 with 16",
+    "lumorph.sum-rounds": "all-reduce on 2x2 tiles with 1 to 16 lasers, 2x4 with 1, 4, 6 to 16; 32x32 with 16",
     "optree.one-stage": "closed form at any size; by branch and bound up to n = 5",
     "optree.tree": "n = 4096, by dynamic programming",
     "sipml.ocs-circuits": "in polynomial time; by ILP on 9 servers",

@@ -313,7 +313,9 @@ class DaskCluster(Executor):
             If the scheduler does not answer.
         """
         # client.nthreads() would wait without end for a scheduler that has died.
-        threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=f"{ANSWER_S}s")
+        scheduler = self._client.scheduler
+        assert scheduler is not None
+        threads = self._client.sync(scheduler.ncores, callback_timeout=f"{ANSWER_S}s")
         return max(1, sum(threads.values()))
 
     def _check_versions(self) -> None:
