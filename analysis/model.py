@@ -178,11 +178,13 @@ class Model:
         if self.form == "cvxpy":
             found = {name: self._stated.param_dict.get(name) for name in data}
             return {name: np.asarray(one.value).ravel() for name, one in found.items() if one is not None}
+        from pyomo.environ import Param
+
         found = {name: self._stated.find_component(name) for name in data}
         return {
             name: np.array([_value_of(entry) for entry in one.values()])
             for name, one in found.items()
-            if one is not None
+            if one is not None and one.ctype is Param  # a component of that name may have taken its place
         }
 
     # changes

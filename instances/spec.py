@@ -236,7 +236,8 @@ MOST_NAMED = 40
 
 def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
     """Return a hint for an error message: the closest known name, or a list of the known names."""
-    close = difflib.get_close_matches(str(word), list(known), n=1)
+    last = [name for name in known if name.rpartition(".")[2] == word]
+    close = last if len(last) == 1 else difflib.get_close_matches(str(word), list(known), n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     names = sorted(known)

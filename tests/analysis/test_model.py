@@ -131,6 +131,17 @@ def test_a_volume_multiplies_the_demand_given_last(form, demand):
     assert pytest.approx(2 * permuted) == model.update(volume=2).solve().T
 
 
+def test_a_constraint_may_take_the_name_of_a_parameter():
+    model = oc.model("alltoall.master", "ring:4", form="pyomo")
+    bound = pyo.Constraint(expr=model.pyomo.F <= 0.1)
+    model.pyomo.del_component("c")
+    model.pyomo.c = bound
+    assert model.changed
+    assert model.solve().objective == pytest.approx(0.1)
+    with pytest.raises(oc.BadInput, match="changed by hand"):
+        model.update(capacity=2.0)
+
+
 def test_a_volume_is_a_positive_number_of_a_model_with_demand():
     for wrong in (0, -1, float("nan"), "2", True):
         with pytest.raises(oc.BadInput, match="update: volume"):
