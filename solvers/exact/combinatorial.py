@@ -20,6 +20,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.exact import combinatorial_check
 from opticoll.solvers.exact.arguments.argument import arguments, word
 from opticoll.solvers.exact.combinatorial_check import Refused
+from opticoll.solvers.exact.wiring_check import KINDS  # those of both checkers
 from opticoll.solvers.stated_problem import refuse_other_header
 from opticoll.solvers.task import check_record, texts
 
@@ -82,7 +83,7 @@ def certificate(run: Run) -> Certificate:
     kind, problem = argument.kind, argument.problem(data)
     solution, tried = argument.parts(data, run.values, run.duals or {})
     proven: list[tuple[Fraction, int]] = []
-    check = combinatorial_check.KINDS[kind]
+    check = KINDS[kind]
     for k, one in enumerate(tried):
         try:
             low, _ = check(problem, None, one)

@@ -25,6 +25,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.solvers.exact import combinatorial, combinatorial_check, wiring_check
+from opticoll.solvers.exact.arguments.argument import arguments
 from opticoll.solvers.exact.arguments.layers import cycle_of
 from opticoll.solvers.methods import prepared
 
@@ -216,6 +217,12 @@ def test_a_certificate_of_another_instance_or_kind_is_refused(documents):
     assert "proves rounds, not routes" in oc.check("optree.one-stage", "wdm-ring:n=5,wavelengths=2", path)["reason"]
     _, path, _ = documents["layers"]
     assert "another problem" in oc.check("alltoall.virtual-channels", "ring:6", path, {"layers": 2})["reason"]
+
+
+def test_a_process_that_only_checks_knows_every_kind():
+    asked = "from opticoll.solvers.exact import combinatorial, combinatorial_check as c; print(*sorted(c.KINDS))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == sorted({argument.kind for argument in arguments().values()})
 
 
 def test_the_stand_alone_checker_is_short_and_needs_python_alone(documents, tmp_path, capfd):

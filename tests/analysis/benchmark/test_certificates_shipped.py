@@ -15,8 +15,7 @@ from opticoll.analysis.benchmark.benchmark_set import best_known, problems
 from opticoll.errors import BadFile
 from opticoll.formulations import formulation
 from opticoll.instances import parse
-from opticoll.solvers.exact import combinatorial_check, vipr_check
-from opticoll.solvers.exact.combinatorial import stated_ends
+from opticoll.solvers.exact import combinatorial, combinatorial_check, vipr_check
 
 SHIPPED = {name: one for name, one in certificates.certified().items() if one.file is not None}
 
@@ -52,7 +51,7 @@ def test_the_stand_alone_checker_accepts_shipped_certificates(name):
         assert vipr_check.check(file) == f"the optimal value is {SHIPPED[name].value}"
     else:
         document = combinatorial_check.read(file)
-        ends = stated_ends(formulation(document["formulation"]), *combinatorial_check.verify(document))
+        ends = combinatorial.stated_ends(formulation(document["formulation"]), *combinatorial_check.verify(document))
         assert set(ends) == {Fraction(SHIPPED[name].value)}
 
 
