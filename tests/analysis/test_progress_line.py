@@ -132,7 +132,7 @@ def test_a_script_ends_on_ctrl_c():
 
 KERNEL = """
 import opticoll as oc
-result = oc.solve("alltoall.min-congestion", "genkautz:n=30,d=3", kappa=2, method="highs", time_limit=300)
+result = oc.solve("topoopt.topology", "servers:n=8,degree=2,traffic=random,seed=1", method="highs", time_limit=300)
 print("ended", result.termination, result.verified, result.gap is not None)
 """
 
