@@ -193,26 +193,33 @@ def iteration(
     if check and changes is None:
         violation = float(np.nanmax(list(residuals(graph, flows, schedule, latency).values())))
     return IterationTime(
-        model=model if isinstance(model, str) else "custom",
+        **_facts(model, graph, section, batch, overlap),
         network=place.spec,
-        servers=graph.servers,
         link=unit,
-        section=section,
-        samples_per_gpu=batch or None,
-        overlap=overlap,
         routing=way,
         seconds=schedule.length,
-        computing_s=float(graph.computing.max(initial=0.0)),
         bound_s=tightest.value,
         bound=tightest.name,
         bounds={one.name: one.value for one in below},
-        all_reduce_bytes=float(graph.amount[graph.kind == ALL_REDUCE].sum()),
-        transfer_bytes=float(graph.amount[graph.kind == TRANSFER].sum()),
-        tasks=graph.tasks,
         events=schedule.events,
         changes=changes or 0,
         violation=violation,
     )
+
+
+def _facts(model: str | TaskGraph, graph: TaskGraph, section: str, batch: int, overlap: str) -> dict[str, Any]:
+    """What is known of an iteration before it is simulated."""
+    return {
+        "model": model if isinstance(model, str) else "custom",
+        "servers": graph.servers,
+        "section": section,
+        "samples_per_gpu": batch or None,
+        "overlap": overlap,
+        "computing_s": float(graph.computing.max(initial=0.0)),
+        "all_reduce_bytes": float(graph.amount[graph.kind == ALL_REDUCE].sum()),
+        "transfer_bytes": float(graph.amount[graph.kind == TRANSFER].sum()),
+        "tasks": graph.tasks,
+    }
 
 
 def _refuse_others(place: Topology | CircuitNetwork, flows: Mapping[str, object], rounds: Mapping[str, object]) -> None:
@@ -256,22 +263,14 @@ def _in_rounds(
     )
     name = max(result.bounds, key=lambda one: result.bounds[one])
     return IterationTime(
-        model=model if isinstance(model, str) else "custom",
+        **_facts(model, graph, section, batch, overlap),
         network=mesh.spec,
-        servers=graph.servers,
         link=link,
-        section=section,
-        samples_per_gpu=batch or None,
-        overlap=overlap,
         routing=None,
         seconds=result.seconds,
-        computing_s=float(graph.computing.max(initial=0.0)),
         bound_s=result.bounds[name],
         bound=name,
         bounds=result.bounds,
-        all_reduce_bytes=float(graph.amount[graph.kind == ALL_REDUCE].sum()),
-        transfer_bytes=float(graph.amount[graph.kind == TRANSFER].sum()),
-        tasks=graph.tasks,
         events=result.parts.rounds,
         changes=result.changes,
         violation=result.violation,

@@ -227,12 +227,14 @@ class Model:
             names = ["capacity", *(p.name for p in self.formulation.parameters)]
             msg = f"update: no parameter {unknown[0]!r}; {nearest(unknown[0], names)}"
             raise BadInput(msg)
-        plan = _planned(type(self.formulation), instance, self.form, given)
         demand = None if "demand" in settings else self._demand
         if volume is not None:
-            demand = self._demand_given(plan) if demand is None else demand
-            scaled = {**given, "demand": number(volume, "update: volume", positive=True) * demand}
-            plan = _planned(type(self.formulation), instance, self.form, scaled)
+            if "demand" in settings:
+                demand = self._demand_given(_planned(type(self.formulation), instance, self.form, given))
+            elif demand is None:
+                demand = self._demand_given(self._plan)
+            given["demand"] = number(volume, "update: volume", positive=True) * demand
+        plan = _planned(type(self.formulation), instance, self.form, given)
         if not self._changes_in_place(plan.formulation):
             if self.changed:
                 msg = (

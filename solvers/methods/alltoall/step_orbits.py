@@ -9,8 +9,8 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
-from opticoll.formulations.model import Parameter
 from opticoll.formulations.variables import Block
+from opticoll.solvers.methods.flows.orbit_lp import LP, lp_solver
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import SolveRequest
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Task
-
-
-#: Up to this many columns simplex is as fast as interior point.
-SIMPLEX_COLUMNS = 6000
 
 
 def run_step_orbits(context: Context) -> Answer:
@@ -61,9 +57,8 @@ def run_step_orbits(context: Context) -> Answer:
     few = StepFlow(orbits.reduced, data.steps, "source", relays=data.relays)
     stated = few.build("pyomo" if few.estimate()["nonzeros"] <= PYOMO_NONZEROS else "cvxpy")
     form = _folded(compile_model(stated), orbits)
-    solver, columns = str(context.parameters["lp"]), form.size["variables"]
-    if solver == "auto":
-        solver = "highs-simplex" if columns <= SIMPLEX_COLUMNS else "highs-ipx"
+    columns = form.size["variables"]
+    solver = lp_solver(str(context.parameters["lp"]), columns)
     task = context.task
     request = SolveRequest(context.remaining(), task.threads, task.tol, task.seed)
     outcome = solve_scaled(form, solver, request, in_process=True)
@@ -122,8 +117,7 @@ def _symmetric(problem: Formulation, _task: Task, _size: Mapping[str, int]) -> b
     from opticoll.formulations.flows.flow_orbits import source_orbits
 
     groups = problem.groups  # type: ignore[attr-defined]
-    aggregate = problem.aggregate  # type: ignore[attr-defined]
-    return aggregate == "source" and 2 * source_orbits(groups) <= groups.groups
+    return bool(2 * source_orbits(groups) <= groups.groups)
 
 
 METHOD = Method(
@@ -134,14 +128,6 @@ METHOD = Method(
     # Beside other work: torus:5x5 10,004 variables in 3.0 s (2.9 s on orbits), torus:6x6 31,110 in 5.0 s (2.7 s);
     # torus:8x8 131,080 in 116 s (2.6 s).
     takes_over=(Beyond("alltoall.timestep-mcf", 12_000, 50_000, where={"aggregate": "source"}, suits=_symmetric),),
-    parameters=(
-        Parameter(
-            "lp",
-            str,
-            default="auto",
-            choices=("auto", "highs-simplex", "highs-ipx"),
-            help="solver of the reduced matrix; auto: highs-simplex, or highs-ipx above 6000 columns",
-        ),
-    ),
+    parameters=(LP,),
     run=run_step_orbits,
 )

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 #: Up to this many columns simplex is as fast as interior point.
 SIMPLEX_COLUMNS = 6000
+LP = Parameter(
+    "lp",
+    str,
+    default="auto",
+    choices=("auto", "highs-simplex", "highs-ipx"),
+    help="solver of the reduced matrix; auto: highs-simplex, or highs-ipx above 6000 columns",
+)
 #: The reduction is fastest up to this many flow variables, see notes/benchmarks-pdhg.md.
 MOST_VARIABLES = 30_000
 #: Most entries of the lifted flow (8 bytes each, in several copies).
@@ -97,8 +104,7 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
 
     form = compile_model(reduction.model(orbits, keep))
     columns = form.size["variables"]
-    if solver == "auto":
-        solver = "highs-simplex" if columns <= SIMPLEX_COLUMNS else "highs-ipx"
+    solver = lp_solver(solver, columns)
     task = context.task
     request = SolveRequest(context.remaining(), task.threads, task.tol, task.seed)
     outcome = solve_scaled(form, solver, request, in_process=True)
@@ -145,6 +151,13 @@ def answer_of(context: Context, orbits: Orbits, reduced: ReducedSolution, name: 
     )
 
 
+def lp_solver(chosen: str, columns: int) -> str:
+    """The solver of a reduced matrix that the parameter ``lp`` chooses."""
+    if chosen != "auto":
+        return chosen
+    return "highs-simplex" if columns <= SIMPLEX_COLUMNS else "highs-ipx"
+
+
 def _few_orbits(problem: Formulation, _task: Task, size: Mapping[str, int]) -> bool:
     """Whether the symmetries that family and numbering suggest leave few flow variables: arcs times orbits."""
     from opticoll.formulations.flows.flow_orbits import source_orbits
@@ -161,14 +174,6 @@ METHOD = Method(
     # Random regular graphs: n=135 72,901 variables in 8.3 s, n=100, d=8 80,001 in 6.0 s, n=110 48,401 in 5.7 s;
     # n=156 97,345 in 13.1 s.
     takes_over=(Beyond("alltoall.master", 75_000, 300_000, suits=_few_orbits),),
-    parameters=(
-        Parameter(
-            "lp",
-            str,
-            default="auto",
-            choices=("auto", "highs-simplex", "highs-ipx"),
-            help="solver of the reduced matrix; auto: highs-simplex, or highs-ipx above 6000 columns",
-        ),
-    ),
+    parameters=(LP,),
     run=run_orbit_lp,
 )
