@@ -88,8 +88,8 @@ def positions(topology: Topology, layout: str | Places | ArrayLike = "auto", fam
             msg = f"plot: layout 'grid' needs a mesh or torus, and {label(named.spec, 60)} has no shape; use 'spring'"
             raise BadInput(msg)
         place = _oblique(np.stack(np.unravel_index(np.arange(topology.n), shape), axis=1)[:, ::-1].astype(float))
-        if isinstance(named, LightpathMesh) and named.n == topology.n:
-            place[:, 0] += _GAP * named.wafer_of
+        if (mesh := _tiles(named, topology.n)) is not None:
+            place[:, 0] += _GAP * mesh.wafer_of
         return place
     if chosen == "racks":
         return _racks(rack_of(topology, layout, named))
@@ -135,10 +135,15 @@ def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
     raise BadInput(msg)
 
 
+def _tiles(named: Instance, n: int) -> LightpathMesh | None:
+    """The mesh of n tiles that an instance is; None if it is none, or has other vertices."""
+    return named if isinstance(named, LightpathMesh) and named.n == n else None
+
+
 def wafers(named: Instance, n: int) -> I64 | None:
     """The wafer of every tile of a mesh that has several, or is larger than one; None for other instances."""
-    if isinstance(named, LightpathMesh) and named.n == n and named.wafers > 1:
-        return named.wafer_of
+    if (mesh := _tiles(named, n)) is not None and mesh.wafers > 1:
+        return mesh.wafer_of
     if family_name(named.spec) != "lightpath" or (shape := _shape(named, n)) is None:
         return None
     if any(size % part for size, part in zip(shape, WAFER, strict=True)) or shape == WAFER:
@@ -359,10 +364,11 @@ class Arrangement:
 
 def _wafer_arcs(topology: Topology, named: Instance) -> tuple[tuple[str, NDArray[np.bool_]], ...]:
     """Waveguides on wafers and fibres between them; nothing for other instances, and for a single wafer."""
-    if not isinstance(named, LightpathMesh) or named.n != topology.n or named.wafers == 1:
+    mesh = _tiles(named, topology.n)
+    if mesh is None or mesh.wafers == 1:
         return ()
-    joins = np.asarray(named.wafer_of[topology.tail] != named.wafer_of[topology.head])
-    waveguides, fibres = counted(named.waveguides, "waveguide"), counted(named.fibres, "fibre")
+    joins = np.asarray(mesh.wafer_of[topology.tail] != mesh.wafer_of[topology.head])
+    waveguides, fibres = counted(mesh.waveguides, "waveguide"), counted(mesh.fibres, "fibre")
     return (f"{waveguides} an arc on a wafer", ~joins), (f"{fibres} an arc between wafers", joins)
 
 
