@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contexts import context_of
 from reference import optimum_of
 
 from opticoll.errors import MethodMismatch
@@ -94,18 +95,9 @@ class Script:
 
 
 def context(tol: float) -> tuple[Context, list[Any]]:
-    task = Task("alltoall.master", CROOKED, "certified-pdlp", tol=tol)
-    plan = make_plan(task)
     saved: list[Any] = []
-    return Context(
-        task=task,
-        data=plan.data,
-        instance=plan.instance,
-        parameters=plan.method_parameters,
-        deadline=None,
-        solve=runner.solve,
-        save=lambda answer, objective: saved.append((answer, objective)),
-    ), saved
+    task = Task("alltoall.master", CROOKED, "certified-pdlp", tol=tol)
+    return context_of(task, lambda answer, objective: saved.append((answer, objective))), saved
 
 
 def rough(noise: float) -> Outcome:
