@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from opticoll.instances.types import Json
 
 
+def _wafers(n: int, columns: int, wafer_columns: int) -> NDArray[np.int64]:
+    """The wafer of every tile of a mesh with so many columns, of which each wafer has ``wafer_columns``, ``(n,)``."""
+    return np.arange(n) % columns // wafer_columns
+
+
 @dataclass(frozen=True)
 class WaferFibres:
     """Fibres between wafers in a row, where they are not as many as the waveguides of an arc on a wafer.
@@ -35,7 +40,7 @@ class WaferFibres:
 
     def joins(self, topology: Topology) -> NDArray[np.bool_]:
         """Whether every arc is between two wafers, ``(m,)``."""
-        wafer = np.arange(topology.n) % self.columns // self.wafer_columns
+        wafer = _wafers(topology.n, self.columns, self.wafer_columns)
         return np.asarray(wafer[topology.tail] != wafer[topology.head])
 
 
@@ -103,7 +108,7 @@ class LightpathMesh(Topology):
     def wafer_of(self) -> NDArray[np.int64]:
         """The wafer of every tile, ``(n,)``."""
         columns = int(self.shape[1])
-        return np.arange(self.n) % columns // (columns // self.wafers)
+        return _wafers(self.n, columns, columns // self.wafers)
 
     def extras(self) -> dict[str, Json]:
         """Shape, lasers and waveguides, and for several wafers their number and their fibres.

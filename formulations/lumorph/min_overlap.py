@@ -69,6 +69,7 @@ from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, c
 from opticoll.formulations.lumorph.circuits import FORMS, PAPER, Circuits, CircuitSpec, read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import (
     Array,
     Links,
@@ -563,9 +564,8 @@ def overlap(paths: PathSet) -> float:
 def in_circuits(topology: Topology) -> Topology:
     """The topology with the capacities c_a: those of its waveguides and fibres in lowest terms, or 1 everywhere."""
     capacity = np.ones(topology.arcs)
-    fibres = topology.scarce_fibres if isinstance(topology, LightpathMesh) else None
-    if fibres is not None and isinstance(topology, LightpathMesh):
-        room = np.where(fibres.joins(topology), fibres.number, topology.waveguides)
+    if isinstance(topology, LightpathMesh):
+        room = Limits(topology.lasers, topology.waveguides, fibres=topology.scarce_fibres).room(topology)
         capacity = (room // np.gcd.reduce(room)).astype(float)
     if np.array_equal(topology.capacity, capacity):
         return topology
