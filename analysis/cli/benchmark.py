@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ class _Folder(click.Path):
     """A folder to write to; the name of a table or page that is no folder yet is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        path = Path(super().convert(value, param, ctx))
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if path.suffix in (".csv", ".json", ".md", ".html", ".svg", ".txt") and not path.is_dir():
             self.fail(f"{path} is a file by its name; name a folder, such as {path.with_suffix('')}", param, ctx)
         return path
