@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -135,9 +135,8 @@ def refuse(data: ConcurrentFlow, name: str) -> None:
     MethodMismatch
         If an arc is blocked that does not enter its group's source, or a capacity is not positive.
     """
-    blocked = int(np.count_nonzero(data.blocked))
-    own = data.topology.in_degree[data.sources].sum()
-    if data.equality or blocked != own or not (data.capacity > 0).all():
+    others = data.barred is not None and np.count_nonzero(data.barred) != data.topology.in_degree[data.sources].sum()
+    if data.equality or others or not (data.capacity > 0).all():
         msg = f"{name} supports only flows by source with positive capacities; use time-form for this instance"
         raise MethodMismatch(msg)
 
@@ -176,7 +175,7 @@ class Keeper:
         self._spent += time.monotonic() - start
 
     def flows(self, out: F64 | None) -> dict[str, F64] | None:
-        """The best flow, scaled to the capacities and written to ``out`` (in place if possible) unless it is lifted."""
+        """The best flow, scaled to the capacities and written to ``out``, in place if possible."""
         closing = self.closing
         assert closing is not None
         if closing.flows is None or out is None:
@@ -185,7 +184,7 @@ class Keeper:
         orbits = closing.saddle.orbits
         if orbits is not None:
             np.divide(out, orbits.weight, out=out)
-            out = orbits.lift(out)
+            out = cast("F64", orbits.symmetric(out))
         return {self.context.data.flow: out, "F": np.asarray(1.0 / closing.upper)}
 
     def answer(self, termination: Termination) -> Answer:
