@@ -101,7 +101,7 @@ class DeferredArray(ABC):
         return np.asarray(self.whole(), dtype=dtype)
 
 
-class Values(Mapping[str, "F64"]):
+class NamedArrays(Mapping[str, "F64"]):
     """Named arrays of a solution; those that are too large to be stored are made when they are asked for.
 
     Parameters
@@ -130,7 +130,7 @@ class Values(Mapping[str, "F64"]):
 
 def stored(values: Mapping[str, F64]) -> Mapping[str, F64]:
     """The arrays as they are stored, without making any."""
-    return values.kept if isinstance(values, Values) else values
+    return values.kept if isinstance(values, NamedArrays) else values
 
 
 def check_arrays(declared: Mapping[str, Array], given: Mapping[str, NDArray[Any]], where: str) -> None:

@@ -435,24 +435,10 @@ class Topology(Instance):
         distances.setflags(write=False)
         return distances
 
-    @cached_property
+    @property
     def diameter(self) -> float:
         """Largest hop distance between two terminals; ``inf`` if some pair is unreachable."""
-        if self._small or "hops" in vars(self):
-            return float(self.hops[:, self.terminals].max(initial=0.0))
-        from scipy.sparse.csgraph import dijkstra
-
-        from opticoll.instances.symmetry import automorphisms, orbits_of
-
-        # Automorphisms keep distances: one terminal stands for its orbit.
-        orbit = orbits_of(automorphisms(self, searched=False)[0], self.n)[self.terminals]
-        ends = self.terminals[np.unique(orbit, return_index=True)[1]]
-        graph, most = self.length_matrix(np.ones(self.arcs)), 0.0
-        step = max(1, _FEW_STEPS // self.n)
-        for first in range(0, ends.size, step):
-            reach = dijkstra(graph, indices=ends[first : first + step], unweighted=True)
-            most = max(most, float(reach[:, self.terminals].max()))
-        return most
+        return float(self.hops[:, self.terminals].max(initial=0.0))
 
     @cached_property
     def connected(self) -> bool:

@@ -22,7 +22,7 @@ from opticoll.analysis.store.currency import confirm
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
 from opticoll.analysis.store.tables import _CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.variables import Values, stored
+from opticoll.formulations.variables import NamedArrays, stored
 from opticoll.instances.plugins import unchanged
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
@@ -267,7 +267,7 @@ class Store:
             msg = f"store: solution {file_name} cannot be read ({error}); solve again"
             raise BadFile(msg) from error
         duals = {k.removeprefix(_DUAL): v for k, v in arrays.items() if k.startswith(_DUAL)}
-        return Values({k: v for k, v in arrays.items() if not k.startswith(_DUAL)}), duals
+        return NamedArrays({k: v for k, v in arrays.items() if not k.startswith(_DUAL)}), duals
 
     def sql(self, query: str = "SELECT * FROM latest", *, time_limit_s: float | None = None) -> pd.DataFrame:
         """Answer a query over ``runs`` (every record) and ``latest`` (the best of each key).

@@ -28,6 +28,7 @@ so that approximate duals of any solver are sufficient.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -51,7 +52,7 @@ from opticoll.formulations.variables import (
     vertex_names,
 )
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
-from opticoll.instances.symmetry import automorphisms, orbits_of
+from opticoll.instances.symmetry import automorphisms, diameter, orbits_of
 from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
@@ -609,6 +610,21 @@ def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
     return rounding.weighted_capacity(data.capacity, lengths, cost, power)
 
 
+def hop_sum(data: ConcurrentFlow) -> Fraction | None:
+    """Sum of the hop distances between all ranks; None if some rank cannot reach another."""
+    topology, total = data.topology, 0
+    if data.amounts is not None or topology.n < SYMMETRIC_VERTICES:
+        return rounding.exact_sum(topology.hops[:, topology.terminals])
+    ones = np.ones(topology.arcs)
+    groups, weight = _one_of_each_orbit(data, ones)
+    for batch in _blocks(groups.size, topology.n):
+        hops = _distances(data, ones, groups[batch])[topology.terminals].sum(axis=0)
+        if not np.isfinite(hops).all():
+            return None
+        total += int(hops.astype(np.int64) @ weight[batch])
+    return Fraction(total)
+
+
 def _one_of_each_orbit(data: ConcurrentFlow, lengths: F64) -> tuple[I64, I64]:
     """Groups that stand for all others of the same distances under ``lengths``, and how many each stands for."""
     everyone = np.arange(data.groups)
@@ -687,12 +703,12 @@ def repair(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | 
 def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
     """F, T = 1/F, the number of ranks and their largest distance (None if some rank cannot reach another)."""
     positive = value is not None and value > 0
-    diameter = data.topology.diameter
+    far = diameter(data.topology)
     return {
         "F": value,
         "T": 1.0 / value if positive and value is not None else None,
         "ranks": data.topology.num_ranks,
-        "diameter": int(diameter) if np.isfinite(diameter) else None,
+        "diameter": int(far) if np.isfinite(far) else None,
     }
 
 

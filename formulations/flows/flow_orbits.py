@@ -35,7 +35,7 @@ from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 #: Maximum number of entries in a transversal of one orbit (8 bytes each, twice).
 MOST_ENTRIES = 4_000_000
@@ -120,13 +120,13 @@ class Orbits:
                 flows[:, r] = (np.bincount(label, flows[:, r]) / np.bincount(label))[label]
         return flows
 
-    def symmetric(self, flows: F64) -> SymmetricFlow:
+    def symmetric(self, flows: F64) -> SymmetricFlow | F64:
         """The flows of all groups that settled flows of the representatives, ``(m, |R|)``, stand for."""
-        return SymmetricFlow(self.vertex_images, self.arc_images, self.data.sources, flows)
+        return flows if self.trivial else SymmetricFlow(self.vertex_images, self.arc_images, self.data.sources, flows)
 
     def lift(self, flows: F64) -> F64:
         """The same as an array, ``(m, |K|)``."""
-        return self.symmetric(flows).whole()
+        return np.asarray(self.symmetric(flows))
 
 
 def find(data: ConcurrentFlow) -> Orbits:
@@ -140,15 +140,15 @@ def find(data: ConcurrentFlow) -> Orbits:
     return _reduce(data, *_symmetries(data, searched=True))
 
 
-def source_orbits(data: ConcurrentFlow) -> int:
-    """Number of orbits of sources under the symmetries proposed by family and numbering, to choose a method.
+def source_orbits(data: ConcurrentFlow, *, searched: bool = False) -> int:
+    """Number of orbits of sources under the symmetries proposed by family and numbering, and by a search if asked.
 
     Raises
     ------
     NotApplicable
         If two groups share a source.
     """
-    vertices, _ = _symmetries(data, searched=False)
+    vertices, _ = _symmetries(data, searched=searched)
     return int(np.unique(orbits_of(vertices, data.topology.n)[data.sources]).size)
 
 
@@ -196,11 +196,10 @@ def _reduce(data: ConcurrentFlow, vertices: I64, arcs: I64) -> Orbits:
     ends = np.cumsum(np.bincount(made.orbit) - 1)
     for root, first, last in zip(made.root.tolist(), [0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         branch = Trees(made.orbit, made.root, *(one[first:last] for one in made[2:]))
-        fixing = _stabiliser(vertices, moves, root, branch)
+        fixing, images = _stabiliser(topology, vertices, arcs, moves, root, branch)
         if fixing.size:
             vertex_class.append(orbits_of(fixing, n))
-            images = [arc_image(topology, image) for image in fixing]
-            arc_class.append(orbits_of(np.array(images), topology.arcs))
+            arc_class.append(orbits_of(images, topology.arcs))
         else:
             vertex_class.append(None)
             arc_class.append(None)
@@ -217,16 +216,16 @@ def _reduce(data: ConcurrentFlow, vertices: I64, arcs: I64) -> Orbits:
     )
 
 
-def _stabiliser(vertices: I64, moves: I64, root: int, branch: Trees) -> I64:
-    """Generators of the stabiliser of a group, without duplicates and the identity, ``(k, n)``.
+def _stabiliser(topology: Topology, vertices: I64, arcs: I64, moves: I64, root: int, branch: Trees) -> tuple[I64, I64]:
+    """Generators of the stabiliser of a group, without duplicates and the identity, ``(k, n)`` and ``(k, m)``.
 
     ``branch`` is the tree of its orbit. Small orbits have Schreier's generators. Of a large one random elements of G
     are taken, each followed by the way back to the root: elements of the stabiliser, almost surely enough to generate
     it. If not, the reduced problem is larger than necessary, and has the same optimum.
     """
-    n = vertices.shape[1]
+    n = topology.n
     if not len(vertices):
-        return np.empty((0, n), dtype=np.int64)
+        return vertices, arcs
     members = np.concatenate([[root], branch.order])
     place = dict(zip(members.tolist(), range(members.size), strict=True))
     above = [-1, *(place[group] for group in branch.parent.tolist())]
@@ -234,17 +233,22 @@ def _stabiliser(vertices: I64, moves: I64, root: int, branch: Trees) -> I64:
     if members.size * n <= MOST_ENTRIES:
         moved = _schreier(vertices, moves, members, above, by)
     else:
-        moved = _random_elements(vertices, moves, members, above, by)
+        moved = _random_elements(np.hstack([vertices, n + arcs]), moves, members, above, by)
     mark = np.random.default_rng(0).integers(1, 1 << 62, size=n)
     identity = int((mark * np.arange(n)).sum())
     result: dict[int, I64] = {}
     for block in moved:
         # Duplicates are found by a random linear form; permutations that share a value count as equal.
-        value = block @ mark
+        value = block[:, :n] @ mark
         for i in np.unique(value, return_index=True)[1].tolist():
             if value[i] != identity:
                 result.setdefault(int(value[i]), block[i])
-    return np.array(list(result.values())) if result else np.empty((0, n), dtype=np.int64)
+    if not result:
+        return vertices[:0], arcs[:0]
+    found = np.array(list(result.values()))
+    if found.shape[1] > n:
+        return found[:, :n], found[:, n:] - n
+    return found, np.array([arc_image(topology, image) for image in found])
 
 
 def _schreier(vertices: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> Iterator[I64]:
@@ -268,15 +272,18 @@ def _schreier(vertices: I64, moves: I64, members: I64, above: list[int], by: lis
             yield np.take(back, moved)
 
 
-def _random_elements(vertices: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> Iterator[I64]:
-    """Elements of the stabiliser of ``members[0]``: the generators in it, and random ones by product replacement."""
+def _random_elements(images: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> Iterator[I64]:
+    """Elements of the stabiliser of ``members[0]``: the generators in it, and random ones by product replacement.
+
+    ``images`` are those of vertices and of arcs, numbered after the vertices.
+    """
     random, root = np.random.default_rng(0), int(members[0])
-    yield from (vertices[g][None, :] for g in np.flatnonzero(moves[:, root] == root).tolist())
-    back = np.argsort(vertices, axis=1)
+    yield from (images[g][None, :] for g in np.flatnonzero(moves[:, root] == root).tolist())
+    back = np.argsort(images, axis=1)
     place = np.empty(moves.shape[1], dtype=np.int64)
     place[members] = np.arange(members.size)
-    # An element of G, as images of vertices and of groups.
-    pool = [(vertices[i % len(vertices)], moves[i % len(vertices)]) for i in range(max(POOL, len(vertices)))]
+    # An element of G, as images of vertices and arcs, and of groups.
+    pool = [(images[i % len(images)], moves[i % len(images)]) for i in range(max(POOL, len(images)))]
     element = pool[0]
     for step in range(MIXING + RANDOM_ELEMENTS):
         i, j = random.choice(len(pool), 2, replace=False).tolist()

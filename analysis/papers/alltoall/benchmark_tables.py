@@ -179,6 +179,7 @@ TIGHT = (
     ("genkautz:n=200,d=4+fail=10,seed=1", "1e-8"),
     ("random-regular:n=200,d=4,seed=1", "1e-8"),
     ("genkautz:n=4096,d=4", "1e-3"),
+    ("genkautz:n=16384,d=4", "1e-2"),
 )
 
 

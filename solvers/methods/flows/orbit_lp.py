@@ -63,13 +63,14 @@ class ReducedSolution:
 def run_orbit_lp(context: Context) -> Answer:
     """The master LP reduced by symmetry, solved by simplex or interior point.
 
-    The LP on the orbits of verified automorphisms, lifted back to all sources. A vertex-transitive network has one
-    source to solve for instead of N, and as many capacity rows as orbits of arcs: the 16x16x16 torus is an LP of 720
-    columns. Every symmetry is verified on the arcs (:mod:`opticoll.instances.symmetry`); symmetries that failed links
-    break are not used. Simplex solves small reductions and interior point large ones, followed by simplex if the gap is
-    not closed. The reduction is :mod:`opticoll.formulations.flows.flow_orbits`.
+    The LP on the orbits of verified automorphisms, whose flow stands for those of all sources. A vertex-transitive
+    network has one source to solve for instead of N, and as many capacity rows as orbits of arcs: the 16x16x16 torus is
+    an LP of 720 columns. Every symmetry is verified on the arcs (:mod:`opticoll.instances.symmetry`); symmetries that
+    failed links break are not used. Simplex solves small reductions and interior point large ones, followed by simplex
+    if the gap is not closed. The reduction is :mod:`opticoll.formulations.flows.flow_orbits`.
 
-    Flow and bound are checked on the whole problem by independent code.
+    Independent code checks the automorphisms, the flow of one source of each orbit with the loads of all
+    (:mod:`opticoll.formulations.flows.symmetric_flow`), and the bound.
     """
     from opticoll.formulations.flows import flow_orbits as reduction
 
