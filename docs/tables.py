@@ -64,7 +64,10 @@ PROVEN = {
     "alltoall.channels": "small instances; larger ones where the load of any routes is attained",
     "alltoall.child": "with its master",
     "alltoall.link-mcf": "N = 40 as stated, N = 100 by decomposition",
-    "alltoall.master": "N = 1000 to 1e-8, N = 4096 to 1e-3; exactly where symmetry is proven (`torus:16x16x16`)",
+    "alltoall.master": (
+        "N = 1000 to 1e-8, N = 4096 to 1e-3, N = 16384 to 1e-2 with symmetries; "
+        "exactly where symmetry is proven (`torus:32x32x32`)"
+    ),
     "alltoall.min-congestion": "over all paths on 64 nodes",
     "alltoall.path-mcf": "on its path set; over all paths by column generation",
     "alltoall.reduce-scatter": "by max-flow on every topology tried",

@@ -156,11 +156,15 @@ def test_what_fits_is_solved_at_the_limit_that_it_needs() -> None:
 
 
 def test_methods_that_build_no_matrix_are_refused_by_their_own_need() -> None:
-    spec = "genkautz:n=600,d=4"
+    spec = "genkautz:n=1100,d=4"
     task = Task("alltoall.master", spec, "certified-pdhg", memory_limit_gib=0.04)
-    with pytest.raises(TooLarge, match=r"certified-pdhg needs at least 0\.1 GiB"):
-        memory.refuse_plan(task, make_plan(task))
-    with pytest.raises(TooLarge, match="certified-pdhg; raise"):
+    memory.refuse_plan(task, make_plan(task))  # one source of each of 110 orbits
+    for own, settings in ((spec, {"symmetry": False}), ("random-regular:n=1100,d=4,seed=1", {})):
+        task = Task("alltoall.master", own, "certified-pdhg", settings=settings, memory_limit_gib=0.04)
+        with pytest.raises(TooLarge, match=r"certified-pdhg needs at least 0\.1 GiB"):
+            memory.refuse_plan(task, make_plan(task))
+    spec = "genkautz:n=600,d=4"
+    with pytest.raises(TooLarge, match="certified-pdhg or fptas; raise"):
         solve.solve(Task("alltoall.master", spec, "highs-ipx", memory_limit_gib=0.4))
 
 
