@@ -322,18 +322,20 @@ def test_schemas_are_printed(capfd):
 # completion -----------------------------------------------------------------------------------------------------------
 
 
-def completed(*words: str) -> list[str]:
-    """What the shell function of bash gets for the last word."""
-    environment = {
-        **os.environ,
-        "_OPTICOLL_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(["opticoll", *words]),
-        "COMP_CWORD": str(len(words)),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "opticoll"], env=environment, capture_output=True, text=True, check=True
-    )
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+def asked(*words: str) -> dict[str, str]:
+    """The environment in which the shell function of bash asks for the last word."""
+    line = " ".join(["opticoll", *words])
+    return {"_OPTICOLL_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+
+
+def names_in(output: str) -> list[str]:
+    return [line.partition(",")[2] for line in output.splitlines()]
+
+
+def test_the_shell_gets_its_names_from_the_command():
+    command = [sys.executable, "-m", "opticoll"]
+    done = subprocess.run(command, env={**os.environ, **asked("sw")}, capture_output=True, text=True, check=True)
+    assert names_in(done.stdout) == ["sweep"]
 
 
 @pytest.mark.parametrize(
@@ -351,8 +353,13 @@ def completed(*words: str) -> list[str]:
         (["list", "f"], {"formulations"}, {"claims"}),
     ],
 )
-def test_names_are_completed(words, some, none):
-    names = set(completed(*words))
+def test_names_are_completed(words, some, none, capfd, monkeypatch):
+    for name, value in asked(*words).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0
+    names = set(names_in(capfd.readouterr().out))
     assert some <= names
     assert not none & names
     assert all(name.startswith(words[-1]) for name in names)
