@@ -54,7 +54,7 @@ MOST_IDLE = 3
 
 #: Packages that a worker imports for its later jobs once a job has imported them. Of the solvers' only the one that our
 #: own methods call in their own process; plug-ins may call others, and their jobs have workers that learn nothing.
-_LEARNED = frozenset({"opticoll", "scipy", "numba", "networkx", "cvxpy", "pyomo", "highspy"})
+_LEARNED = frozenset({"opticoll", "scipy", "numba", "networkx", "cvxpy", "pyomo", "flint", "highspy"})
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -116,9 +116,9 @@ class Worker:
     """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
     ``serves`` identifies the calls it can take: the modules that it has imported, whether there are plug-ins, the
-    threads of its pools, the process that started it, its working directory and its environment. Of the job that it has
-    taken last, ``values`` and ``arrays`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None
-    until it has ended, and ``log`` is the file with what it has printed.
+    threads of its pools, the process that started it, and its environment. Of the job that it has taken last,
+    ``values`` and ``arrays`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it
+    has ended, and ``log`` is the file with what it has printed.
     """
 
     returncode: int | None
@@ -273,7 +273,7 @@ idle_workers = _IdleWorkers()
 
 def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]:
     environment = frozenset(isolated_environment(threads).items())
-    return modules, bool(plugins.shipped()["plugins"]), os.getpid(), str(Path.cwd()), environment
+    return modules, bool(plugins.shipped()["plugins"]), os.getpid(), environment
 
 
 def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
@@ -313,6 +313,7 @@ def worker_job(
         "target": target,
         "arguments": dict(arguments),
         "path": importable_places(),
+        "folder": str(Path.cwd()),
         "plugins": plugins.shipped(),
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
         "log": solver_log.shown(),
@@ -458,7 +459,10 @@ def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False, i
 
 
 def import_again(names: int) -> None:
-    """Import here what the last job has imported, in its order, so that the next ones need not; empty that file."""
+    """Import here what the last job has imported, in its order, so that the next ones need not; empty that file.
+
+    What is imported here counts as memory of the next jobs, too.
+    """
     for name in os.pread(names, os.fstat(names).st_size, 0).decode().split("\n"):
         with suppress(Exception):  # it will fail again in the job that needs it
             import_module(name)
@@ -473,6 +477,7 @@ def import_again(names: int) -> None:
 def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> Message:
     """Call the job's function; return what it returned, or its error."""
     try:
+        os.chdir(job["folder"])
         with plugins.exits_refused():
             plugins.accept(job["plugins"])
             for array in arrays.values():

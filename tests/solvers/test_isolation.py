@@ -46,6 +46,10 @@ def environment(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) 
     return {"threads": os.environ["OMP_NUM_THREADS"]}, {}
 
 
+def folder(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    return {"folder": str(Path.cwd())}, {}
+
+
 def importing(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
     before = sorted(set(arguments["modules"]) & set(sys.modules))
     for name in arguments["modules"]:
@@ -612,6 +616,18 @@ def test_a_worker_imports_what_its_last_job_has_imported(
     plugins.load_plugin(tmp_path / "plugged.py", contributes=False)
     assert loaded() == []
     assert loaded() == []
+
+
+def test_a_worker_does_a_job_in_the_folder_of_its_caller(
+    none_waiting: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    for name in ("one", "another"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert call_isolated(f"{HERE}:folder", {}, modules=("json",)).values["folder"] == str(tmp_path / name)
+        seen += waiting()
+    assert len(set(seen)) <= 1, "one worker for both"
 
 
 def test_a_process_in_a_session_of_its_own_does_not_outlive_the_job() -> None:
