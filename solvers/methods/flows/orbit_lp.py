@@ -73,11 +73,12 @@ def run_orbit_lp(context: Context) -> Answer:
     (:mod:`opticoll.formulations.flows.symmetric_flow`), and the bound.
     """
     from opticoll.formulations.flows import flow_orbits as reduction
+    from opticoll.solvers.methods.flows.sharpening import sharpened
 
     orbits = reduction.find(context.data)
     context.remaining()
     solver = str(context.parameters["lp"])
-    best = solve_reduced(context, orbits, None, solver)
+    best = sharpened(orbits, solve_reduced(context, orbits, None, solver), context.task.tol)
     if solver == "auto" and not best.gap <= context.task.tol and best.algorithm.startswith("interior"):
         again = solve_reduced(context, orbits, None, "highs-simplex")
         best = min(best, again, key=lambda solution: solution.gap)

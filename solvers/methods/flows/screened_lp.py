@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Gap at which the first-order method stops; below it, interior point gains the next digit faster.
 FIRST_TOL = 3e-5
 #: Arcs are kept up to this reduced cost, in mean lengths; it grows in each round.
-THRESHOLD, GROWTH = 0.03, 3.0
+THRESHOLD, GROWTH = 0.01, 3.0
 
 
 def run_screened_lp(context: Context) -> Answer:
@@ -35,8 +35,8 @@ def run_screened_lp(context: Context) -> Answer:
     2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are omitted: at N = 1000
        these are two thirds of the columns and cause most of the fill-in of the normal equations.
     3. Interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem, because
-       shortest paths use all arcs. If the gap is not closed, the threshold grows, arcs that are short under the new
-       lengths are added, and step 3 is repeated.
+       shortest paths use all arcs. Both are sharpened (:mod:`opticoll.solvers.methods.flows.sharpening`). If the gap is
+       not closed, the threshold grows, arcs that are short under the new lengths are added, and step 3 is repeated.
 
     Screening affects the time only. Flow and bound are checked on the whole problem by independent code.
     """
@@ -66,6 +66,7 @@ def run_screened_lp(context: Context) -> Answer:
         closing.lower,
         algorithm="reflected Halpern PDHG",
     )
+    best = sharpened(orbits, best, tol)
     counts, keep = keeper.counts(), np.zeros((orbits.data.topology.arcs, orbits.representative.size), dtype=bool)
     threshold, rounds = float(context.parameters["threshold"]), 0
     try:

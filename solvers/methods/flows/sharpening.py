@@ -13,8 +13,8 @@ whose product is 0 at an optimum, relative to their means, the smaller one is th
 2. flow is moved around the cycles: theta solves :math:`C^\top \theta = T c - \text{load}` on the full arcs, with the
    least norm relative to the flows of the ties.
 
-Both are least squares in as many unknowns as there are orbits of arcs. A wrong reading does no harm: the bound is that of
-shortest paths over all arcs, the flow is made exact again, and the better of old and new is kept.
+Both are least squares in as many unknowns as there are orbits of arcs. A wrong reading does no harm: the bound is that
+of shortest paths over all arcs, the flow is made exact again, and the better of old and new is kept.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
 
 #: Orbits of arcs, at most: the systems are dense.
-MOST_ORBITS = 6_000
+MOST_ORBITS = 4_000
 #: Passes; later ones read the arcs off better lengths and flows.
 PASSES = 4
+#: A pass that leaves more than this share of the gap is the last.
+GAIN = 0.1
 #: Reduced cost, in mean lengths, that rounding leaves of 0.
 ZERO = 1e-10
 #: Flow, in mean demands, that a tie without flow counts as in the norm.
@@ -47,7 +49,7 @@ RIDGE, REFINEMENTS = 1e-12, 10
 
 
 class Cycles(NamedTuple):
-    """Cycles of the ties: cycle ``row[i]`` uses ``arc[i]`` in direction ``sign[i]``; ``tie`` arc and ``group`` of each."""
+    """Cycles of the ties: ``row[i]`` uses ``arc[i]`` in direction ``sign[i]``; arc and group of each tie."""
 
     row: I64
     arc: I64
@@ -69,19 +71,19 @@ def sharpened(orbits: Orbits, near: ReducedSolution, tol: float) -> ReducedSolut
     if orbits.arcs_in_orbit.size > MOST_ORBITS:
         return best
     for number in range(PASSES):
-        if best.gap <= tol or best.flows is None or best.lengths is None or not best.lengths.mean() > 0:
+        before = best.gap
+        if before <= tol or best.flows is None or best.lengths is None or not best.lengths.mean() > 0:
             break
         after = _pass(orbits, best, with_zeros=number > 0)
-        if after is None or not after.gap < best.gap:
-            if number:
-                break
-            continue
-        best = after
+        if after is not None and after.gap < before:
+            best = after
+        if number and best.gap > GAIN * before:
+            break
     return best
 
 
 def _pass(orbits: Orbits, near: ReducedSolution, *, with_zeros: bool) -> ReducedSolution | None:
-    """One projection of the lengths and one move of the flow; None if the arcs read off form no trees."""
+    """One projection of the lengths and one move of the flow; None without trees of the arcs read off, or ties."""
     assert near.flows is not None
     assert near.lengths is not None
     reduced, weight = orbits.reduced, orbits.weight
@@ -90,11 +92,12 @@ def _pass(orbits: Orbits, near: ReducedSolution, *, with_zeros: bool) -> Reduced
     lengths = near.lengths / near.lengths.mean()
     used = _used(orbits, lengths, near.flows / unit, with_zeros=with_zeros)
     cycles = _cycles(orbits, used, near.flows)
-    if cycles is None:
+    if cycles is None or not cycles.tie.size:
         return None
     folded = cycles.folded(orbits)
+    full = _full(orbits, lengths, near.flows, near.lower)
     by_orbit = np.bincount(orbits.arc_orbit, lengths) / orbits.arcs_in_orbit
-    lengths = np.maximum(_projected(folded, by_orbit), 0.0)[orbits.arc_orbit]
+    lengths = np.maximum(_projected(folded, by_orbit, full), 0.0)[orbits.arc_orbit]
     bound = length_bound(reduced, lengths)
     lower = 1.0 / bound if np.isfinite(bound) and bound > 0 else 0.0
     better = replace(near, lengths=lengths, lower=lower) if lower > near.lower else near
@@ -103,13 +106,10 @@ def _pass(orbits: Orbits, near: ReducedSolution, *, with_zeros: bool) -> Reduced
     flows = unit_flow(topology, reduced.sources, demand, np.where(used, near.flows, 0.0))
     if flows is None:
         return better
-    load = orbits.fold(flows @ weight)
-    room = better.lower * reduced.capacity - load
-    full = better.lengths / better.lengths.mean() > room / (better.lower * reduced.capacity)
-    wanted = np.bincount(orbits.arc_orbit, np.where(full, room, 0.0))
-    is_full = np.bincount(orbits.arc_orbit, full) > 0
+    full = _full(orbits, better.lengths / better.lengths.mean(), flows, better.lower)
+    wanted = np.bincount(orbits.arc_orbit, better.lower * reduced.capacity - orbits.fold(flows @ weight)).astype(float)
     size = np.maximum(flows[cycles.tie, cycles.group], LEAST_FLOW * unit)
-    theta = _moves(folded, is_full, wanted, size, weight[cycles.group])
+    theta = _moves(folded, full, wanted, size, weight[cycles.group])
     np.add.at(flows, (cycles.arc, cycles.group[cycles.row]), cycles.sign * theta[cycles.row])
     exact = unit_flow(topology, reduced.sources, demand, np.maximum(flows, 0.0))
     if exact is not None:
@@ -129,6 +129,13 @@ def _used(orbits: Orbits, lengths: F64, flows: F64, *, with_zeros: bool) -> Mask
         cost = lengths[:, None] + reach[topology.tail] - reach[topology.head]
         used = (flows > np.maximum(cost, ZERO)) | (cost <= ZERO) if with_zeros else flows > np.maximum(cost, ZERO)
     return used & np.isfinite(cost) & ~reduced.blocked
+
+
+def _full(orbits: Orbits, lengths: F64, flows: F64, T: float) -> Mask:
+    """Orbits of arcs that are full at an optimum, ``(orbits,)``."""
+    reduced = orbits.reduced
+    room = 1.0 - orbits.fold(flows @ orbits.weight) / (T * reduced.capacity)
+    return np.asarray(np.bincount(orbits.arc_orbit, lengths > room) > 0)
 
 
 def _cycles(orbits: Orbits, used: Mask, flows: F64) -> Cycles | None:
@@ -165,14 +172,15 @@ def _cycles(orbits: Orbits, used: Mask, flows: F64) -> Cycles | None:
     return Cycles(np.concatenate(rows), np.concatenate(arcs), np.concatenate(signs), tie, group)
 
 
-def _projected(folded: sp.csr_matrix, lengths: F64) -> F64:
-    """The lengths nearest to ``lengths`` (by orbit) that satisfy ``C l = 0``, to rounding."""
+def _projected(folded: sp.csr_matrix, lengths: F64, full: Mask) -> F64:
+    """The lengths nearest to ``lengths`` (by orbit) with ``C l = 0``, to rounding, and 0 for arcs that are not full."""
     from scipy.linalg import cho_factor, cho_solve
 
-    gram = _ridged((folded.T @ folded).toarray())
-    factor = cho_factor(gram)
+    lengths = np.where(full, lengths, 0.0)
+    loops = folded.multiply(full).tocsr()
+    factor = cho_factor(_ridged((loops.T @ loops).toarray()))
     for _ in range(REFINEMENTS):
-        lengths = lengths - cho_solve(factor, folded.T @ (folded @ lengths))
+        lengths = lengths - cho_solve(factor, loops.T @ (loops @ lengths))
     return lengths
 
 
@@ -181,11 +189,10 @@ def _moves(folded: sp.csr_matrix, full: Mask, wanted: F64, size: F64, weight: F6
 
     Of least norm relative to ``size``; ``weight`` is how many sources a group stands for.
     """
-    import scipy.sparse as sp
     from scipy.linalg import cho_factor, cho_solve
 
-    loads = sp.diags(weight) @ folded @ sp.diags(full.astype(float))
-    factor = cho_factor(_ridged((loads.T @ sp.diags(size**2) @ loads).toarray()))
+    loads = folded.multiply(full).multiply(weight[:, None]).tocsr()
+    factor = cho_factor(_ridged((loads.T @ loads.multiply((size**2)[:, None])).toarray()))
     theta = np.zeros(size.size)
     for _ in range(REFINEMENTS):
         theta += size**2 * (loads @ cho_solve(factor, np.where(full, wanted, 0.0) - loads.T @ theta))
@@ -194,4 +201,5 @@ def _moves(folded: sp.csr_matrix, full: Mask, wanted: F64, size: F64, weight: F6
 
 def _ridged(gram: F64) -> F64:
     """The matrix with a small multiple of the identity added."""
-    return np.asarray(gram + (RIDGE * max(np.trace(gram) / len(gram), 1e-300)) * np.eye(len(gram)))
+    mean = np.trace(gram) / len(gram)
+    return np.asarray(gram + RIDGE * (mean if mean > 0 else 1.0) * np.eye(len(gram)))

@@ -64,7 +64,13 @@ def test_ten_digits(spec):
     assert float(answer.values["F"]) == pytest.approx(F, rel=1e-7)
 
 
-def test_too_few_arcs_come_back():
+@pytest.fixture
+def unsharpened(monkeypatch):
+    """Interior point alone; its equations would make up for arcs that the threshold leaves out."""
+    monkeypatch.setattr(screened_lp, "sharpened", lambda orbits, near, tol: near)
+
+
+def test_too_few_arcs_come_back(unsharpened):
     """A threshold of nothing leaves the shortest paths only; rounds add what is missing."""
     context = context_of("genkautz:n=30,d=3", threshold=1e-9, rounds=30)
     answer = run_screened_lp(context)
@@ -73,14 +79,14 @@ def test_too_few_arcs_come_back():
     assert_proven(context.data, answer, 1e-8)
 
 
-def test_rounds_that_run_out_leave_what_is_proven():
+def test_rounds_that_run_out_leave_what_is_proven(unsharpened):
     context = context_of("genkautz:n=30,d=3", threshold=1e-9, rounds=1)
     answer = run_screened_lp(context)
     assert answer.termination != Termination.OPTIMAL
     assert_proven(context.data, answer, 1e-4)
 
 
-def test_a_limit_leaves_what_is_proven(monkeypatch):
+def test_a_limit_leaves_what_is_proven(monkeypatch, unsharpened):
     context = context_of("genkautz:n=30,d=3")
 
     def late(*_):
@@ -110,7 +116,7 @@ def test_the_runner_certifies_it_by_its_own_means(spec):
     run = solve.solve(Task("alltoall.master", spec, method="screened-lp", tol=1e-8))
     assert run.proof == Proof.OPTIMAL
     assert run.record["bound_source"] == "any-lengths"
-    assert run.record["metrics"]["rounds"] >= 1
+    assert "rounds" in run.record["metrics"]
     assert np.isfinite(run.bound)
 
 
