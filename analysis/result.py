@@ -29,7 +29,7 @@ from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
-from opticoll.formulations.variables import BANDWIDTHS, TIME
+from opticoll.formulations.variables import BANDWIDTHS, TIME, stored
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.instances.arguments import refused
 from opticoll.instances.demands import counts_bytes
@@ -450,7 +450,7 @@ class Result(rendering.Printed, Run):
 
     # the solution
 
-    def solved(self) -> tuple[Plan, dict[str, NDArray[np.float64]]]:
+    def solved(self) -> tuple[Plan, Mapping[str, NDArray[np.float64]]]:
         """The plan and the verified values.
 
         Raises
@@ -530,7 +530,7 @@ class Result(rendering.Printed, Run):
         if not states(plan.formulation, "links"):
             msg = f"{plan.formulation.name}: its solutions have no link loads; read them with result.frames"
             raise BadInput(msg)
-        return plan.formulation.links(values)
+        return plan.formulation.links(stored(values))
 
     def link_loads(self) -> pd.DataFrame:
         """Table of the load of every link: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``; indexed by link.

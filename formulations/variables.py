@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ import numpy as np
 from opticoll.errors import BadFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -79,6 +80,59 @@ class Array:
     unit: str = ""
 
 
+class DeferredArray(ABC):
+    """An array of a solution that is too large to be stored, and made when it is asked for."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Size along every axis."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> F64:
+        """An array with all values that occur in it."""
+
+    @abstractmethod
+    def whole(self) -> F64:
+        """The array."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.whole(), dtype=dtype)
+
+
+class NamedArrays(Mapping[str, "F64"]):
+    """Named arrays of a solution; those that are too large to be stored are made when they are asked for.
+
+    Parameters
+    ----------
+    kept
+        The arrays as they are stored.
+    """
+
+    def __init__(self, kept: Mapping[str, F64]) -> None:
+        self.kept = dict(kept)
+
+    def __getitem__(self, name: str) -> F64:
+        if isinstance(self.kept[name], DeferredArray):
+            self.kept[name] = np.asarray(self.kept[name])
+        return self.kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kept)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.kept)})"
+
+
+def stored(values: Mapping[str, F64]) -> Mapping[str, F64]:
+    """The arrays as they are stored, without making any."""
+    return values.kept if isinstance(values, NamedArrays) else values
+
+
 def check_arrays(declared: Mapping[str, Array], given: Mapping[str, NDArray[Any]], where: str) -> None:
     """Check names, shapes, finiteness, and ranges of integers against the declaration.
 
@@ -89,7 +143,8 @@ def check_arrays(declared: Mapping[str, Array], given: Mapping[str, NDArray[Any]
     """
     sizes = check_shapes(declared, {name: np.shape(array) for name, array in given.items()}, where)
     for name, array in given.items():
-        _check_entries(declared[name], np.asarray(array), sizes, f"{where}.{name}")
+        entries = array.entries if isinstance(array, DeferredArray) else np.asarray(array)
+        _check_entries(declared[name], entries, sizes, f"{where}.{name}")
 
 
 def check_shapes(

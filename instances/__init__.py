@@ -5,6 +5,7 @@ if __name__ != "opticoll.instances":
     raise ImportError(msg)
 
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
+from opticoll.instances.deferred_imports import SELDOM_USED, defer
 from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, write_topology
@@ -14,6 +15,8 @@ from opticoll.instances.servers import ServerPool
 from opticoll.instances.spec import describe, parse
 from opticoll.instances.topology import Instance, Topology
 from opticoll.instances.training_iteration import TrainingIteration
+
+defer(*SELDOM_USED)
 
 __all__ = [
     "BadFile",

@@ -45,6 +45,8 @@ MOST_DEPTH = 12
 MOST_REFINEMENTS, MOST_LEVELS = 10_000, 200
 #: Largest topologies that are compared, see :func:`isomorphism_classes`.
 MOST_COMPARED = 2000
+#: From so many vertices on, distances are computed from one terminal of each orbit, so many at a time.
+MANY_VERTICES, MOST_DISTANCES = 1000, 2_000_000
 #: Maximum number of vertices up to which walks are counted to distinguish topologies.
 MOST_WALKED = 128
 
@@ -77,6 +79,22 @@ def automorphisms(topology: Topology, *, searched: bool = True) -> tuple[I64, I6
                 vertices, arcs = np.vstack([vertices, image]), np.vstack([arcs, moved])
         orbit = orbits_of(vertices, topology.n)
     return vertices, arcs
+
+
+def diameter(topology: Topology) -> float:
+    """Largest hop distance between two terminals, from one terminal of each orbit; ``inf`` if a pair is unreachable."""
+    if topology.n < MANY_VERTICES:
+        return topology.diameter
+    from scipy.sparse.csgraph import dijkstra
+
+    orbit = orbits_of(automorphisms(topology, searched=False)[0], topology.n)[topology.terminals]
+    ends = topology.terminals[np.unique(orbit, return_index=True)[1]]
+    graph, most = topology.length_matrix(np.ones(topology.arcs)), 0.0
+    step = max(1, MOST_DISTANCES // topology.n)
+    for first in range(0, ends.size, step):
+        reach = dijkstra(graph, indices=ends[first : first + step], unweighted=True)
+        most = max(most, float(reach[:, topology.terminals].max()))
+    return most
 
 
 def arc_image(topology: Topology, image: I64) -> I64 | None:

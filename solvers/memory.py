@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from opticoll.solvers.adapters import Adapter, adapters
 from opticoll.solvers.methods import method_named, methods_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from opticoll.formulations.model import Formulation
     from opticoll.solvers.plan import Plan
@@ -87,7 +88,11 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         size = model.estimate()
     if size is not None:
         solver = None if plan.adapter is None else plan.adapter.name
-        refuse(task, model, size, form=plan.form, method=plan.method, solver=solver, spec=plan.instance.spec)
+        share = None
+        if plan.procedure is not None and (of_method := plan.procedure.share) is not None:
+            share = partial(of_method, model.data, plan.method_parameters)
+        spec = plan.instance.spec
+        refuse(task, model, size, form=plan.form, method=plan.method, solver=solver, spec=spec, share=share)
 
 
 def refuse(
@@ -99,6 +104,7 @@ def refuse(
     method: str,
     solver: str | None,
     spec: str,
+    share: Callable[[], float] | None = None,
 ) -> None:
     """Refuse a solve that cannot fit.
 
@@ -111,6 +117,8 @@ def refuse(
     form, method, solver
         The layer the matrix is built in, the method, and the solver of the matrix. For a method that builds no
         matrix its own need is used, if known.
+    share
+        The part of its own need that a method has by symmetry; asked only if the whole would not fit.
 
     Raises
     ------
@@ -121,6 +129,8 @@ def refuse(
     if needed is None or (task.memory_limit_gib is None and needed <= NEGLIGIBLE):
         return
     limit = Limit.of(task)
+    if needed > limit.bytes and share is not None:
+        needed *= share()
     if needed <= limit.bytes:
         return
     msg = (

@@ -184,7 +184,8 @@ def _refuse_too_large(
 ) -> None:
     """Refuse what the instance alone shows to be too large, before the data of the model take memory themselves.
 
-    Where ``auto`` may choose a method that builds no matrix, :func:`opticoll.solvers.memory.refuse_plan` decides later.
+    Where ``auto`` may choose a method that builds no matrix, and for one whose need depends on symmetries,
+    :func:`opticoll.solvers.memory.refuse_plan` decides later.
     """
     size = model.early_estimate(instance, parameters)
     if size is None:
@@ -196,6 +197,8 @@ def _refuse_too_large(
             return
         method = solver = "highs-ipx"
     elif (procedure := method_named(method)) is not None:
+        if procedure.share is not None:
+            return
         known = {parameter.name: parameter.default for parameter in procedure.parameters}
         solver = str(task.settings.get("solver", known.get("solver")))
     memory.refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)

@@ -12,6 +12,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import Formulation, formulation, named
+from opticoll.formulations.flows.symmetric_flow import from_parts, in_parts
 from opticoll.instances import parse, plugins
 from opticoll.instances.readers.reading import names_file
 from opticoll.instances.spec import modules_behind
@@ -135,7 +136,7 @@ def _pack(answer: Answer) -> tuple[Message, Arrays]:
     for kind in _ARRAYS:
         named = getattr(answer, kind)
         message[f"has_{kind}"] = named is not None
-        arrays |= {f"{kind}.{name}": np.asarray(array) for name, array in (named or {}).items()}
+        arrays |= in_parts({f"{kind}.{name}": array for name, array in (named or {}).items()})
     return message, arrays
 
 
@@ -144,7 +145,7 @@ def receive(message: Mapping[str, Any], arrays: Arrays, ending: Termination | No
     if not message:
         return Answer(ending or Termination.ERROR)
     named = {
-        kind: {k.removeprefix(f"{kind}."): v for k, v in arrays.items() if k.startswith(f"{kind}.")}
+        kind: from_parts({k.removeprefix(f"{kind}."): v for k, v in arrays.items() if k.startswith(f"{kind}.")})
         if message.get(f"has_{kind}")
         else None
         for kind in _ARRAYS

@@ -12,6 +12,7 @@ import msgspec
 from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.formulations.registry import formulation as named
+from opticoll.formulations.variables import NamedArrays
 from opticoll.instances import MatrixProgram, as_instance, plugins
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import auto, memory, solver_log, verify
@@ -156,7 +157,7 @@ def finish(course: Course, solved: Solved, needed: Run | None, known: list[Bound
     course.times["verify_s"] = time.monotonic() - start - ((course.times["exact_s"] or 0.0) - before)
     metrics = properties(course, solved, checked, judgement)
     record = record_of(course, solved, checked, judgement, metrics, needed)
-    values = None if checked.values is None else dict(checked.values)
+    values = None if checked.values is None else NamedArrays(checked.values)
     duals = None if solved.duals is None else dict(solved.duals)
     basis = solved.outcome.basis if checked.repaired is None else None
     return Run(course.task, record, values, duals, course.plan, gathered.analytic, needed, basis=basis)

@@ -618,7 +618,7 @@ class Run:
 
     task: Task
     record: Record
-    values: dict[str, NDArray[np.float64]] | None = None
+    values: Mapping[str, NDArray[np.float64]] | None = None
     duals: dict[str, NDArray[np.float64]] | None = None
     plan: Plan | None = None
     bounds: list[Bound] | None = None

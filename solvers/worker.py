@@ -52,6 +52,10 @@ _LISTED = Path("/proc/thread-self/children")
 #: Most idle workers per thread.
 MOST_IDLE = 3
 
+#: Packages that a worker imports for its later jobs once a job has imported them. Of the solvers' only the one that our
+#: own methods call in their own process; plug-ins may call others, and their jobs have workers that learn nothing.
+_LEARNED = frozenset({"opticoll", "scipy", "numba", "networkx", "cvxpy", "pyomo", "flint", "highspy"})
+
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -111,10 +115,10 @@ _BUFFERED, _TAKEN_S = 2**15, 1.0
 class Worker:
     """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
-    ``serves`` identifies the calls it can take: the modules that it has imported, the threads of its pools, the process
-    that started it, its working directory and its environment. Of the job that it has taken last, ``values`` and
-    ``arrays`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it has ended, and
-    ``log`` is the file with what it has printed.
+    ``serves`` identifies the calls it can take: the modules that it has imported, whether there are plug-ins, the
+    threads of its pools, the process that started it, and its environment. Of the job that it has taken last,
+    ``values`` and ``arrays`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it
+    has ended, and ``log`` is the file with what it has printed.
     """
 
     returncode: int | None
@@ -269,7 +273,7 @@ idle_workers = _IdleWorkers()
 
 def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]:
     environment = frozenset(isolated_environment(threads).items())
-    return modules, os.getpid(), str(Path.cwd()), environment
+    return modules, bool(plugins.shipped()["plugins"]), os.getpid(), environment
 
 
 def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
@@ -309,6 +313,7 @@ def worker_job(
         "target": target,
         "arguments": dict(arguments),
         "path": importable_places(),
+        "folder": str(Path.cwd()),
         "plugins": plugins.shipped(),
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
         "log": solver_log.shown(),
@@ -378,9 +383,9 @@ def main() -> NoReturn:
     """Import modules (call them, if given as ``module:function``), then do jobs.
 
     The arguments are the parent's process id, the ends of the connection, of the pipe for exit statuses and of the log,
-    and the modules. Every job runs in its own process, forked from this one before the job arrives. Processes that a
-    job leaves behind, in any session, are adopted by this one and killed. If fork is not safe, this process does one
-    job itself.
+    and the modules. Every job runs in its own process, forked from this one before the job arrives; what a job has
+    imported is imported here before the next one. Processes that a job leaves behind, in any session, are adopted by
+    this one and killed. If fork is not safe, this process does one job itself.
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
     tied = tie_to_parent(int(parent))
@@ -391,21 +396,22 @@ def main() -> NoReturn:
     if not FORKS:
         do_job(end, ended, int(log), watched=not tied)
     adopt_orphans()
-    gc.freeze()
-    ours = os.getpid()
+    ours, imported = os.getpid(), os.memfd_create("imported")
     while True:
+        gc.freeze()
         pid = os.fork()
         if pid == 0:
             tie_to_parent(ours)
-            do_job(end, ended, int(log))
+            do_job(end, ended, int(log), imported=imported)
         last, status = os.waitpid(-1, 0)
         while last != pid:  # an orphan of the job
             last, status = os.waitpid(-1, 0)
         kill_orphans()
         os.write(ended, b"%d\n" % os.waitstatus_to_exitcode(status))
+        import_again(imported)
 
 
-def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False) -> NoReturn:
+def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False, imported: int | None = None) -> NoReturn:
     """Wait for a job and do it; end the worker if its parent closes the connection instead.
 
     Parameters
@@ -416,7 +422,10 @@ def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False) -
         Pipe to which a byte is written when the job has begun.
     watched
         Whether to watch for the parent's death, which the system does not signal.
+    imported
+        File that takes the names of the modules that the job imports, for :func:`import_again`.
     """
+    before = set(sys.modules)
     select.select([end], [], [])
     os.write(ended, _BEGUN)
     inbox = Inbox(end)
@@ -443,12 +452,32 @@ def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False) -
         send(end, answer, results)
     except TypeError as error:
         send(end, {"failure": f"TypeError: {error}", "alone": False}, {})
+    if imported is not None and not job["plugins"]["plugins"]:
+        names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
+        os.pwrite(imported, "\n".join(names).encode(), 0)
     os._exit(0)
+
+
+def import_again(names: int) -> None:
+    """Import here what the last job has imported, in its order, so that the next ones need not; empty that file.
+
+    What is imported here counts as memory of the next jobs, too.
+    """
+    for name in os.pread(names, os.fstat(names).st_size, 0).decode().split("\n"):
+        with suppress(Exception):  # it will fail again in the job that needs it
+            import_module(name)
+    os.ftruncate(names, 0)
+    if "numba.core.registry" in sys.modules:  # otherwise every process would do this when it first calls a kernel
+        with suppress(Exception):
+            target = sys.modules["numba.core.registry"].cpu_target
+            target.typing_context.refresh()
+            target.target_context.refresh()
 
 
 def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> Message:
     """Call the job's function; return what it returned, or its error."""
     try:
+        os.chdir(job["folder"])
         with plugins.exits_refused():
             plugins.accept(job["plugins"])
             for array in arrays.values():

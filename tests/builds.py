@@ -279,15 +279,15 @@ def mutations(function, most=None):
     numbers = range(sys.maxsize - none.left)
     if most is not None and len(numbers) > most:
         numbers = random.Random(function.__qualname__).sample(numbers, most)
+    modules = [module for name, module in sys.modules.items() if name.startswith("opticoll.formulations")]
+    places = [(module, key) for module in modules for key, value in vars(module).items() if value is function]
     for number in numbers:
         flip = Flip(number)
         tree = flip.visit(ast.parse(source))
         scope = {}
         flags = __future__.annotations.compiler_flag
-        exec(compile(ast.fix_missing_locations(tree), function.__module__, "exec", flags), function.__globals__, scope)
+        exec(compile(tree, function.__module__, "exec", flags), function.__globals__, scope)
         changed = scope[function.__name__]
-        modules = [module for name, module in sys.modules.items() if name.startswith("opticoll.formulations")]
-        places = [(module, key) for module in modules for key, value in vars(module).items() if value is function]
         try:
             for module, key in places:
                 setattr(module, key, changed)

@@ -30,13 +30,11 @@ def pytest_collection_finish():
 def shared_workers():
     """Tests of many solvers and methods follow one another and share workers.
 
-    As many idle ones as there are solvers save most starts of interpreters. Those for procedures load once what each of
-    the processes that they fork would load.
+    As many idle ones as there are solvers save most starts of interpreters.
     """
-    from opticoll.solvers import attempt, worker
+    from opticoll.solvers import worker
 
     worker.MOST_IDLE = 12
-    attempt.PROCEDURE_MODULES += ("numba", "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg")
 
 
 @pytest.fixture(scope="session", autouse=True)

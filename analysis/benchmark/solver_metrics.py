@@ -283,36 +283,44 @@ def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
         The columns of :func:`verdicts`, times being medians and errors the largest, and ``runs``, ``solved_runs``,
         ``seconds_min``, ``seconds_max`` (NaN unless solved).
     """
-    rows = []
-    for _, group in table.groupby(["problem", "solver"], sort=True):
-        tried = group[group["verdict"] != "unavailable"]
-        counted = group if tried.empty else tried
-        solved = counted["verdict"] == "solved"
-        others = counted.loc[~solved, "verdict"]
-        verdict = "wrong" if (others == "wrong").any() else "solved" if others.empty else str(others.mode().iloc[0])
-        ends = (counted["seconds"].min(), counted["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
-        values = counted.sort_values("best_gap", na_position="last")["value"]
-        medians: dict[Any, Any] = {name: counted[name].median() for name in ("build_s", "compile_s", "integral")}
-        largest: dict[Any, Any] = {
-            name: counted[name].max() for name in ("residual", "best_gap", "error", "certified_gap")
-        }
-        first: dict[Any, Any] = counted[counted["verdict"] == verdict].iloc[0].to_dict()
-        rows.append(
-            {
-                **first,
-                **medians,
-                **largest,
-                "verdict": verdict,
-                "value": values.iloc[0],
-                "seconds": counted["seconds"].median() if verdict == "solved" else np.nan,
-                "runs": len(counted),
-                "solved_runs": int(solved.sum()),
-                "seconds_min": ends[0],
-                "seconds_max": ends[1],
-            }
-        )
-    extra = ["runs", "solved_runs", "seconds_min", "seconds_max"]
-    return pd.DataFrame(rows, columns=[*table.columns, *extra])
+    keys, extra = ["problem", "solver"], ["runs", "solved_runs", "seconds_min", "seconds_max"]
+    columns = [*table.columns, *extra]
+    alone = ~table.duplicated(keys, keep=False)
+    once = table[alone]
+    solved = once["verdict"] == "solved"
+    seconds = once["seconds"].where(solved)
+    once = once.assign(
+        seconds=seconds, runs=1, solved_runs=solved.astype(int), seconds_min=seconds, seconds_max=seconds
+    )
+    combined = [_combined(group) for _, group in table[~alone].groupby(keys, sort=True)]
+    parts = [part for part in (once, pd.DataFrame(combined, columns=columns)) if len(part)]
+    return pd.concat(parts).sort_values(keys, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _combined(group: pd.DataFrame) -> dict[str, Any]:
+    """The row of :func:`repeated_runs` for the repetitions of a solver on a problem."""
+    tried = group[group["verdict"] != "unavailable"]
+    counted = group if tried.empty else tried
+    solved = counted["verdict"] == "solved"
+    others = counted.loc[~solved, "verdict"]
+    verdict = "wrong" if (others == "wrong").any() else "solved" if others.empty else str(others.mode().iloc[0])
+    ends = (counted["seconds"].min(), counted["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
+    values = counted.sort_values("best_gap", na_position="last")["value"]
+    medians: dict[Any, Any] = {name: counted[name].median() for name in ("build_s", "compile_s", "integral")}
+    largest: dict[Any, Any] = {name: counted[name].max() for name in ("residual", "best_gap", "error", "certified_gap")}
+    first: dict[Any, Any] = counted[counted["verdict"] == verdict].iloc[0].to_dict()
+    return {
+        **first,
+        **medians,
+        **largest,
+        "verdict": verdict,
+        "value": values.iloc[0],
+        "seconds": counted["seconds"].median() if verdict == "solved" else np.nan,
+        "runs": len(counted),
+        "solved_runs": int(solved.sum()),
+        "seconds_min": ends[0],
+        "seconds_max": ends[1],
+    }
 
 
 def one_run_each(table: pd.DataFrame) -> pd.DataFrame:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +22,19 @@ _SIZES = ("variables", "constraints", "nonzeros", "integers")
 _GRADE = click.option(
     "--grade", "grades", multiple=True, type=click.Choice(["easy", "medium", "hard"]), help="Problems of this grade."
 )
+
+
+class _Folder(click.Path):
+    """A folder to write to; the name of a table or page that is no folder yet is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.suffix in (".csv", ".json", ".md", ".html", ".svg", ".txt") and not path.is_dir():
+            self.fail(f"{path} is a file by its name; name a folder, such as {path.with_suffix('')}", param, ctx)
+        return path
+
+
+_FOLDER = _Folder(file_okay=False)
 
 
 @click.group(invoke_without_command=True)
@@ -101,7 +115,7 @@ def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int
 @click.option("--order", "orders", multiple=True, type=click.IntRange(0), default=(0,), help="Permutation; repeatable.")
 @click.option("--tol", "tols", multiple=True, type=float, metavar="X", help="Of solvers that take one; repeatable.")
 @click.option("--repetitions", type=click.IntRange(1, 100), default=1, show_default=True, help="Cold starts.")
-@click.option("--out", type=click.Path(path_type=Path), default=RUNS, show_default=True, metavar="FOLDER")
+@click.option("--out", type=_FOLDER, default=RUNS, show_default=True, metavar="FOLDER")
 @SOLVERS
 def run(
     names: tuple[str, ...],
@@ -159,7 +173,7 @@ def run(
     metavar="X",
     help="Largest residual of a solved linear program.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write page, figures and tables.")
+@click.option("--out", type=_FOLDER, metavar="FOLDER", help="Write page, figures and tables.")
 def compare(
     folders: tuple[Path, ...],
     grades: tuple[str, ...],

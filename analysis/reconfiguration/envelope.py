@@ -189,21 +189,43 @@ def bounds_of(n: int, degree: int, directed: bool) -> tuple[float, ...]:
     return tuple(math.inf if time == math.inf else float(max(Fraction(time), ports)) for time in hops)
 
 
-def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:
-    """Direct circuits in turn: each between its ends once, and, if ports would idle, several times.
+def direct_configurations(n: int, degree: int, *, directed: bool, full: bool) -> list[tuple[list[int], Fraction]]:
+    """Direct circuits in turn: the round of every port in every configuration, and how long the configuration lasts.
 
-    R rounds connect all pairs, ``degree`` of them at a time. With R = a d + b, 0 < b < d, the last d + b rounds are cut
-    (McNaughton, Management Science 6, 1959): in (d + b) / gcd(d, b) configurations of length gcd(d, b) / d each round
-    has d / gcd(d, b) of them, and no port idles.
+    R rounds connect all pairs, ``degree`` of them in a configuration of length 1. In the last one R mod ``degree`` are
+    left. With ``full`` these use all ports: a number q of rounds that divides ``degree`` has ``degree`` / q parallel
+    circuits each, for a length of q / ``degree``; the fewest such q that add up to the rounds that are left are taken.
     """
-    data = sequence_data(n, degree, 1, directed=directed)
     rounds = n - 1 if directed else n - 1 + n % 2
-    ports, _ = sequence_bounds.port_time(data)
-    times = {-(-rounds // degree): Fraction(-(-rounds // degree))}
-    whole, rest = divmod(rounds, degree)
-    if rest:
-        times[whole - 1 + (degree + rest) // math.gcd(degree, rest)] = Fraction(rounds, degree)
-    return [SequenceRecord(n, degree, directed, K, "direct", (), float(T), ports) for K, T in times.items()]
+    whole, left = divmod(rounds, degree)
+    parts = [degree] * whole + (_divisors(left, degree) if full else [left] * (left > 0))
+    result, first = [], 0
+    for part in parts:
+        copies = degree // part if full else 1
+        result.append((list(range(first, first + part)) * copies, Fraction(1, copies)))
+        first += part
+    return result
+
+
+def _divisors(total: int, of: int) -> list[int]:
+    """The fewest divisors of a number that add up to a total, the largest first."""
+    fewest: list[list[int]] = [[]]
+    for amount in range(1, total + 1):
+        options = [[q, *fewest[amount - q]] for q in range(1, amount + 1) if of % q == 0]
+        fewest.append(min(options, key=len))
+    return sorted(fewest[total], reverse=True)
+
+
+def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:
+    """The records of :func:`direct_configurations`, with as few configurations as possible and with full ports."""
+    times = {}
+    for full in (False, True):
+        every = direct_configurations(n, degree, directed=directed, full=full)
+        times[len(every)] = sum((length for _, length in every), Fraction(0))
+    data = sequence_data(n, degree, 1, directed=directed)
+    return [
+        SequenceRecord(n, degree, directed, K, "direct", (), float(T), bound_on_time(data, K)) for K, T in times.items()
+    ]
 
 
 def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[SequenceRecord] = ()) -> Envelope:

@@ -21,7 +21,7 @@ from opticoll.analysis.design import MOST_NODES
 from opticoll.analysis.design import records as topology_records
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.progress_line import progress_here
-from opticoll.analysis.reconfiguration.envelope import Envelope, envelope
+from opticoll.analysis.reconfiguration.envelope import Envelope, direct_configurations, envelope
 from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
 from opticoll.analysis.rendering import Printed, number
 from opticoll.errors import BadInput
@@ -30,7 +30,7 @@ from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequenc
 from opticoll.formulations.variables import TIME
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
-from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
+from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
 
 if TYPE_CHECKING:
@@ -340,6 +340,8 @@ def _sequence(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...
         return tuple(row.topology for row in rows if row is not None and row.time == record.time)[:1], (record.time,)
     if record.group == "direct":
         return _direct(record)
+    if record.circuits:
+        return record.circuits, _lengths_of(record)
     one = OrbitSequence(0, named_group(n, record.group), np.array(record.generators, dtype=np.int64))
     data = sequence_data(n, degree, record.configurations, directed=directed)
     routed = route(data, orbit_lines(data, one.group.table, one.generators), record.configurations)
@@ -347,26 +349,34 @@ def _sequence(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...
     return record.topologies or _specs(one.circuits), tuple(lengths.tolist())
 
 
+def _lengths_of(record: SequenceRecord) -> tuple[float, ...]:
+    """Lengths of configurations that are given by their circuits."""
+    from opticoll.instances import parse
+
+    n, K = record.n, record.configurations
+    data = sequence_data(n, record.degree, K, directed=record.directed)
+    counts = np.zeros((K, n, n), dtype=np.int64)
+    for one, spec in zip(counts, record.circuits, strict=True):
+        topology = parse(spec)
+        np.add.at(one, (topology.tail, topology.head), 1)
+    routed = route(data, all_lines(data, counts), K)
+    return () if routed is None else tuple(routed.lengths.tolist())
+
+
 def _direct(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Direct circuits in turn, as :func:`~opticoll.analysis.reconfiguration.envelope.direct_records` describes them."""
-    n, d, K = record.n, record.degree, record.configurations
-    rounds = sequence_bounds.rotation(n, 1, directed=record.directed)
-    chosen = [list(range(first, min(first + d, len(rounds)))) for first in range(0, len(rounds), d)]
-    lengths = [1.0] * len(chosen)
-    if len(chosen) < K:  # the last rounds have several configurations each, so that no port idles
-        whole, rest = divmod(len(rounds), d)
-        cut, share = d + rest, math.gcd(d, rest)
-        first = len(rounds) - cut
-        several = [[first + (j * d + i) % cut for i in range(d)] for j in range(cut // share)]
-        chosen, lengths = chosen[: whole - 1] + several, [1.0] * (whole - 1) + [share / d] * len(several)
+    """Direct circuits in turn."""
+    n, d, directed = record.n, record.degree, record.directed
+    rounds = sequence_bounds.rotation(n, 1, directed=directed)
+    both = [direct_configurations(n, d, directed=directed, full=full) for full in (True, False)]
+    chosen = next(one for one in both if len(one) == record.configurations)
     every = []
-    for row in chosen:
+    for row, _ in chosen:
         counts = np.zeros((n, n), dtype=np.int64)
         for at in row:
             tail, head = np.array(rounds[at]).T
             counts[tail, head] += 1
         every.append(counts)
-    return _specs(every), tuple(lengths)
+    return _specs(every), tuple(float(length) for _, length in chosen)
 
 
 def _specs(every: Iterable[I64]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The table of sequences of configurations with the least known all-to-all times, and the search that makes it.
 
 Circuits are u -> u g for the generators g of a configuration in a group, so one source stands for all: hops and lengths
-of thousands of nodes take seconds. ``sequence_records.csv`` has a row for every sequence.
+of thousands of nodes take seconds. Up to ``MOST_EXCHANGED`` nodes, circuits without symmetry are searched as well, by
+the method ``sequence-search``. ``sequence_records.csv`` has a row for every sequence.
 ``python -m opticoll.analysis.reconfiguration.sequence_records search N...`` is for maintainers.
 """
 
@@ -24,6 +25,7 @@ import numpy as np
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.instances.arguments import number, refused, whole_number
+from opticoll.solvers import solve
 from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import (
     OrbitSequence,
@@ -32,7 +34,9 @@ from opticoll.solvers.methods.topology.sequence_orbits import (
     neighbour,
     some_groups,
 )
+from opticoll.solvers.methods.topology.sequence_search import MOST_EXCHANGED
 from opticoll.solvers.methods.topology.two_groups import PREFIX
+from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
 
 TABLE = "sequence_records.csv"
 COLUMNS = ("nodes", "degree", "directed", "configurations", "group", "generators", "time", "bound")
+#: Group of a record of circuits without symmetry.
+CIRCUITS = "circuits"
 #: Relative difference of a time and a bound that are equal.
 EQUAL = 1e-8
 #: Largest violation of a flow that is accepted [shards].
@@ -66,8 +72,9 @@ class SequenceRecord:
 
     ``time`` is in shards / link bandwidth, for one shard from every node to every other; ``bound`` holds for every
     sequence of as many configurations. ``group`` is a name of
-    :func:`~opticoll.solvers.methods.topology.sequence_orbits.named_group`, or ``direct`` for direct circuits in turn
-    and ``static`` for a topology of the table of designs; both have no generators.
+    :func:`~opticoll.solvers.methods.topology.sequence_orbits.named_group`, or ``direct`` for direct circuits in turn,
+    ``static`` for a topology of the table of designs, and ``circuits`` for circuits without symmetry; these have no
+    generators. ``circuits`` has specs of the configurations then.
     """
 
     n: int
@@ -78,6 +85,7 @@ class SequenceRecord:
     generators: tuple[tuple[int, ...], ...]
     time: float
     bound: Fraction
+    circuits: tuple[str, ...] = ()
 
     @property
     def gap(self) -> float:
@@ -91,7 +99,9 @@ class SequenceRecord:
 
     @property
     def topologies(self) -> tuple[str, ...]:
-        """Every configuration as the spec of an instance; none if the group has no spec, or there are no generators."""
+        """Every configuration as the spec of an instance; none if the group has no spec, or neither is listed."""
+        if self.circuits:
+            return self.circuits
         if self.group in ("direct", "static", "xor") or self.group.startswith(PREFIX):
             return ()
         m, k, r = self.group.split(",")
@@ -116,10 +126,13 @@ def read_records(text: str) -> Records:
     """The records of a table of comma-separated values."""
     result: Records = {}
     for row in csv.DictReader(text.splitlines()):
-        generators = tuple(tuple(map(int, part.split("x"))) for part in row["generators"].split("|"))
+        parts = tuple(row["generators"].split("|"))
+        listed = row["group"] == CIRCUITS
+        generators = () if listed else tuple(tuple(map(int, part.split("x"))) for part in parts)
         key = int(row["nodes"]), int(row["degree"]), row["directed"] == "yes"
+        time, bound = float(row["time"]), Fraction(row["bound"])
         record = SequenceRecord(
-            *key, int(row["configurations"]), row["group"], generators, float(row["time"]), Fraction(row["bound"])
+            *key, int(row["configurations"]), row["group"], generators, time, bound, parts if listed else ()
         )
         result[key] = (*result.get(key, ()), record)
     return result
@@ -152,7 +165,7 @@ def write_records(path: Path, known: Records) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for one in sorted(records, key=lambda one: (one.directed, one.degree, one.n, one.configurations)):
-            generators = "|".join("x".join(map(str, row)) for row in one.generators)
+            generators = "|".join(one.circuits or ("x".join(map(str, row)) for row in one.generators))
             way = "yes" if one.directed else "no"
             writer.writerow(
                 (one.n, one.degree, way, one.configurations, one.group, generators, f"{one.time:.10g}", one.bound)
@@ -281,8 +294,32 @@ def _refined(
     return record
 
 
+def unsymmetric_sequence(
+    n: int, degree: int, configurations: int, *, directed: bool, seconds: Seconds, seed: int
+) -> SequenceRecord | None:
+    """The record of the sequence that ``sequence-search`` finds, checked by the formulation; None if it finds none."""
+    settings = {"configurations": configurations, "directed": directed}
+    task = Task(
+        "topology.sequence",
+        f"servers:n={n},degree={degree}",
+        method="sequence-search",
+        settings=settings,
+        time_limit_s=seconds,
+        seed=seed,
+    )
+    found = solve.solve(task).record
+    topologies = (found.metrics or {}).get("topologies")
+    if not found.verified or found.objective is None or not isinstance(topologies, list):
+        return None
+    if len(topologies) != configurations or not all(topologies):
+        return None
+    bound = bound_on_time(sequence_data(n, degree, configurations, directed=directed), configurations)
+    T, circuits = max(found.objective, float(bound)), tuple(map(str, topologies))
+    return SequenceRecord(n, degree, directed, configurations, CIRCUITS, (), T, bound, circuits)
+
+
 def useful_configurations(n: int, degree: int, *, directed: bool = False) -> list[int]:
-    """Numbers of configurations worth a search: few, some up to where two hops reach all nodes, and direct circuits."""
+    """Numbers of configurations worth a search: few, some about where two hops reach all nodes, and direct circuits."""
     direct = -(-(n - 1) // degree)
     data = sequence_data(n, degree, 1, directed=directed)
     reached = {K: sequence_bounds.layers(data, K) for K in range(1, direct + 1)}
@@ -291,7 +328,8 @@ def useful_configurations(n: int, degree: int, *, directed: bool = False) -> lis
     while two > K:
         result.add(K)
         K = int(K * GROWTH)
-    numbers = {K for K in (*result, two, direct, direct + 1) if K <= MOST_CONFIGURATIONS}
+    around = range(two, min(int(two * GROWTH), direct) + 1)
+    numbers = {K for K in (*result, *around, direct, direct + 1) if K <= MOST_CONFIGURATIONS}
     return sorted(K for K in numbers if sequence_bounds.hop_time(data, K)[0] < math.inf)
 
 
@@ -304,15 +342,23 @@ def improved(
 ) -> Iterator[SequenceRecord]:
     """Search the cells (nodes, degree, directed, configurations) that are not known to be best possible.
 
-    Yields every record that is faster than the known one, or the first of its cell.
+    Yields every record that is faster than the known ones of its cell, two-way ones among them, or the first one.
     """
     for n, degree, directed, K in cells:
-        before = [one for one in known.get((n, degree, directed), ()) if one.configurations == K]
-        if any(one.best_possible for one in before):
+        before = [
+            one for way in {False, directed} for one in known.get((n, degree, way), ()) if one.configurations == K
+        ]
+        least = min((one.time for one in before), default=math.inf)
+        bound = bound_on_time(sequence_data(n, degree, K, directed=directed), K)
+        if least <= bound * (1 + Fraction(EQUAL)):
             continue
-        record = best_sequence(n, degree, K, directed=directed, seconds=seconds, seed=seed)
-        if record is not None and all(record.time < one.time * (1 - EQUAL) for one in before):
-            yield record
+        records = [best_sequence(n, degree, K, directed=directed, seconds=seconds, seed=seed)]
+        if n <= MOST_EXCHANGED and (records[0] is None or not records[0].best_possible):
+            records.append(unsymmetric_sequence(n, degree, K, directed=directed, seconds=seconds, seed=seed))
+        for record in records:
+            if record is not None and record.time < least * (1 - EQUAL):
+                least = record.time
+                yield record
 
 
 @click.group()
@@ -325,17 +371,28 @@ def maintain() -> None:
 @click.option(
     "--ports", multiple=True, type=click.IntRange(min=1), default=(1, 2, 4, 8), metavar="D", help="Ports; repeatable."
 )
+@click.option(
+    "--configurations", multiple=True, type=click.IntRange(min=1), metavar="K", help="Only these numbers; repeatable."
+)
 @click.option("--seconds", type=float, default=10.0, show_default=True, metavar="S", help="Limit of each search [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the searches.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path(TABLE), show_default=True, metavar="FILE")
-def search_command(nodes: tuple[int, ...], ports: tuple[int, ...], seconds: float, seed: int, out: Path) -> None:
+def search_command(
+    nodes: tuple[int, ...],
+    ports: tuple[int, ...],
+    configurations: tuple[int, ...],
+    seconds: float,
+    seed: int,
+    out: Path,
+) -> None:
     """Search for sequences of configurations of N... nodes that are faster than the known ones.
 
     Begins with FILE, or with the table of opticoll, and writes FILE after every improvement; a search that was
     interrupted goes on when it is started again.
     """
     known = known_at(out)
-    for place, record in enumerate(improved(known, cells(nodes, ports), seconds=seconds, seed=seed), 1):
+    wanted = [cell for cell in cells(nodes, ports) if not configurations or cell[-1] in configurations]
+    for place, record in enumerate(improved(known, wanted, seconds=seconds, seed=seed), 1):
         add(known, record)
         write_records(out, known)
         size = f"n={record.n}, degree={record.degree}, {'one-way' if record.directed else 'two-way'}"

@@ -22,6 +22,7 @@ from opticoll.analysis.store.currency import confirm
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
 from opticoll.analysis.store.tables import _CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.variables import NamedArrays, stored
 from opticoll.instances.plugins import unchanged
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
@@ -132,13 +133,15 @@ class Store:
         msgspec.ValidationError
             If a field of the record has the wrong type; nothing is left behind.
         """
+        from opticoll.formulations.flows.symmetric_flow import in_parts
+
         record = run.record
         if run.needed is not None:
             basis = self.save(run.needed, study=study, started=started, finished=finished, where=where)
             record = structs.replace(record, needed=structs.replace(Needed.of(run.needed.record), id=basis))
         key = str(record.key)
         name = f"{key}.s{secrets.token_hex(8)}" if attempt is None else f"{key}.{attempt}"
-        arrays = dict(run.values or {})
+        arrays: dict[str, NDArray[Any]] = in_parts(stored(run.values or {}))
         arrays |= {f"{_DUAL}{name}": array for name, array in (run.duals or {}).items()}
         solution = f"{name}~{secrets.token_hex(4)}.npz" if arrays else None
         row = schema.StoredRecord.read(
@@ -240,7 +243,7 @@ class Store:
         """Note that records still answer their cells, which makes them current (:mod:`.currency`)."""
         confirm(self.root / _CONFIRMED, names)
 
-    def solution(self, name: str) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+    def solution(self, name: str) -> tuple[Mapping[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
         """The values and duals stored with a record, by name; empty if there are none.
 
         Raises
@@ -252,17 +255,19 @@ class Store:
         """
         import numpy as np
 
+        from opticoll.formulations.flows.symmetric_flow import from_parts
+
         file_name = self.read(name).solution
         if file_name is None:
             return {}, {}
         try:
             with (self.solutions / file_name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = {key: archive[key] for key in archive.files}
+                arrays = from_parts({key: archive[key] for key in archive.files})
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             msg = f"store: solution {file_name} cannot be read ({error}); solve again"
             raise BadFile(msg) from error
         duals = {k.removeprefix(_DUAL): v for k, v in arrays.items() if k.startswith(_DUAL)}
-        return {k: v for k, v in arrays.items() if not k.startswith(_DUAL)}, duals
+        return NamedArrays({k: v for k, v in arrays.items() if not k.startswith(_DUAL)}), duals
 
     def sql(self, query: str = "SELECT * FROM latest", *, time_limit_s: float | None = None) -> pd.DataFrame:
         """Answer a query over ``runs`` (every record) and ``latest`` (the best of each key).

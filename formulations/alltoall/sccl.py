@@ -138,14 +138,14 @@ class ChunkSteps(Formulation):
             raise NotApplicable(msg)
         if model == "sources":
             groups = static.by_source(topology, flow="f")
-            groups = replace(groups, demand=groups.demand * chunks)
+            groups = replace(groups, amounts=groups.demand * chunks)
         else:
             groups = static.by_commodity(topology, *static.pairs_of(topology, None))
             groups = replace(
                 groups,
                 sources=np.repeat(groups.sources, chunks),
-                demand=np.repeat(groups.demand, chunks, axis=1),
-                blocked=np.repeat(groups.blocked, chunks, axis=1),
+                amounts=np.repeat(groups.demand, chunks, axis=1),
+                barred=np.repeat(groups.blocked, chunks, axis=1),
             )
         return cls(StepFlow(groups, steps, "source" if model == "sources" else "commodity"), chunks, model)
 

@@ -139,9 +139,9 @@ class StepChild(model.GroupedFlow, Formulation):
         return cls(
             topology=graph,
             sources=flows.sources,
-            demand=flows.demand,
+            amounts=flows.demand,
             capacity=capacity,
-            blocked=flows.blocked | blocked,
+            barred=flows.blocked | blocked,
             equality=True,
             flow="f",
             commodities=commodities,

@@ -28,12 +28,14 @@ so that approximate duals of any solver are sufficient.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
 from opticoll.formulations.model import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
     BANDWIDTHS,
@@ -50,6 +52,7 @@ from opticoll.formulations.variables import (
     vertex_names,
 )
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
+from opticoll.instances.symmetry import automorphisms, diameter, orbits_of
 from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
@@ -63,6 +66,8 @@ if TYPE_CHECKING:
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
+#: From this size on, symmetries take less time than the shortest paths that they save.
+SYMMETRIC_VERTICES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,23 +80,26 @@ class ConcurrentFlow:
         Vertices and arcs.
     sources
         s_k, shape ``(|K|,)``.
-    demand
-        D, shape ``(n, |K|)``.
+    amounts
+        D, shape ``(n, |K|)``; None if every rank is a source, in order, and has demand 1 from all others.
     capacity
         c, shape ``(m,)``; the topology's own unless a child LP replaces it.
-    blocked
-        Arcs on which x_ak = 0, shape ``(m, |K|)``.
+    barred
+        Arcs on which x_ak = 0, shape ``(m, |K|)``; None for the arcs into the group's source.
     equality
         Whether surplus must not be dropped on the way; every group is then one commodity.
     flow
         Name of the flow variable in the formulation's docstring.
+
+    What is None is not stored: at 32,768 ranks D has 8.6 GB. :meth:`demand_of` and :meth:`blocked_of` give a few
+    groups, :attr:`demand` and :attr:`blocked` all of them.
     """
 
     topology: Topology
     sources: I64
-    demand: F64
+    amounts: F64 | None
     capacity: F64
-    blocked: Mask
+    barred: Mask | None
     equality: bool
     flow: str
 
@@ -101,15 +109,66 @@ class ConcurrentFlow:
         return int(self.sources.size)
 
     @cached_property
+    def demand(self) -> F64:
+        """D of all groups, ``(n, |K|)``."""
+        return self.demand_of(slice(None))
+
+    @cached_property
+    def blocked(self) -> Mask:
+        """Arcs on which x_ak = 0, of all groups, ``(m, |K|)``."""
+        return self.blocked_of(slice(None))
+
+    @cached_property
     def served(self) -> Mask:
         """Rows of ``balance``, ``(n, |K|)``: every vertex except the group's own source, and those without any arc.
 
         A vertex without arcs has a row if it has demand, which then nothing can meet.
         """
-        touched = (self.topology.in_degree + self.topology.out_degree > 0) | self.demand.any(axis=1)
-        mask = np.repeat(touched[:, None], self.groups, axis=1)
-        mask[self.sources, np.arange(self.groups)] = False
+        return self.served_of(slice(None))
+
+    def demand_of(self, groups: slice | I64) -> F64:
+        """D of some groups, ``(n, k)``."""
+        if self.amounts is not None:
+            return self.amounts[:, groups]
+        sources = self.sources[groups]
+        demand = np.empty((self.topology.n, sources.size))
+        for rows in _blocks(self.topology.n, sources.size):
+            demand[rows] = np.isin(np.arange(rows.start, rows.stop), self.topology.terminals)[:, None]
+        demand[sources, np.arange(sources.size)] = 0.0
+        return demand
+
+    def blocked_of(self, groups: slice | I64) -> Mask:
+        """Arcs on which x_ak = 0, of some groups, ``(m, k)``."""
+        if self.barred is not None:
+            return self.barred[:, groups]
+        sources = self.sources[groups]
+        blocked = np.empty((self.topology.arcs, sources.size), dtype=bool)
+        for rows in _blocks(self.topology.arcs, sources.size):
+            np.equal(self.topology.head[rows, None], sources[None, :], out=blocked[rows])
+        return blocked
+
+    def served_of(self, groups: slice | I64) -> Mask:
+        """Rows of ``balance`` of some groups, ``(n, k)``."""
+        sources = self.sources[groups]
+        mask = np.repeat(self._touched[:, None], sources.size, axis=1)
+        mask[sources, np.arange(sources.size)] = False
         return mask
+
+    @cached_property
+    def _touched(self) -> Mask:
+        """Vertices with an arc or with demand, ``(n,)``."""
+        touched = self.topology.in_degree + self.topology.out_degree > 0
+        if self.amounts is not None:
+            return touched | self.amounts.any(axis=1)
+        return touched | (self.groups > 1) & np.isin(np.arange(self.topology.n), self.topology.terminals)
+
+    @cached_property
+    def amount_range(self) -> tuple[float, float]:
+        """The smallest positive demand and the mean of the positive ones; 0 without any."""
+        if self.amounts is None:
+            return (1.0, 1.0) if self.groups > 1 else (0.0, 0.0)
+        positive = self.amounts[self.amounts > 0]
+        return (float(positive.min()), float(positive.mean())) if positive.size else (0.0, 0.0)
 
     @cached_property
     def traffic(self) -> F64:
@@ -125,6 +184,8 @@ class ConcurrentFlow:
     @cached_property
     def uniform(self) -> bool:
         """Whether the demand is 1 for every ordered pair of ranks: an all-to-all."""
+        if self.amounts is None:
+            return True
         wanted = self.traffic
         return bool((wanted == 1.0).sum() == wanted.size - len(wanted) and not np.diagonal(wanted).any())
 
@@ -232,21 +293,14 @@ def by_source(topology: Topology, traffic: F64 | None = None, *, flow: str = "g"
     NotApplicable
         If some traffic has no path.
     """
-    ends = sources = topology.terminals
+    ends = topology.terminals
     if traffic is None:
-        demand = np.empty((topology.n, ends.size))
-        for rows in _blocks(topology.n, ends.size):
-            demand[rows] = np.isin(np.arange(rows.start, rows.stop), ends)[:, None]
-        demand[ends, np.arange(ends.size)] = 0.0
-    else:
-        refuse_unreached(topology, traffic)
-        sources = ends[sends := traffic.any(axis=1)]
-        demand = np.zeros((topology.n, sources.size))
-        demand[ends] = traffic[sends].T
-    blocked = np.empty((topology.arcs, sources.size), dtype=bool)
-    for rows in _blocks(topology.arcs, sources.size):
-        np.equal(topology.head[rows, None], sources[None, :], out=blocked[rows])
-    return ConcurrentFlow(topology, sources, demand, topology.capacity, blocked, equality=False, flow=flow)
+        return ConcurrentFlow(topology, ends, None, topology.capacity, None, equality=False, flow=flow)
+    refuse_unreached(topology, traffic)
+    sends = traffic.any(axis=1)
+    amounts = np.zeros((topology.n, int(sends.sum())))
+    amounts[ends] = traffic[sends].T
+    return ConcurrentFlow(topology, ends[sends], amounts, topology.capacity, None, equality=False, flow=flow)
 
 
 def _blocks(rows: int, columns: int) -> Iterator[slice]:
@@ -455,8 +509,7 @@ def index_sets(data: ConcurrentFlow, _values: object = None) -> dict[str, Names]
 
 def links(data: ConcurrentFlow, values: Mapping[str, F64]) -> Links:
     """Flow over every arc, all groups together."""
-    load = np.asarray(values[data.flow], dtype=float).sum(axis=1)
-    return Links(data.topology, load, data.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+    return Links(data.topology, total(values[data.flow]), data.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
 
 
 def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
@@ -476,30 +529,43 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, floa
     positive demand where that is more; ``balance`` to the amount that the vertex must receive, F D_uk, or F times the
     smallest positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every number
     unchanged. NaN and infinities count as infinite violations.
+
+    A :class:`~opticoll.formulations.flows.symmetric_flow.SymmetricFlow` is checked on one group of each orbit, after
+    its automorphisms.
     """
-    x, F = np.asarray(values[data.flow], dtype=float), float(np.asarray(values["F"]))
-    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    given, F = values[data.flow], float(np.asarray(values["F"]))
+    m, n, chosen = data.topology.arcs, data.topology.n, None
+    if isinstance(given, SymmetricFlow):
+        if given.fault(data) is not None:
+            return dict.fromkeys(("symmetry", "nonnegative", "blocked", "balance", "capacity"), np.inf)
+        chosen = given.trees.root
+    x = np.asarray(given.entries if isinstance(given, SymmetricFlow) else given, dtype=float)
+    groups = data.groups if chosen is None else chosen.size
     if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
     incidence, load = data.topology.incidence(), np.zeros(m)
-    usable, demanded = data.capacity[data.capacity > 0], data.demand[data.demand > 0]
+    usable = data.capacity[data.capacity > 0]
     unit = float(usable.min()) if usable.size else np.finfo(float).tiny
-    smallest, mean = (float(demanded.min()), float(demanded.mean())) if demanded.size else (0.0, 0.0)
+    smallest, mean = data.amount_range
     # Relative to the largest capacity, a thin arc next to a thick one could carry many times its own.
     size = np.maximum(data.capacity, max(abs(F) * smallest, unit))
     least = most = missing = 0.0
     for batch in _blocks(groups, max(n, m)):
         part = np.ascontiguousarray(x[:, batch])
+        which = batch if chosen is None else chosen[batch]
         load += part.sum(axis=1)
         least = min(least, float((part.min(axis=1, initial=0.0) / size).min(initial=0.0)))
-        stray = np.where(data.blocked[:, batch], np.abs(part), 0.0).max(axis=1, initial=0.0)
+        stray = np.where(data.blocked_of(which), np.abs(part), 0.0).max(axis=1, initial=0.0)
         most = max(most, float((stray / size).max(initial=0.0)))
-        short = F * data.demand[:, batch] - incidence @ part
+        demand = data.demand_of(which)
+        short = F * demand - incidence @ part
         if data.equality:
             np.abs(short, out=short)
-        short[~data.served[:, batch]] = 0.0
-        short /= demand_units(data.demand[:, batch])
+        short[~data.served_of(which)] = 0.0
+        short /= demand_units(demand)
         missing = max(missing, float(short.max(initial=0.0)))
+    if isinstance(given, SymmetricFlow):
+        load = given.load
     return {
         "nonnegative": max(-least, -F * mean / unit, 0.0),
         "blocked": most,
@@ -516,43 +582,85 @@ def demand_units(demand: F64) -> F64:
 
 def distances(data: ConcurrentFlow, lengths: F64) -> F64:
     """Shortest distance from every group's source to every vertex under ``lengths``, shape ``(n, |K|)``."""
-    from scipy.sparse.csgraph import dijkstra
-
-    unique, inverse = np.unique(data.sources, return_inverse=True)
-    result = dijkstra(data.topology.length_matrix(lengths), indices=unique)
-    return np.asarray(result)[inverse].T
+    return _distances(data, lengths, np.arange(data.groups))
 
 
 def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
-    """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0."""
-    from scipy.sparse.csgraph import dijkstra
+    """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0.
 
+    An automorphism that keeps the lengths keeps the distances, so an all-to-all needs one source for each orbit.
+    """
     lengths = rounding.usable_lengths(data.capacity, lengths)
     if not lengths.size:
         return np.inf
-    topology, parts = data.topology, []
-    graph = topology.length_matrix(lengths)
-    demand, power = scaled_demand(data)
-    for batch in _blocks(data.groups, topology.n):
-        unique, inverse = np.unique(data.sources[batch], return_inverse=True)
-        if np.ptp(lengths) == 0.0:
-            reach = lengths[0] * topology.hops[np.searchsorted(topology.terminals, unique)]
-        else:
-            reach = np.asarray(dijkstra(graph, indices=unique))
-        reach = reach[inverse].T
-        needed = (wanted := demand[:, batch]) > 0
-        parts.append(rounding.dot_down(wanted[needed], reach[needed]))
+    power = demand_power(data)
+    groups, weight = _one_of_each_orbit(data, lengths)
+    parts = []
+    for batch in _blocks(groups.size, data.topology.n):
+        demand = data.demand_of(groups[batch])
+        wanted = rounding.scaled_down(demand, -power) if power else demand
+        reach = _distances(data, lengths, groups[batch])
+        for size in np.unique(weight[batch]).tolist():
+            alike = weight[batch] == size
+            needed = wanted[:, alike] > 0
+            parts.append(size * rounding.dot_down(wanted[:, alike][needed], reach[:, alike][needed]))
     # A distance is the sum of at most n - 1 lengths, too long by at most the rounding of their additions.
-    cost = float(rounding.down(rounding.sum_down(parts), data.topology.n))
+    times = int(weight.max(initial=1) > 1)
+    cost = float(rounding.down(rounding.sum_down(parts), data.topology.n + times))
     return rounding.weighted_capacity(data.capacity, lengths, cost, power)
 
 
+def hop_sum(data: ConcurrentFlow) -> Fraction | None:
+    """Sum of the hop distances between all ranks; None if some rank cannot reach another."""
+    topology, total = data.topology, 0
+    if data.amounts is not None or topology.n < SYMMETRIC_VERTICES:
+        return rounding.exact_sum(topology.hops[:, topology.terminals])
+    ones = np.ones(topology.arcs)
+    groups, weight = _one_of_each_orbit(data, ones)
+    for batch in _blocks(groups.size, topology.n):
+        hops = _distances(data, ones, groups[batch])[topology.terminals].sum(axis=0)
+        if not np.isfinite(hops).all():
+            return None
+        total += int(hops.astype(np.int64) @ weight[batch])
+    return Fraction(total)
+
+
+def _one_of_each_orbit(data: ConcurrentFlow, lengths: F64) -> tuple[I64, I64]:
+    """Groups that stand for all others of the same distances under ``lengths``, and how many each stands for."""
+    everyone = np.arange(data.groups)
+    if data.amounts is not None or data.topology.n < SYMMETRIC_VERTICES:
+        return everyone, np.ones(data.groups, dtype=np.int64)
+    vertices, arcs = automorphisms(data.topology, searched=False)
+    keep = [bool(np.array_equal(lengths[image], lengths)) for image in arcs]
+    orbit = orbits_of(vertices[keep], data.topology.n)[data.sources]
+    _, first, times = np.unique(orbit, return_index=True, return_counts=True)
+    return everyone[first], times
+
+
+def _distances(data: ConcurrentFlow, lengths: F64, groups: I64) -> F64:
+    """Shortest distance from the source of each of some groups to every vertex, ``(n, k)``."""
+    topology = data.topology
+    unique, inverse = np.unique(data.sources[groups], return_inverse=True)
+    equal = bool(np.ptp(lengths) == 0.0)
+    if equal and topology.n < SYMMETRIC_VERTICES:
+        reach = topology.hops[np.searchsorted(topology.terminals, unique)]
+    else:
+        from scipy.sparse.csgraph import dijkstra
+
+        reach = np.asarray(dijkstra(topology.length_matrix(lengths), indices=unique, unweighted=equal))
+    return (lengths[0] * reach if equal else reach)[inverse].T
+
+
+def demand_power(data: ConcurrentFlow) -> int:
+    """The power of two by which D is divided, rounded down, in bounds; 0 if D is of normal magnitude."""
+    power = 0 if data.amounts is None else rounding.exponent(data.amounts)
+    return 0 if abs(power) < 256 else power
+
+
 def scaled_demand(data: ConcurrentFlow) -> tuple[F64, int]:
-    """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent; D itself if of normal magnitude."""
-    power = rounding.exponent(data.demand)
-    if abs(power) < 256:
-        return data.demand, 0
-    return rounding.scaled_down(data.demand, -power), power
+    """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent (:func:`demand_power`)."""
+    power = demand_power(data)
+    return (rounding.scaled_down(data.demand, -power) if power else data.demand), power
 
 
 def certify(data: ConcurrentFlow, duals: Mapping[str, F64]) -> Bound | None:
@@ -572,10 +680,12 @@ def repair(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | 
     arcs, and unit demands are sent back along them; the result is scaled to the capacities. The result
     is a flow for any input; only its value depends on the quality of the input.
 
-    Returns None if no flow can be read off at all.
+    Returns None if no flow can be read off at all, or for a symmetric flow, which is exact before it is made.
     """
     from opticoll.formulations.flows.single_source import unit_flow
 
+    if isinstance(values[data.flow], SymmetricFlow):
+        return None
     x = np.asarray(values[data.flow], dtype=float)
     if x.shape != (data.topology.arcs, data.groups) or not np.isfinite(x).all():
         return None
@@ -593,12 +703,12 @@ def repair(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | 
 def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
     """F, T = 1/F, the number of ranks and their largest distance (None if some rank cannot reach another)."""
     positive = value is not None and value > 0
-    diameter = data.topology.diameter
+    far = diameter(data.topology)
     return {
         "F": value,
         "T": 1.0 / value if positive and value is not None else None,
         "ranks": data.topology.num_ranks,
-        "diameter": int(diameter) if np.isfinite(diameter) else None,
+        "diameter": int(far) if np.isfinite(far) else None,
     }
 
 

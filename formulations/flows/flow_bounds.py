@@ -11,7 +11,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, hop_sum, length_bound, scaled_demand
 from opticoll.formulations.model import Bound
 from opticoll.instances import plugins
 from opticoll.instances.spec import family_of, parse
@@ -129,7 +129,9 @@ def node_cut_bound(data: ConcurrentFlow) -> Bound:
     leaving = np.bincount(topology.tail, topology.capacity, topology.n)[ends]
     entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
     ratio = np.full((2, ends.size), np.inf)
-    for side, (room, wanted) in enumerate(((leaving, data.traffic.sum(axis=1)), (entering, data.traffic.sum(axis=0)))):
+    others = np.full(ends.size, ends.size - 1.0)
+    sent, received = (others, others) if data.uniform else (data.traffic.sum(axis=1), data.traffic.sum(axis=0))
+    for side, (room, wanted) in enumerate(((leaving, sent), (entering, received))):
         with np.errstate(over="ignore"):
             np.divide(room, wanted, out=ratio[side], where=wanted > 0)
     degree = int(max(topology.out_degree.max(initial=0), topology.in_degree.max(initial=0)))
@@ -138,8 +140,11 @@ def node_cut_bound(data: ConcurrentFlow) -> Bound:
     name = topology.labels[ends[rank]]
     shown = repr(name) if re.fullmatch(r"\d+\.\d+", name) else name  # 0.1 is a name, not a number
     width = rounding.exact_sum(topology.capacity[(topology.tail, topology.head)[side] == ends[rank]])
-    demand = data.traffic[rank] if side == 0 else data.traffic[:, rank]
-    fraction = rounding.quotient(width, rounding.exact_sum(demand))
+    if data.uniform:
+        demand: Fraction | None = Fraction(ends.size - 1)
+    else:
+        demand = rounding.exact_sum(data.traffic[rank] if side == 0 else data.traffic[:, rank])
+    fraction = rounding.quotient(width, demand)
     return _stated(data, "node-cut", float(ratio.min()), fraction, f"capacity at vertex {shown}")
 
 
@@ -151,8 +156,7 @@ def _groups_of_a_source(data: ConcurrentFlow) -> int:
 def distance_bound(data: ConcurrentFlow) -> Bound:
     """Bound from hop distances, since every shard uses at least that many links: Theorem 1 summed over all pairs."""
     topology, value = data.topology, length_bound(data, np.ones(data.topology.arcs))
-    hops = topology.hops[:, topology.terminals]
-    needed = rounding.exact_sum(hops) if data.uniform else work_by_hops(data.traffic, hops)
+    needed = hop_sum(data) if data.uniform else work_by_hops(data.traffic, topology.hops[:, topology.terminals])
     fraction = rounding.quotient(rounding.exact_sum(topology.capacity), needed)
     return _stated(data, "distance", value, fraction, "Theorem 1 with this graph's hop distances")
 

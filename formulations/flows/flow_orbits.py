@@ -28,14 +28,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, Trees, group_images, keeps, trees
 from opticoll.formulations.model import MatrixModel, NotApplicable
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import F64, I64, Mask
+    from collections.abc import Iterator
+
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 #: Maximum number of entries in a transversal of one orbit (8 bytes each, twice).
-MOST_ENTRIES = 150_000_000
+MOST_ENTRIES = 4_000_000
+#: Random elements of a stabiliser, and of the group: how many are kept, multiplied, and multiplied before the first.
+RANDOM_ELEMENTS, POOL, MIXING = 24, 10, 60
+#: Up to so many orbits of sources, stabilisers are computed to choose a method.
+COUNTED_ORBITS = 8
 #: Number of permutations composed at a time.
 CHUNK_ENTRIES = 2_000_000
 
@@ -48,17 +55,14 @@ class Orbits:
     ----------
     data
         The whole problem, with one group per source.
-    arc_images
-        Images of the arcs under each generator, ``(k, m)``.
+    vertex_images, arc_images
+        Images of vertices and arcs under each generator, ``(k, n)`` and ``(k, m)``.
     representative
         Group that stands for each orbit of sources, ``(|R|,)``.
     weight
         w_r, ``(|R|,)``.
     arc_orbit
         P of every arc, ``(m,)``.
-    order, parent, generator
-        Generation of all other groups: group ``order[i]`` is the image of group ``parent[i]`` (a representative, or
-        earlier in the order) under ``generator[i]``.
     orbit
         Number of the representative of every group, ``(|K|,)``.
     vertex_class, arc_class
@@ -66,13 +70,11 @@ class Orbits:
     """
 
     data: ConcurrentFlow
+    vertex_images: I64
     arc_images: I64
     representative: I64
     weight: F64
     arc_orbit: I64
-    order: I64
-    parent: I64
-    generator: I64
     orbit: I64
     vertex_class: list[I64 | None]
     arc_class: list[I64 | None]
@@ -99,9 +101,9 @@ class Orbits:
         return ConcurrentFlow(
             data.topology,
             data.sources[kept],
-            data.demand[:, kept] * self.weight,
+            data.demand_of(kept) * self.weight,
             data.capacity,
-            data.blocked[:, kept],
+            None if data.barred is None else data.barred[:, kept],
             data.equality,
             data.flow,
         )
@@ -118,14 +120,13 @@ class Orbits:
                 flows[:, r] = (np.bincount(label, flows[:, r]) / np.bincount(label))[label]
         return flows
 
+    def symmetric(self, flows: F64) -> SymmetricFlow | F64:
+        """The flows of all groups that settled flows of the representatives, ``(m, |R|)``, stand for."""
+        return flows if self.trivial else SymmetricFlow(self.vertex_images, self.arc_images, self.data.sources, flows)
+
     def lift(self, flows: F64) -> F64:
-        """Lift settled flows of the representatives, ``(m, |R|)``, to the flows of all groups, ``(m, |K|)``."""
-        rows = np.empty((self.data.groups, flows.shape[0]))
-        rows[self.representative] = flows.T
-        back = np.argsort(self.arc_images, axis=1)
-        for group, parent, by in zip(self.order.tolist(), self.parent.tolist(), self.generator.tolist(), strict=True):
-            np.take(rows[parent], back[by], out=rows[group])
-        return rows.T
+        """The same as an array, ``(m, |K|)``."""
+        return np.asarray(self.symmetric(flows))
 
 
 def find(data: ConcurrentFlow) -> Orbits:
@@ -136,137 +137,123 @@ def find(data: ConcurrentFlow) -> Orbits:
     NotApplicable
         If two groups share a source.
     """
-    vertices, arcs, place = _symmetries(data, searched=True)
-    return _reduce(data, vertices, arcs, place)
+    return _reduce(data, *_symmetries(data, searched=True))
 
 
-def source_orbits(data: ConcurrentFlow) -> int:
-    """Number of orbits of sources under the symmetries proposed by family and numbering, to choose a method.
+def source_orbits(data: ConcurrentFlow, *, searched: bool = False) -> int:
+    """Number of orbits of sources under the symmetries proposed by family and numbering, and by a search if asked.
 
     Raises
     ------
     NotApplicable
         If two groups share a source.
     """
-    vertices, _, place = _symmetries(data, searched=False)
-    return int(np.unique(orbits_of(vertices, data.topology.n)[np.flatnonzero(place >= 0)]).size)
+    vertices, _ = _symmetries(data, searched=searched)
+    return int(np.unique(orbits_of(vertices, data.topology.n)[data.sources]).size)
 
 
-def _symmetries(data: ConcurrentFlow, *, searched: bool) -> tuple[I64, I64, I64]:
-    """Automorphisms that preserve ``data``, as images of vertices and arcs; and the group of every vertex or -1."""
+def few_columns(data: ConcurrentFlow, most: int, most_of_few: int) -> bool:
+    """Whether few flow variables remain, under the symmetries proposed by family and numbering.
+
+    At most ``most`` without counting stabilisers; or, for a few orbits of sources, at most ``most_of_few`` with them.
+
+    Raises
+    ------
+    NotApplicable
+        If two groups share a source.
+    """
+    left, m = source_orbits(data), data.topology.arcs
+    if left * m <= most or left > COUNTED_ORBITS:
+        return left * m <= most
+    classes = _reduce(data, *_symmetries(data, searched=False)).arc_class
+    return sum(m if one is None else int(one.max()) + 1 for one in classes) <= most_of_few
+
+
+def _symmetries(data: ConcurrentFlow, *, searched: bool) -> tuple[I64, I64]:
+    """Automorphisms that preserve ``data``, as images of vertices and arcs."""
     topology, sources = data.topology, data.sources
     if np.unique(sources).size != sources.size:
         msg = f"{topology.spec}: the reduction needs one group per source, but two groups share a source"
         raise NotApplicable(msg)
     vertices, arcs = automorphisms(topology, searched=searched)
-    place = np.full(topology.n, -1, dtype=np.int64)
-    place[sources] = np.arange(sources.size)
-    if not _uniform(data, place):
-        good = [i for i in range(len(vertices)) if _keeps(data, vertices[i], arcs[i], place)]
-        vertices, arcs = vertices[good], arcs[good]
-    return vertices, arcs, place
+    good = [
+        i
+        for i, groups in enumerate(group_images(vertices, sources, topology.n))
+        if (groups >= 0).all()
+        and np.array_equal(data.capacity[arcs[i]], data.capacity)
+        and keeps(data, vertices[i], arcs[i], groups)
+    ]
+    return vertices[good], arcs[good]
 
 
-def _uniform(data: ConcurrentFlow, place: I64) -> bool:
-    """Whether automorphisms of the topology also preserve the rest of the problem.
-
-    They do if capacities are the topology's, sources its terminals, all demands between them equal, and the blocked
-    arcs those into a source.
-    """
-    topology, sources = data.topology, data.sources
-    own = place[topology.head]
-    inner = np.flatnonzero(own >= 0)
-    return bool(
-        np.array_equal(data.capacity, topology.capacity)
-        and np.array_equal(np.sort(sources), topology.terminals)
-        and data.uniform
-        and np.count_nonzero(data.demand) == sources.size * (sources.size - 1)
-        and data.blocked[inner, own[inner]].all()
-        and np.count_nonzero(data.blocked) == inner.size
-    )
-
-
-def _keeps(data: ConcurrentFlow, vertices: I64, arcs: I64, place: I64) -> bool:
-    """Whether an automorphism of the topology preserves capacities, sources, demands and blocked arcs of ``data``."""
-    groups = place[vertices[data.sources]]
-    if (groups < 0).any() or not np.array_equal(data.capacity[arcs], data.capacity):
-        return False
-    step = max(1, CHUNK_ENTRIES // max(data.topology.n, data.topology.arcs))
-    for first in range(0, groups.size, step):
-        block, images = slice(first, min(first + step, groups.size)), groups[first : first + step]
-        if not np.array_equal(data.demand[np.ix_(vertices, images)], data.demand[:, block]):
-            return False
-        if not np.array_equal(data.blocked[np.ix_(arcs, images)], data.blocked[:, block]):
-            return False
-    return True
-
-
-def _reduce(data: ConcurrentFlow, vertices: I64, arcs: I64, place: I64) -> Orbits:
-    topology, sources = data.topology, data.sources
-    moves = place[vertices[:, sources]] if len(vertices) else np.empty((0, sources.size), dtype=np.int64)
-    orbit = np.full(sources.size, -1, dtype=np.int64)
-    representative: list[int] = []
-    order: list[int] = []
-    parent: list[int] = []
-    generator: list[int] = []
+def _reduce(data: ConcurrentFlow, vertices: I64, arcs: I64) -> Orbits:
+    topology, n = data.topology, data.topology.n
+    moves = group_images(vertices, data.sources, n)
+    made = trees(moves)
     vertex_class: list[I64 | None] = []
     arc_class: list[I64 | None] = []
-    for root in range(sources.size):
-        if orbit[root] >= 0:
-            continue
-        orbit[root] = len(representative)
-        representative.append(root)
-        members, above, by = [root], [-1], [-1]
-        at = 0
-        while at < len(members):
-            selected = members[at]
-            for g, there in enumerate(moves[:, selected].tolist()):
-                if orbit[there] < 0:
-                    orbit[there] = orbit[root]
-                    members.append(there)
-                    above.append(at)
-                    by.append(g)
-            at += 1
-        order += members[1:]
-        parent += [members[i] for i in above[1:]]
-        generator += by[1:]
-        fixing = _stabiliser(vertices, moves, np.array(members), above, by)
+    # The trees are listed one after the other, each without its root.
+    ends = np.cumsum(np.bincount(made.orbit) - 1)
+    for root, first, last in zip(made.root.tolist(), [0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        branch = Trees(made.orbit, made.root, *(one[first:last] for one in made[2:]))
+        fixing, images = _stabiliser(topology, vertices, arcs, moves, root, branch)
         if fixing.size:
-            vertex_class.append(orbits_of(fixing, topology.n))
-            images = [arc_image(topology, image) for image in fixing]
-            arc_class.append(orbits_of(np.array(images), topology.arcs))
+            vertex_class.append(orbits_of(fixing, n))
+            arc_class.append(orbits_of(images, topology.arcs))
         else:
             vertex_class.append(None)
             arc_class.append(None)
     return Orbits(
         data=data,
+        vertex_images=vertices,
         arc_images=arcs,
-        representative=np.array(representative, dtype=np.int64),
-        weight=np.bincount(orbit).astype(float),
+        representative=made.root,
+        weight=np.bincount(made.orbit).astype(float),
         arc_orbit=orbits_of(arcs, topology.arcs),
-        order=np.array(order, dtype=np.int64),
-        parent=np.array(parent, dtype=np.int64),
-        generator=np.array(generator, dtype=np.int64),
-        orbit=orbit,
+        orbit=made.orbit,
         vertex_class=vertex_class,
         arc_class=arc_class,
     )
 
 
-def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> I64:
-    """Schreier's generators of the stabiliser of ``members[0]``, without duplicates and the identity, ``(k, n)``.
+def _stabiliser(topology: Topology, vertices: I64, arcs: I64, moves: I64, root: int, branch: Trees) -> tuple[I64, I64]:
+    """Generators of the stabiliser of a group, without duplicates and the identity, ``(k, n)`` and ``(k, m)``.
 
-    Raises
-    ------
-    NotApplicable
-        If the transversal would be too large to keep.
+    ``branch`` is the tree of its orbit. Small orbits have Schreier's generators. Of a large one random elements of G
+    are taken, each followed by the way back to the root: elements of the stabiliser, almost surely enough to generate
+    it. If not, the reduced problem is larger than necessary, and has the same optimum.
     """
+    n = topology.n
+    if not len(vertices):
+        return vertices, arcs
+    members = np.concatenate([[root], branch.order])
+    place = dict(zip(members.tolist(), range(members.size), strict=True))
+    above = [-1, *(place[group] for group in branch.parent.tolist())]
+    by = [-1, *branch.generator.tolist()]
+    if members.size * n <= MOST_ENTRIES:
+        moved = _schreier(vertices, moves, members, above, by)
+    else:
+        moved = _random_elements(np.hstack([vertices, n + arcs]), moves, members, above, by)
+    mark = np.random.default_rng(0).integers(1, 1 << 62, size=n)
+    identity = int((mark * np.arange(n)).sum())
+    result: dict[int, I64] = {}
+    for block in moved:
+        # Duplicates are found by a random linear form; permutations that share a value count as equal.
+        value = block[:, :n] @ mark
+        for i in np.unique(value, return_index=True)[1].tolist():
+            if value[i] != identity:
+                result.setdefault(int(value[i]), block[i])
+    if not result:
+        return vertices[:0], arcs[:0]
+    found = np.array(list(result.values()))
+    if found.shape[1] > n:
+        return found[:, :n], found[:, n:] - n
+    return found, np.array([arc_image(topology, image) for image in found])
+
+
+def _schreier(vertices: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> Iterator[I64]:
+    """Schreier's generators of the stabiliser of ``members[0]``, in blocks of permutations ``(j, n)``."""
     count, n = members.size, vertices.shape[1]
-    if not vertices.size:
-        return np.empty((0, n), dtype=np.int64)
-    if count * n > MOST_ENTRIES:
-        msg = f"an orbit of {count} sources on {n} vertices exceeds the limit of {MOST_ENTRIES} entries"
-        raise NotApplicable(msg)
     ahead = np.empty((count, n), dtype=np.int64)
     ahead[0] = np.arange(n)
     for i in range(1, count):
@@ -276,23 +263,38 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
         back[i, ahead[i]] = ahead[0]
     where = np.empty(moves.shape[1], dtype=np.int64)
     where[members] = np.arange(count)
-    mark = np.random.default_rng(0).integers(1, 1 << 62, size=n)
-    identity = int((mark * np.arange(n)).sum())
-    result: dict[int, I64] = {}
     step = max(1, CHUNK_ENTRIES // n)
     for g, image in enumerate(vertices):
         for first in range(0, count, step):
             last = min(first + step, count)
             moved = np.take(image, ahead[first:last])
             moved += n * where[moves[g, members[first:last]]][:, None]
-            moved = np.take(back, moved)
-            # Duplicates are found by a random linear form; if two permutations share a value, one generator is lost,
-            # which the later check of the loads would reveal.
-            value = moved @ mark
-            for i in np.unique(value, return_index=True)[1].tolist():
-                if value[i] != identity:
-                    result.setdefault(int(value[i]), moved[i])
-    return np.array(list(result.values())) if result else np.empty((0, n), dtype=np.int64)
+            yield np.take(back, moved)
+
+
+def _random_elements(images: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> Iterator[I64]:
+    """Elements of the stabiliser of ``members[0]``: the generators in it, and random ones by product replacement.
+
+    ``images`` are those of vertices and of arcs, numbered after the vertices.
+    """
+    random, root = np.random.default_rng(0), int(members[0])
+    yield from (images[g][None, :] for g in np.flatnonzero(moves[:, root] == root).tolist())
+    back = np.argsort(images, axis=1)
+    place = np.empty(moves.shape[1], dtype=np.int64)
+    place[members] = np.arange(members.size)
+    # An element of G, as images of vertices and arcs, and of groups.
+    pool = [(images[i % len(images)], moves[i % len(images)]) for i in range(max(POOL, len(images)))]
+    element = pool[0]
+    for step in range(MIXING + RANDOM_ELEMENTS):
+        i, j = random.choice(len(pool), 2, replace=False).tolist()
+        pool[i] = (pool[j][0][pool[i][0]], pool[j][1][pool[i][1]])
+        element = (pool[i][0][element[0]], pool[i][1][element[1]])
+        if step < MIXING:
+            continue
+        image, at = element[0], int(place[element[1][root]])
+        while at:
+            image, at = back[by[at]][image], above[at]
+        yield image[None, :]
 
 
 def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
@@ -314,7 +316,7 @@ def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
     places = orbits.arcs_in_orbit.size
     for r, group in enumerate(orbits.representative.tolist()):
         arc_class, vertex_class = orbits.arc_class[r], orbits.vertex_class[r]
-        open_ = ~data.blocked[:, group]
+        open_ = ~data.blocked_of(np.array([group]))[:, 0]
         if arc_class is None or vertex_class is None:
             if keep is not None:
                 open_ = open_ & keep[:, r]
@@ -343,7 +345,7 @@ def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
             (row[r, topology.tail[outof]], column[r, outof], -np.ones(outof.size)),
             (-1 - orbit[used], column[r, used], orbits.weight[r] * size / orbits.arcs_in_orbit[orbit[used]]),
         ]
-        demand.append(data.demand[first_vertex, group])
+        demand.append(data.demand_of(np.array([group]))[first_vertex, 0])
         columns, rows = columns + used.size, rows + first_vertex.size
     at, to, value = (np.concatenate(x) for x in zip(*parts, strict=True))
     at = np.where(at < 0, rows - 1 - at, at)

@@ -78,6 +78,8 @@ class SolFile:
         """
         if not self.numbered:
             return self
+        if not self.solved:
+            return replace(self, numbered=False)
         for what, given, names in (("columns", self.values, columns), ("rows", self.duals, rows)):
             if given is not None and set(given) != {str(k) for k in range(1, len(names) + 1)}:
                 msg = f"{where}: has {len(given)} {what}, the program has {len(names)}, from 1; {_REMEDY}"

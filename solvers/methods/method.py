@@ -210,6 +210,8 @@ class Method:
         ``instance -> design``: the method with default parameters, as data of a formulation (``Formulation.given_by``).
     bytes_per_variable
         Of a procedure that builds no matrix, its lowest measured peak [bytes per variable of the formulation].
+    share
+        ``(data, parameters of the method) -> share`` of the variables to which that applies; without it all of them.
     """
 
     name: str
@@ -225,6 +227,7 @@ class Method:
     builds: bool = False
     construct: Callable[[Any], Any] | None = None
     bytes_per_variable: float | None = None
+    share: Callable[[Any, Settings], float] | None = None
     refuse: Callable[[Any], str | None] | None = None
 
     def __post_init__(self) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,7 +19,7 @@ from scipy.optimize import linprog
 import opticoll as oc
 from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.analysis.reconfiguration import sequence_records as sequence_records_of
-from opticoll.analysis.reconfiguration.envelope import direct_records, envelope
+from opticoll.analysis.reconfiguration.envelope import direct_configurations, direct_records, envelope
 from opticoll.analysis.reconfiguration.schemes import index_scheme, schemes, serving_time
 from opticoll.analysis.reconfiguration.sequence_records import (
     best_sequence,
@@ -31,9 +33,12 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
 from opticoll.instances.collective_steps import collective_steps
+from opticoll.solvers.methods.topology.sequence_counts import annealed_circuits
 from opticoll.solvers.methods.topology.sequence_flows import least_hops
 from opticoll.solvers.methods.topology.sequence_orbits import (
+    OrbitSequence,
     annealed,
+    annealed_by_counts,
     drawn,
     named_group,
     orbit_hops,
@@ -92,7 +97,33 @@ def time_from_one_node(row):
     return result.fun
 
 
+def time_from_all_nodes(row):
+    """Least time of the sequence of a row without symmetry, by an LP of the flows of all nodes."""
+    n, K = row.n, row.configurations
+    topologies = [oc.topology(spec) for spec in row.circuits]
+    for topology in topologies:
+        ends = set(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+        assert row.directed or ends == {(v, u) for u, v in ends}
+        assert max(np.bincount(topology.tail).max(), np.bincount(topology.head).max()) <= row.degree
+    arcs = [(k, u, v) for k, one in enumerate(topologies) for u, v in zip(one.tail, one.head, strict=True)]
+    flow = cp.Variable((n, len(arcs)), nonneg=True)
+    length = cp.Variable(K)
+    tail, head = (np.eye(n)[[arc[end] for arc in arcs]] for end in (1, 2))
+    held, rows, off = 0, [cp.sum(flow, axis=0) <= length[[k for k, _, _ in arcs]]], 1 - np.eye(n)
+    for k in range(K):
+        now = np.array([float(one[0] == k) for one in arcs])
+        moved = cp.multiply(flow, np.tile(now, (n, 1)))
+        held = held + moved @ head - moved @ tail
+        rows.append(cp.multiply(off, held) >= (off if k == K - 1 else 0))
+    problem = cp.Problem(cp.Minimize(cp.sum(length)), rows)
+    problem.solve(solver="HIGHS")
+    return problem.value
+
+
 def confirm(row):
+    if row.circuits:
+        assert time_from_all_nodes(row) == pytest.approx(row.time, rel=1e-7)
+        return
     m = [len(set(generators)) for generators in row.generators]
     assert m == [row.degree] * row.configurations
     if not row.directed:
@@ -104,6 +135,11 @@ def confirm(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.n <= 16][::3], ids=str)
 def test_small_rows_of_the_table_hold(row):
+    confirm(row)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.circuits], ids=str)
+def test_rows_without_symmetry_hold(row):
     confirm(row)
 
 
@@ -155,6 +191,37 @@ def test_annealing_does_not_worsen_and_stops_at_its_goal():
         rng, group.table, group.inverses, generators.copy(), directed=False, step=False, moves=3000, least=int(hops)
     )
     assert again == hops
+
+
+def hops_up_to_three(counts, step):
+    hops = np.array([least_hops(counts, source, step) for source in range(counts.shape[1])])
+    return np.minimum(hops, 3).sum()
+
+
+@pytest.mark.parametrize("step", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("name", "n"), [("8,2,5", 16), ("xor", 16), ("12,1,1", 12)])
+def test_counted_hops_are_those_in_the_circuits(name, n, directed, step):
+    rng, group = np.random.default_rng(1), named_group(n, name)
+    for moves in (0, 500):
+        start = drawn(rng, 3, 2, group.inverses, directed)
+        hops, generators = annealed_by_counts(rng, group.table, group.inverses, start, directed, step, moves, 0)
+        circuits = OrbitSequence(0, group, generators).circuits
+        assert hops * n == hops_up_to_three(circuits, step)
+        assert circuits.sum(axis=2).max() == circuits.sum(axis=1).min() == 2
+        assert directed or (circuits == circuits.transpose(0, 2, 1)).all()
+
+
+@pytest.mark.parametrize("step", [False, True])
+@pytest.mark.parametrize(("n", "degree", "K"), [(9, 1, 4), (8, 2, 2), (5, 3, 3)])
+def test_counted_hops_are_those_in_circuits_without_symmetry(n, degree, K, step):
+    rng = np.random.default_rng(2)
+    before, _ = annealed_circuits(rng, n, degree, K, step=step, moves=0)
+    hops, circuits = annealed_circuits(rng, n, degree, K, step=step, moves=4000)
+    assert hops == hops_up_to_three(circuits, step) < before
+    assert (circuits.sum(axis=1) == degree).all()
+    assert (circuits.sum(axis=2) == degree).all()
+    assert not circuits[:, np.arange(n), np.arange(n)].any()
 
 
 @pytest.mark.parametrize(("n", "degree", "K", "directed", "value"), [(16, 2, 3, True, 12.0), (32, 4, 3, False, 12.5)])
@@ -241,29 +308,63 @@ def test_bounds_of_the_envelope_fall_with_more_configurations():
             assert bounds[-1] == pytest.approx((n - 1) / degree)
 
 
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(
     ("n", "degree", "directed"),
-    [(6, 2, True), (8, 2, False), (6, 4, False), (8, 5, True), (16, 4, True), (12, 8, False)],
+    [
+        (6, 2, True),
+        (8, 2, False),
+        (8, 4, False),
+        (6, 4, False),
+        (8, 5, True),
+        (16, 4, True),
+        (12, 8, False),
+        (9, 6, True),
+    ],
 )
-def test_direct_circuits_serve_every_pair_in_their_time(n, degree, directed):
-    """The last rounds one after another on the ports, each port for as long as there are configurations."""
+def test_direct_circuits_serve_every_pair_in_their_time(n, degree, directed, full):
     rounds = sequence_bounds.rotation(n, 1, directed=directed)
-    once, *evenly = direct_records(n, degree, directed)
-    assert once.configurations == once.time == -(-len(rounds) // degree)
-    for row in evenly:
-        whole, rest = divmod(len(rounds), degree)
-        number = row.configurations - (whole - 1)
-        length = (row.time - (whole - 1)) / number
-        served, used = np.zeros(len(rounds)), [set() for _ in range(number)]
-        served[: (whole - 1) * degree] = 1.0
-        for place in range(number * degree):
-            job = (whole - 1) * degree + place * (degree + rest) // (number * degree)
-            configuration = used[place % number]
-            assert job not in configuration
-            configuration.add(job)
-            served[job] += length
-        assert served == pytest.approx(np.ones(len(rounds)))
-        assert all(len(jobs) == degree for jobs in used)
+    served, total = np.zeros((n, n)), 0
+    every = direct_configurations(n, degree, directed=directed, full=full)
+    for chosen, length in every:
+        assert len(chosen) == degree if full else len(chosen) <= degree
+        for at in chosen:
+            tail, head = np.array(rounds[at]).T
+            assert max(np.bincount(tail).max(), np.bincount(head).max()) == 1
+            served[tail, head] += float(length)
+        total += length
+    np.fill_diagonal(served, 1.0)
+    assert served == pytest.approx(np.ones((n, n)))
+    assert total == (Fraction(len(rounds), degree) if full else len(every))
+    known = {row.configurations: row.time for row in direct_records(n, degree, directed)}
+    assert known[len(every)] <= float(total)
+    assert not full or known[len(every)] == float(total)
+
+
+@pytest.mark.parametrize(("total", "of", "parts"), [(3, 4, [2, 1]), (7, 8, [4, 2, 1]), (5, 6, [3, 2]), (4, 5, [1] * 4)])
+def test_ports_are_full_with_as_few_configurations_as_divisors_permit(total, of, parts):
+    every = direct_configurations(of + total + 1, of, directed=True, full=True)
+    assert [len(set(chosen)) for chosen, _ in every] == [of, *parts]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("degree", [1, 2, 4, 8])
+@pytest.mark.parametrize("n", [8, 16, 32, 64, 128, 256])
+def test_the_best_sequences_are_near_the_bound_at_every_delay(n, degree, directed):
+    """Within 5 % of all sequences where three or more configurations are best, and within 10 % elsewhere.
+
+    Value and bound are piecewise linear in the delay, so their quotient is largest where one of them has a kink.
+    """
+    if degree >= n or (n, degree, directed) not in sequence_records():
+        pytest.skip("no sequences of this size")
+    curve = envelope(n, degree, directed=directed)
+    bounds = [(K, bound) for K, bound in enumerate(curve.bounds, 1) if bound < math.inf]
+    kinks = {0.0, curve.stay_from if curve.stay_from < math.inf else 1e9}
+    for listed in (list(curve.times.items()), bounds):
+        kinks |= {(T - more) / (L - K) for (K, T), (L, more) in itertools.combinations(listed, 2) if more < T}
+    for delay in kinks:
+        choice = curve.at(delay)
+        assert choice.gap <= (0.05 if choice.configurations >= 3 else 0.1)
 
 
 @pytest.mark.parametrize(("n", "degree"), [(1, 1), (8, 0), (8, 8)])

@@ -9,11 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import jsonschema
 import pandas as pd
 import pytest
 
@@ -222,6 +222,12 @@ repetitions = 2
 
 
 @pytest.fixture(scope="module")
+def jsonschema():
+    """Imported where it is used: it compiles a grammar for each of its formats, which takes seconds."""
+    return import_module("jsonschema")
+
+
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with a study that was run, a solution, and a schedule."""
     with pytest.MonkeyPatch.context() as patch:
@@ -234,7 +240,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("command", list(OUTPUTS))
-def test_real_outputs_follow_their_schema(command, capfd, folder, monkeypatch):
+def test_real_outputs_follow_their_schema(command, capfd, folder, monkeypatch, jsonschema):
     monkeypatch.chdir(folder)
     value = json.loads(shown(capfd, *OUTPUTS[command], "--json"))
     schema = json_outputs.schema(command)
@@ -246,7 +252,7 @@ def test_real_outputs_follow_their_schema(command, capfd, folder, monkeypatch):
         jsonschema.Draft202012Validator(strict(schema)).validate(spoilt)
 
 
-def test_schedules_that_fail_follow_the_schema(capfd, folder, monkeypatch):
+def test_schedules_that_fail_follow_the_schema(capfd, folder, monkeypatch, jsonschema):
     monkeypatch.chdir(folder)
     schedule = json.loads(Path("schedule.json").read_text(encoding="utf-8"))
     schedule["steps"][-1].pop()
@@ -291,7 +297,7 @@ def test_gaps_and_wrong_answers_of_a_comparison_follow_the_schema(folder, monkey
         assert set(rows.rename(columns={"solver": "contestant"}).columns) == set(kinds[kind]["properties"])
 
 
-def test_metrics_of_several_formulations_are_documented(capfd):
+def test_metrics_of_several_formulations_are_documented(capfd, jsonschema):
     options = ["--set", "paths=shortest", "--shard", "1MB", "--no-store", "--json"]
     document = json.loads(shown(capfd, "solve", "alltoall.path-mcf", "torus:3x3+unit=Gb/s", *options))
     schema = json_outputs.schema("solve")
@@ -316,18 +322,20 @@ def test_schemas_are_printed(capfd):
 # completion -----------------------------------------------------------------------------------------------------------
 
 
-def completed(*words: str) -> list[str]:
-    """What the shell function of bash gets for the last word."""
-    environment = {
-        **os.environ,
-        "_OPTICOLL_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(["opticoll", *words]),
-        "COMP_CWORD": str(len(words)),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "opticoll"], env=environment, capture_output=True, text=True, check=True
-    )
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+def asked(*words: str) -> dict[str, str]:
+    """The environment in which the shell function of bash asks for the last word."""
+    line = " ".join(["opticoll", *words])
+    return {"_OPTICOLL_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+
+
+def names_in(output: str) -> list[str]:
+    return [line.partition(",")[2] for line in output.splitlines()]
+
+
+def test_the_shell_gets_its_names_from_the_command():
+    command = [sys.executable, "-m", "opticoll"]
+    done = subprocess.run(command, env={**os.environ, **asked("sw")}, capture_output=True, text=True, check=True)
+    assert names_in(done.stdout) == ["sweep"]
 
 
 @pytest.mark.parametrize(
@@ -345,8 +353,13 @@ def completed(*words: str) -> list[str]:
         (["list", "f"], {"formulations"}, {"claims"}),
     ],
 )
-def test_names_are_completed(words, some, none):
-    names = set(completed(*words))
+def test_names_are_completed(words, some, none, capfd, monkeypatch):
+    for name, value in asked(*words).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0
+    names = set(names_in(capfd.readouterr().out))
     assert some <= names
     assert not none & names
     assert all(name.startswith(words[-1]) for name in names)

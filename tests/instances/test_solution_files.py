@@ -38,8 +38,9 @@ def test_glpk_by_number():
     [("o", True, "optimal"), ("f", True, "feasible"), ("n", False, "infeasible"), ("u", False, "")],
 )
 def test_states_of_glpk(status, solved, word):
-    solution = parse_sol(MIP.replace(" o 4", f" {status} 4"), "a")
+    solution = parse_sol(MIP.replace(" o 4", f" {status} 4"), "a").named(["x", "y"], ["r"], "a")
     assert (solution.solved, solution.status) == (solved, word)
+    assert bool(solution.values) == solved
 
 
 def test_states_of_glpk_with_a_basis():

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
+from opticoll.instances import plugins
 from opticoll.solvers import isolation, shared_files
 from opticoll.solvers import worker as worker_module
 from opticoll.solvers.adapters import adapter
@@ -42,6 +44,17 @@ def double(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Pa
 
 def environment(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
     return {"threads": os.environ["OMP_NUM_THREADS"]}, {}
+
+
+def folder(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    return {"folder": str(Path.cwd())}, {}
+
+
+def importing(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    before = sorted(set(arguments["modules"]) & set(sys.modules))
+    for name in arguments["modules"]:
+        import_module(name)
+    return {"before": before}, {}
 
 
 def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
@@ -580,6 +593,41 @@ def test_a_worker_has_a_process_per_job_and_keeps_nothing_of_it() -> None:
     second = misbehaving("state")
     assert first.values["calls"] == second.values["calls"] == 1
     assert first.values["pid"] != second.values["pid"]
+
+
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that takes several jobs")
+def test_a_worker_imports_what_its_last_job_has_imported(
+    none_waiting: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten_plugins: None
+) -> None:
+    """Packages of ours that no solver conflicts with; nothing of a user, whose files may change between two jobs."""
+    (tmp_path / "users_own.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    slow = ["networkx", "opticoll.instances.families", "scipy.optimize"]
+    arguments = {"modules": [*slow, "users_own", "ortools.sat.python.cp_model"]}
+
+    def loaded() -> list[str]:
+        answer = call_isolated(f"{HERE}:importing", arguments, modules=("json",))
+        loaded: list[str] = answer.values["before"]
+        return loaded
+
+    assert loaded() == []
+    assert loaded() == slow
+    (tmp_path / "plugged.py").write_text("")
+    plugins.load_plugin(tmp_path / "plugged.py", contributes=False)
+    assert loaded() == []
+    assert loaded() == []
+
+
+def test_a_worker_does_a_job_in_the_folder_of_its_caller(
+    none_waiting: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    for name in ("one", "another"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert call_isolated(f"{HERE}:folder", {}, modules=("json",)).values["folder"] == str(tmp_path / name)
+        seen += waiting()
+    assert len(set(seen)) <= 1, "one worker for both"
 
 
 def test_a_process_in_a_session_of_its_own_does_not_outlive_the_job() -> None:

@@ -24,6 +24,7 @@ from opticoll.solvers.memory import GIB, TooLarge, available_bytes, entries, nee
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
+from opticoll.solvers.worker import end_waiting
 
 LARGE = "genkautz:n=200,d=4"
 
@@ -156,11 +157,15 @@ def test_what_fits_is_solved_at_the_limit_that_it_needs() -> None:
 
 
 def test_methods_that_build_no_matrix_are_refused_by_their_own_need() -> None:
-    spec = "genkautz:n=600,d=4"
+    spec = "genkautz:n=1100,d=4"
     task = Task("alltoall.master", spec, "certified-pdhg", memory_limit_gib=0.04)
-    with pytest.raises(TooLarge, match=r"certified-pdhg needs at least 0\.1 GiB"):
-        memory.refuse_plan(task, make_plan(task))
-    with pytest.raises(TooLarge, match="certified-pdhg; raise"):
+    memory.refuse_plan(task, make_plan(task))  # one source of each of 110 orbits
+    for own, settings in ((spec, {"symmetry": False}), ("random-regular:n=1100,d=4,seed=1", {})):
+        task = Task("alltoall.master", own, "certified-pdhg", settings=settings, memory_limit_gib=0.04)
+        with pytest.raises(TooLarge, match=r"certified-pdhg needs at least 0\.1 GiB"):
+            memory.refuse_plan(task, make_plan(task))
+    spec = "genkautz:n=600,d=4"
+    with pytest.raises(TooLarge, match="certified-pdhg or fptas; raise"):
         solve.solve(Task("alltoall.master", spec, "highs-ipx", memory_limit_gib=0.4))
 
 
@@ -223,6 +228,7 @@ def hold_below(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any]
 def test_peak_counts_the_worker_and_its_workers() -> None:
     from opticoll.solvers.isolation import call_isolated
 
+    end_waiting()  # those have imported what the jobs of other tests needed
     empty = call_isolated(f"{__name__}:hold", {"mb": 0}).peak_memory_mb or 0.0
     flat = call_isolated(f"{__name__}:hold", {"mb": 200})
     assert 195 <= (flat.peak_memory_mb or 0.0) - empty <= 260
@@ -236,6 +242,7 @@ def test_a_method_tells_the_peak_of_its_sub_solves() -> None:
     """Master-child's children are processes below its own: the record counts them all."""
     from opticoll.solvers.isolation import call_isolated
 
+    end_waiting()
     empty = call_isolated(f"{__name__}:hold", {"mb": 0}).peak_memory_mb or 0.0
     run = solve.solve(Task("alltoall.link-mcf", "ring:4", "master-child", settings={"jobs": 2}))
     assert run.verified

@@ -43,6 +43,15 @@ import opticoll.solvers.solve
 print(json.dumps({"loaded": list(sys.modules)}))
 """
 
+SCIPY = """
+import json, sys
+import opticoll.instances, scipy.sparse, scipy.optimize
+early = [name for name in ("numpy.f2py.f2py2e", "unittest") if name in sys.modules]
+import numpy
+numpy.testing.assert_allclose(1.0, 1.0)
+print(json.dumps({"early": early, "late": "unittest" in sys.modules, "f2py": numpy.f2py.get_include()}))
+"""
+
 
 def loaded_by(code: str, *words: str) -> dict[str, object]:
     """What a new interpreter prints that runs ``code``."""
@@ -74,6 +83,13 @@ def test_a_worker_with_little_to_do_loads_neither_scipy_nor_numba(words: tuple[s
 
 def test_the_runner_itself_loads_no_slow_package() -> None:
     assert not slow_ones(loaded_by(IMPORT)["loaded"])
+
+
+def test_scipy_loads_parts_of_numpy_that_are_seldom_used_only_where_they_are() -> None:
+    result = loaded_by(SCIPY)
+    assert result["early"] == []
+    assert result["late"]
+    assert str(result["f2py"]).endswith("src")
 
 
 # Lookup by name --------------------------------------------------------------------------------------------------

@@ -164,12 +164,22 @@ FAMILIES = (
 #: Demands other than the all-to-all, with the same total number of shards.
 UNEQUAL, DEMANDS = "genkautz:n=500,d=4", ("gravity:0", "longest-matching")
 #: Networks solved exactly after symmetry reduction.
-EXACT = ("torus:16x16x16", "hypercube:11", "torus:10x12x14", "circulant:n=4096,offsets=1x64", "bipartite:64x64")
+EXACT = (
+    "torus:16x16x16",
+    "torus:32x32x32",
+    "hypercube:11",
+    "hypercube:14",
+    "torus:10x12x14",
+    "circulant:n=4096,offsets=1x64",
+    "circulant:n=16384,offsets=1x128",
+    "bipartite:64x64",
+)
 TIGHT = (
     ("genkautz:n=1000,d=4", "1e-7"),
     ("genkautz:n=200,d=4+fail=10,seed=1", "1e-8"),
     ("random-regular:n=200,d=4,seed=1", "1e-8"),
     ("genkautz:n=4096,d=4", "1e-3"),
+    ("genkautz:n=16384,d=4", "1e-2"),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64
+    from opticoll.instances.types import Settings
     from opticoll.solvers.methods.flows.pdhg_iteration import TimeBounds
     from opticoll.solvers.methods.method import Context
 
@@ -28,6 +29,8 @@ THREADED = 400_000
 #: Below this tolerance, interior point on the arcs that remain (``screened-lp``) gains the next digits faster.
 #: Measured on GK(N,4), N = 64 ... 1000, see notes/benchmarks-pdhg.md.
 SMALLEST_TOL = 1e-5
+#: Lowest measured peak [bytes per flow variable of the sources that are solved], see notes/memory.md.
+BYTES = 28.0
 #: Stated models of more variables take longer than this method.
 BEYOND_VARIABLES = 75_000
 NAME = "certified-pdhg"
@@ -52,7 +55,8 @@ def run(context: Context) -> Answer:
        ends (parallel ones in order), so capacities may differ and arcs may be missing or new. The document affects
        the time only, since bounds are computed from the iterate.
     6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
-       one source per orbit is solved and its flow lifted at the end.
+       one source per orbit is solved, and its flow stands for those of the others
+       (:mod:`opticoll.formulations.flows.symmetric_flow`).
 
     Both bounds are reported as they improve; the best flow and the best lengths are kept. The runner recomputes both
     with code that is independent of the method (residuals by sparse products, Dijkstra on the lengths).
@@ -76,6 +80,13 @@ def run(context: Context) -> Answer:
         start=str(context.parameters["start"]),
     )
     return keeper.last(termination, message)
+
+
+def share(data: ConcurrentFlow, parameters: Settings) -> float:
+    """The share of the sources that are solved: one of each orbit."""
+    from opticoll.formulations.flows.flow_orbits import source_orbits
+
+    return source_orbits(data, searched=True) / data.groups if parameters["symmetry"] else 1.0
 
 
 def iterate(
@@ -102,7 +113,7 @@ def iterate(
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
 
     near = read_start(start, context.data) if start else None
-    data: ConcurrentFlow = context.data if orbits is None else orbits.reduced
+    data: ConcurrentFlow = context.data if orbits is None or orbits.trivial else orbits.reduced
     begun = time.monotonic()
     threads = context.task.threads if data.topology.arcs * data.groups >= THREADED else 1
     keeper = Keeper(context, name)
@@ -135,9 +146,8 @@ def refuse(data: ConcurrentFlow, name: str) -> None:
     MethodMismatch
         If an arc is blocked that does not enter its group's source, or a capacity is not positive.
     """
-    blocked = int(np.count_nonzero(data.blocked))
-    own = data.topology.in_degree[data.sources].sum()
-    if data.equality or blocked != own or not (data.capacity > 0).all():
+    others = data.barred is not None and np.count_nonzero(data.barred) != data.topology.in_degree[data.sources].sum()
+    if data.equality or others or not (data.capacity > 0).all():
         msg = f"{name} supports only flows by source with positive capacities; use time-form for this instance"
         raise MethodMismatch(msg)
 
@@ -168,15 +178,22 @@ class Keeper:
         self._stale |= flows
         if self._stale and self._spent <= SAVING * (start - self._began):
             answer = self.answer(Termination.INTERRUPTED)
-            answer.values = self.flows(None if self.closing.flows is None else np.empty_like(self.closing.flows))
+            answer.values = self.flows(self._buffer())
             self._stale = False
         else:
             answer = self.answer(Termination.INTERRUPTED)
         self.context.save(answer, None if not np.isfinite(self.closing.upper) else 1.0 / self.closing.upper)
         self._spent += time.monotonic() - start
 
+    def _buffer(self) -> F64 | None:
+        """An array for a copy of the best flow, if there is one."""
+        closing = self.closing
+        if closing is None or closing.flows is None:
+            return None
+        return np.empty_like(closing.flows) if closing.spare is None else closing.spare
+
     def flows(self, out: F64 | None) -> dict[str, F64] | None:
-        """The best flow, scaled to the capacities and written to ``out`` (in place if possible) unless it is lifted."""
+        """The best flow, scaled to the capacities and written to ``out``, in place if possible."""
         closing = self.closing
         assert closing is not None
         if closing.flows is None or out is None:
@@ -185,7 +202,7 @@ class Keeper:
         orbits = closing.saddle.orbits
         if orbits is not None:
             np.divide(out, orbits.weight, out=out)
-            out = orbits.lift(out)
+            out = cast("F64", orbits.symmetric(out))
         return {self.context.data.flow: out, "F": np.asarray(1.0 / closing.upper)}
 
     def answer(self, termination: Termination) -> Answer:
@@ -246,5 +263,6 @@ METHOD = Method(
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,
-    bytes_per_variable=40.0,
+    bytes_per_variable=BYTES,
+    share=share,
 )

@@ -38,10 +38,8 @@ def run(context: Context) -> Answer:
     ``tol``, the next round starts again with a tolerance ten times smaller. The best flow and duals of all rounds are
     kept; the last round dominates the time.
     """
-    from opticoll.solvers.standard_form import compile_model, import_layer
-
-    pass
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled
+    from opticoll.solvers.standard_form import compile_model, import_layer
 
     model, task = context.formulation, context.task
     layer = task.form or ("matrix" if "matrix" in model.forms else model.forms[0])

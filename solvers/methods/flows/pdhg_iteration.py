@@ -163,9 +163,9 @@ class Saddle:
     def _begin(self) -> None:
         """Start from uniform lengths, hop distances as potentials and demands split evenly over fewest-hop paths."""
         unit = 1.0 / float(self.capacity.sum())
-        demand = self.data.demand
-        positive = max(int(np.count_nonzero(demand)), 1)
-        least = LEAST_WIDTH * float(demand.sum()) / positive
+        amounts, least = self.data.amounts, LEAST_WIDTH
+        if amounts is not None:
+            least *= float(amounts.sum()) / max(int(np.count_nonzero(amounts)), 1)
         head, outgoing = self.data.topology.head.copy(), np.arange(self.m)
         width = np.zeros((len(self.chunks), self.n))
 
@@ -175,7 +175,7 @@ class Saddle:
             for b in range(first, last):
                 lanes = self._lanes(b)
                 count = lanes.stop - lanes.start
-                self.demand[b, :, :count] = demand[:, lanes]
+                self.demand[b, :, :count] = self.data.demand_of(lanes)
                 kernels.start_block(
                     b,
                     count,
@@ -358,7 +358,7 @@ class Saddle:
 
         def job(b: int, _worker: int) -> None:
             lanes, demand = self._lanes(b), np.zeros((self.n, LANES))
-            demand[:, : lanes.stop - lanes.start] = self.data.demand[:, lanes]
+            demand[:, : lanes.stop - lanes.start] = self.data.demand_of(lanes)
             reach = np.empty((self.n, LANES))
             terms[b] = kernels.distance_sum(self.start, self.tail, length, demand, self.source[b], reach)
 
@@ -396,7 +396,7 @@ class Saddle:
                 lanes = self._lanes(b)
                 count = lanes.stop - lanes.start
                 block[:, self.order] = self.flow[b].T
-                demand = np.ascontiguousarray(self.data.demand[:, lanes].T, dtype=float)
+                demand = np.ascontiguousarray(self.data.demand_of(lanes).T, dtype=float)
                 fine &= bool(
                     unit_flows(
                         block,
@@ -458,6 +458,8 @@ class TimeBounds:
         Called when a bound improves: ``on_change(flows_changed)``.
     most_steps
         Limit on the steps.
+
+    ``spare`` is the array of the next repair, free until then; None before the second flow.
     """
 
     saddle: Saddle
@@ -472,7 +474,7 @@ class TimeBounds:
     polishes: int = 0
     lengths: F64 | None = None
     flows: F64 | None = None
-    _spare: F64 | None = None
+    spare: F64 | None = None
     _gains: list[float] = field(default_factory=list)
     _best_gap: float = np.inf
     _best_at: int = 0
@@ -551,11 +553,11 @@ class TimeBounds:
         """Compute the upper bound of the current flows; keep them if they are the best."""
         self.alive()
         shape = (self.saddle.m, self.saddle.groups)
-        out = np.empty(shape) if self._spare is None else self._spare
-        self._spare = out
+        out = np.empty(shape) if self.spare is None else self.spare
+        self.spare = out
         bound = self.saddle.upper(out)
         if bound < self.upper:
-            self.upper, self.flows, self._spare = bound, out, self.flows
+            self.upper, self.flows, self.spare = bound, out, self.flows
             self.on_change(True)
 
     def settled(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, SMALLEST_TOL, iterate, refuse
 from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution, answer_of, solve_reduced
+from opticoll.solvers.methods.flows.sharpening import sharpened
 from opticoll.solvers.methods.flows.start_file import StartFile
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
@@ -73,7 +74,7 @@ def run_screened_lp(context: Context) -> Answer:
             keep |= screened(orbits, closing.lengths, threshold) | screened(orbits, best.lengths, threshold)
             reduced = solve_reduced(context, orbits, keep, "highs-ipx")
             rounds, threshold = rounds + 1, threshold * GROWTH
-            best = _better(best, reduced)
+            best = sharpened(orbits, _better(best, reduced), tol)
     except TimeoutError:
         best.termination = Termination.TIME_LIMIT
     answer = answer_of(context, orbits, best, METHOD.name)

@@ -37,6 +37,10 @@ DRAWS = 20
 DRAWN_GROUPS, DRAWN_ELEMENTS, DRAWN_SHARE = 200, 12_800, 4
 #: Groups that are annealed in every round, if there are as many.
 LEAST_GROUPS = 4
+#: Share of the nodes that two hops may reach from which walks of two circuits are counted, instead of all hops.
+TWO_HOPS = 0.9
+#: Nodes for each of which a replacement takes about as long with all hops as one with counts.
+COUNTED_NODES = 16
 
 
 @dataclass(frozen=True)
@@ -233,18 +237,117 @@ def annealed(
     return best, kept
 
 
+@njit(cache=True)
+def _count(table: I64, generators: I64, k: int, j: int, change: int, step: bool, ends: I64, walks: I64) -> int:
+    """Add ``change`` to the circuits to every node, and the walks of at most two, that use a generator; change in hops.
+
+    Places without a generator have -1. Nodes that no counted walk reaches have three hops.
+    """
+    K, d = generators.shape
+    g, hops = generators[k, j], 0
+    place = 0 if change > 0 else 1  # what a count of a node is besides this walk, where the walk alone reaches it
+    hops -= change if ends[g] == place else 0
+    ends[g] += change
+    hops -= change if walks[g] == place else 0
+    walks[g] += change
+    for other in range(K):
+        for i in range(d):
+            h = generators[other, i]
+            if h < 0 or (step and other == k):
+                continue
+            for first in range(2):
+                allowed = other >= k if first == 0 else other <= k and (other != k or i != j)
+                if allowed:
+                    v = table[g, h] if first == 0 else table[h, g]
+                    hops -= change if walks[v] == place else 0
+                    walks[v] += change
+    return hops
+
+
+@njit(cache=True)
+def annealed_by_counts(
+    rng: np.random.Generator,
+    table: I64,
+    inverses: I64,
+    generators: I64,
+    directed: bool,
+    step: bool,
+    moves: int,
+    least: int,
+) -> tuple[int, I64]:
+    """As :func:`annealed`, with three hops for every node that two do not reach; only walks that change are counted."""
+    n, (K, d) = table.shape[0], generators.shape
+    ends, walks = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    ends[0] = walks[0] = 1
+    now, there = 3 * (n - 1), np.full((K, d), -1)
+    for k in range(K):
+        for j in range(d):
+            there[k, j] = generators[k, j]
+            now += _count(table, there, k, j, 1, step, ends, walks)
+    best, kept = now, generators.copy()
+    trial, old = np.zeros(d, np.int64), np.zeros(d, np.int64)
+    for move in range(moves):
+        if best <= least:
+            break
+        k = int(rng.integers(0, K))
+        trial[:] = there[k]
+        if not replaced(rng, trial, inverses, directed):
+            continue
+        old[:] = there[k]
+        total = now + _exchange(table, there, k, trial, step, ends, walks)
+        heat = HOT * (COLD / HOT) ** (move / moves)
+        if total <= now or rng.random() < np.exp((now - total) / heat):
+            now = total
+            if now < best:
+                best, kept = now, there.copy()
+        else:
+            _exchange(table, there, k, old, step, ends, walks)
+    return best, kept
+
+
+@njit(cache=True)
+def _exchange(table: I64, there: I64, k: int, row: I64, step: bool, ends: I64, walks: I64) -> int:
+    """Put the generators ``row`` in the place of those of configuration k; change in hops, as counted."""
+    hops, d = 0, row.size
+    for j in range(d):
+        if not _holds(row, there[k, j]):
+            hops += _count(table, there, k, j, -1, step, ends, walks)
+            there[k, j] = -1
+    for g in row:
+        if not _holds(there[k], g):
+            j = 0
+            while there[k, j] >= 0:
+                j += 1
+            there[k, j] = g
+            hops += _count(table, there, k, j, 1, step, ends, walks)
+    return hops
+
+
+@njit(cache=True)
+def _holds(row: I64, g: int) -> bool:
+    found = False
+    for h in row:
+        found = found or h == g
+    return found
+
+
 def few_hops(
     data: TopologySequence, rng: np.random.Generator, groups: Iterable[Group], *, rounds: int, moves: int
 ) -> Iterator[OrbitSequence]:
     """A sequence with few hops for every group in every round; the better half of the groups is in the next round."""
     step, floor = sequence_bounds.one_by_one(data), sequence_bounds.least_hops(data)
+    counts = sum(sequence_bounds.layers(data, data.configurations)[:2]) >= TWO_HOPS * (data.n - 1)
+    if counts:
+        moves *= max(data.n // COUNTED_NODES, 1)
     for _ in range(rounds):
         found: list[OrbitSequence] = []
         for group in groups:
             generators = drawn(rng, data.configurations, data.degree, group.inverses, data.directed)
             if not len(generators):
                 continue
-            hops, generators = annealed(rng, group.table, group.inverses, generators, data.directed, step, moves, floor)
+            anneal = annealed_by_counts if counts else annealed
+            _, generators = anneal(rng, group.table, group.inverses, generators, data.directed, step, moves, floor)
+            hops = orbit_hops(group.table, generators, step)
             found.append(OrbitSequence(int(hops), group, generators))
             if hops < UNREACHED:
                 yield found[-1]

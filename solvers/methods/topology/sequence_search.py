@@ -14,6 +14,7 @@ from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_FLOWS
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.sequence_branching import surviving
+from opticoll.solvers.methods.topology.sequence_counts import annealed_circuits
 from opticoll.solvers.methods.topology.sequence_enumeration import (
     MOST_SOLVED,
     ROUND_OFF,
@@ -49,6 +50,8 @@ MOST_REFINED = 6
 MOST_EXCHANGED = 20
 #: Flows of all linear programs of a start, together; with more flows each there are fewer exchanges, at least so many.
 EXCHANGED_FLOWS, LEAST_EXCHANGES = 150_000, 10
+#: One-way circuits that are annealed for every start.
+ANNEALED = 4
 #: Nodes above which no branch and bound over configurations is tried.
 MOST_BRANCHED = 8
 #: Least relative progress.
@@ -153,6 +156,8 @@ class SequenceSearch:
         known: list[I64] = []
         if data.standing is None and _is_vertex_transitive(data):
             known += self._over_groups(data, target)
+        if data.directed and data.n <= MOST_EXCHANGED and data.standing is None and data.amount is not None:
+            known = [*self._annealed(data, target), *known]
         if self.best.value > target and (data.n <= MOST_EXCHANGED or not known):
             for counts in (*_known(data), *known[:1], *(self._drawn(data) for _ in range(self.starts))):
                 self._exchange(data, counts, target)
@@ -264,6 +269,24 @@ class SequenceSearch:
                 bad = 0 if value < now * (1 - PROGRESS) else bad
                 now, one = value, other
         return now, one
+
+    def _annealed(self, data: TopologySequence, target: float) -> list[I64]:
+        """One-way circuits without symmetry that have few hops; the sequence of the best value, if there is one."""
+        step, moves = sequence_bounds.one_by_one(data), data.n * self.moves // 2
+        waiting = data.delay * (data.configurations - 1)
+        results: list[tuple[float, I64]] = []
+        for _ in range(ANNEALED * self.starts):
+            self.context.remaining()
+            _, counts = annealed_circuits(self.random, data.n, data.degree, data.configurations, step=step, moves=moves)
+            work, lost = weighted_hops(counts, data.demand, step)
+            least = work / sequence_bounds.circuits(data)
+            least = max(least, waiting) if data.overlap else least + waiting
+            if lost > 0 or least >= self.best.value or counts.max() > data.parallel or not all(map(data.fits, counts)):
+                continue
+            results.append((self._solve(data, counts), counts))
+            if self.best.value <= target:
+                break
+        return [min(results, key=lambda one: one[0])[1]] if results else []
 
     def _solve_orbit(self, data: TopologySequence, one: OrbitSequence) -> float:
         self.solved += 1
@@ -448,14 +471,16 @@ def run_sequence_search(context: Context) -> Answer:
     1. generators of every configuration in groups of order n (metacyclic; for powers of two, elementary abelian and at
        most 200 others): few hops in time by simulated annealing, in rounds over the better half of the groups; then
        replacements judged by the linear program
-    2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration, from
-       direct rounds, circuits for the largest demands, a ring, the best symmetric sequence and random circuits; from a
+    2. for at most 20 nodes and uniform demand, one-way circuits without symmetry by annealing on the walks of at most
+       two circuits (:mod:`opticoll.solvers.methods.topology.sequence_counts`), judged by the linear program
+    3. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration, from
+       direct rounds, circuits for the largest demands, a ring, the best sequence so far and random circuits; from a
        known sequence (``start``) first. Prices of circuits in the last linear program choose among some exchanges: a
        new circuit saves a demand what a walk over it is cheaper. Hops, then the linear program, judge the one chosen
-    3. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
+    4. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
        value, by increasing bound
 
-    4. if the bounds of the formulation are not met, without ``overlap`` and for at most 8 nodes: branch and bound over
+    5. if the bounds of the formulation are not met, without ``overlap`` and for at most 8 nodes: branch and bound over
        configurations, up to the names of nodes, by hops and by prices of circuits; what is left is solved, with a bound
        recomputed from its duals (:mod:`opticoll.solvers.methods.topology.sequence_branching`)
 

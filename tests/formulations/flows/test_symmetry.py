@@ -181,9 +181,9 @@ def test_demands_must_be_symmetric_as_well():
     data = data_of("torus:4x4")
     demand = data.demand.copy()
     demand[3, 0] = 5.0
-    orbits = assert_reduces(replace(data, demand=demand))
+    orbits = assert_reduces(replace(data, amounts=demand))
     assert orbits.representative.size > 1
-    doubled = assert_reduces(replace(data, demand=2.0 * data.demand))
+    doubled = assert_reduces(replace(data, amounts=2.0 * data.demand))
     assert doubled.representative.size == 1
 
 

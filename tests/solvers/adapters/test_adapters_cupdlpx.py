@@ -17,7 +17,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters import cupdlpx as module
-from opticoll.solvers.contract import boxed, everything, make, two_rows
+from opticoll.solvers.contract import INF, boxed, everything, make, two_rows
 from opticoll.solvers.isolation import probe, solve_here
 from opticoll.solvers.task import SolveRequest
 from opticoll.solvers.verify import dual_bound, matrix_violations
@@ -154,6 +154,32 @@ def test_options_by_name_and_alias(stand_in: types.ModuleType) -> None:
     for wrong, message in (({"iteration_limt": 1}, "iteration_limit"), ({"iteration_limit": 0}, "must be positive")):
         with pytest.raises(BadOption, match=message):
             solve_here(two_rows(), "cupdlpx", SolveRequest(options=wrong))
+
+
+@pytest.mark.parametrize(
+    ("form", "known"),
+    [
+        (make(np.zeros((0, 2)), [], [], [-1, 0], [2, 3], [1, -1], "max", 4.0), 6.0),
+        (make(np.zeros((1, 2)), [-1], [0], [-5, -INF], [3, INF], [1, 0]), -5.0),
+        (make(np.zeros((1, 0)), [-1], [1], [], [], [], "min", 3.0), 3.0),
+        (make([[0.0]], [1], [2], [0], [1], [1]), "infeasible"),
+        (make([[1.0]], [0], [1], [2], [1], [1]), "infeasible"),
+        (make([[1.0]], [2], [1], [0], [1], [1]), "infeasible"),
+        (make([[0.0]], [0], [1], [0], [INF], [1], "max"), "unbounded"),
+    ],
+)
+def test_program_without_nonzeros_or_with_crossing_bounds(
+    form: Any, known: float | str, stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(stand_in, "Model")  # the package would abort the process
+    outcome = solve_here(form, "cupdlpx", SolveRequest())
+    if isinstance(known, str):
+        assert (outcome.termination, outcome.x) == (known, None)
+        return
+    assert (outcome.termination, outcome.objective) == ("optimal", known)
+    assert outcome.x is not None
+    assert outcome.row_duals is not None
+    assert dual_bound(boxed(form), outcome.row_duals) == pytest.approx(known)
 
 
 def test_integers_are_rejected(stand_in: types.ModuleType) -> None:

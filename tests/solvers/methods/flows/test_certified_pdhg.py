@@ -96,7 +96,7 @@ def problems(draw, most=8):
         st.lists(st.sampled_from([0.0, 0.1, 1.0, 20.0]), min_size=data.demand.size, max_size=data.demand.size)
     )
     weighted = data.demand * np.reshape(weights, data.demand.shape)
-    return replace(data, demand=weighted) if weighted.sum() > 0 else data
+    return replace(data, amounts=weighted) if weighted.sum() > 0 else data
 
 
 @relaxed
@@ -413,7 +413,7 @@ def test_it_refuses_what_it_is_not_made_for():
     data = prepared("ring:5")
     refuse(data, "certified-pdhg")
     with pytest.raises(MethodMismatch):
-        refuse(replace(data, blocked=~data.blocked), "certified-pdhg")
+        refuse(replace(data, barred=~data.blocked), "certified-pdhg")
     with pytest.raises(MethodMismatch):
         refuse(replace(data, equality=True), "certified-pdhg")
 

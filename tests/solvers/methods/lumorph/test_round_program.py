@@ -26,7 +26,7 @@ def context(spec, **given):
         task=Task(rounds.NAME, spec, settings=given),
         data=data,
         instance=data.topology,
-        parameters={"candidates": "routes", "search_s": 1.0, "solver": "highs"},
+        parameters={"candidates": "routes", "search_s": 0.1, "solver": "highs"},
         deadline=None,
         solve=solve,
         save=lambda *_: None,

@@ -1,0 +1,197 @@
+r"""The last digits of a concurrent flow, from the equations that hold at an optimum.
+
+Let y be flows and l lengths that are nearly optimal. At an optimum
+
+* arcs that carry flow of a source lie on shortest paths: around every cycle of them the lengths, signed by direction,
+  add up to 0. With a tree of such arcs for every source, each further arc, a *tie*, closes one cycle: :math:`C l = 0`;
+* arcs with l > 0 are full: their loads are :math:`T c`.
+
+Which arcs carry flow and which are full is read off the nearly optimal pair by strict complementarity: of two numbers
+whose product is 0 at an optimum, relative to their means, the smaller one is the zero. Then
+
+1. l is projected onto :math:`\{C l = 0\}`, and T is the value of its bound,
+2. flow is moved around the cycles: theta solves :math:`C^\top \theta = T c - \text{load}` on the full arcs, with the
+   least norm relative to the flows of the ties.
+
+Both are least squares in as many unknowns as there are orbits of arcs. A wrong reading does no harm: the bound is that of
+shortest paths over all arcs, the flow is made exact again, and the better of old and new is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from opticoll.formulations.flows.concurrent_flow import distances, length_bound
+from opticoll.formulations.flows.single_source import unit_flow
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
+
+#: Orbits of arcs, at most: the systems are dense.
+MOST_ORBITS = 6_000
+#: Passes; later ones read the arcs off better lengths and flows.
+PASSES = 4
+#: Reduced cost, in mean lengths, that rounding leaves of 0.
+ZERO = 1e-10
+#: Flow, in mean demands, that a tie without flow counts as in the norm.
+LEAST_FLOW = 1e-6
+#: Regularization, relative to the mean diagonal, and steps of iterative refinement.
+RIDGE, REFINEMENTS = 1e-12, 10
+
+
+class Cycles(NamedTuple):
+    """Cycles of the ties: cycle ``row[i]`` uses ``arc[i]`` in direction ``sign[i]``; ``tie`` arc and ``group`` of each."""
+
+    row: I64
+    arc: I64
+    sign: F64
+    tie: I64
+    group: I64
+
+    def folded(self, orbits: Orbits) -> sp.csr_matrix:
+        """C by orbits of arcs, ``(ties, orbits)``."""
+        import scipy.sparse as sp
+
+        shape = (self.tie.size, orbits.arcs_in_orbit.size)
+        return sp.csr_matrix((self.sign, (self.row, orbits.arc_orbit[self.arc])), shape=shape)
+
+
+def sharpened(orbits: Orbits, near: ReducedSolution, tol: float) -> ReducedSolution:
+    """Improve both bounds of ``near`` beyond its solver's tolerance, where possible; ``near`` itself otherwise."""
+    best = near
+    if orbits.arcs_in_orbit.size > MOST_ORBITS:
+        return best
+    for number in range(PASSES):
+        if best.gap <= tol or best.flows is None or best.lengths is None or not best.lengths.mean() > 0:
+            break
+        after = _pass(orbits, best, with_zeros=number > 0)
+        if after is None or not after.gap < best.gap:
+            if number:
+                break
+            continue
+        best = after
+    return best
+
+
+def _pass(orbits: Orbits, near: ReducedSolution, *, with_zeros: bool) -> ReducedSolution | None:
+    """One projection of the lengths and one move of the flow; None if the arcs read off form no trees."""
+    assert near.flows is not None
+    assert near.lengths is not None
+    reduced, weight = orbits.reduced, orbits.weight
+    topology, demand = reduced.topology, reduced.demand / weight
+    unit = demand[demand > 0].mean()
+    lengths = near.lengths / near.lengths.mean()
+    used = _used(orbits, lengths, near.flows / unit, with_zeros=with_zeros)
+    cycles = _cycles(orbits, used, near.flows)
+    if cycles is None:
+        return None
+    folded = cycles.folded(orbits)
+    by_orbit = np.bincount(orbits.arc_orbit, lengths) / orbits.arcs_in_orbit
+    lengths = np.maximum(_projected(folded, by_orbit), 0.0)[orbits.arc_orbit]
+    bound = length_bound(reduced, lengths)
+    lower = 1.0 / bound if np.isfinite(bound) and bound > 0 else 0.0
+    better = replace(near, lengths=lengths, lower=lower) if lower > near.lower else near
+    assert better.lengths is not None
+
+    flows = unit_flow(topology, reduced.sources, demand, np.where(used, near.flows, 0.0))
+    if flows is None:
+        return better
+    load = orbits.fold(flows @ weight)
+    room = better.lower * reduced.capacity - load
+    full = better.lengths / better.lengths.mean() > room / (better.lower * reduced.capacity)
+    wanted = np.bincount(orbits.arc_orbit, np.where(full, room, 0.0))
+    is_full = np.bincount(orbits.arc_orbit, full) > 0
+    size = np.maximum(flows[cycles.tie, cycles.group], LEAST_FLOW * unit)
+    theta = _moves(folded, is_full, wanted, size, weight[cycles.group])
+    np.add.at(flows, (cycles.arc, cycles.group[cycles.row]), cycles.sign * theta[cycles.row])
+    exact = unit_flow(topology, reduced.sources, demand, np.maximum(flows, 0.0))
+    if exact is not None:
+        exact = orbits.settle(exact)
+        upper = float((orbits.fold(exact @ weight) / reduced.capacity).max())
+        if upper < better.upper:
+            better = replace(better, flows=exact, upper=upper)
+    return better
+
+
+def _used(orbits: Orbits, lengths: F64, flows: F64, *, with_zeros: bool) -> Mask:
+    """Arcs that carry flow of a group at an optimum, ``(m, |R|)``; with zeros, also those of reduced cost 0."""
+    reduced = orbits.reduced
+    topology = reduced.topology
+    reach = distances(reduced, lengths)
+    with np.errstate(invalid="ignore"):  # inf - inf where a relay cannot be reached
+        cost = lengths[:, None] + reach[topology.tail] - reach[topology.head]
+        used = (flows > np.maximum(cost, ZERO)) | (cost <= ZERO) if with_zeros else flows > np.maximum(cost, ZERO)
+    return used & np.isfinite(cost) & ~reduced.blocked
+
+
+def _cycles(orbits: Orbits, used: Mask, flows: F64) -> Cycles | None:
+    """The cycles of the arcs ``used``, over the tree of the largest inflow of every vertex; None if that is no tree."""
+    reduced = orbits.reduced
+    topology, groups = reduced.topology, reduced.groups
+    arc, group = np.nonzero(used)
+    place = topology.head[arc] * groups + group
+    order = np.lexsort((flows[arc, group], place))
+    last = order[np.append(np.flatnonzero(np.diff(place[order])), order.size - 1)] if order.size else order
+    parent = np.full(topology.n * groups, -1, dtype=np.int64)
+    parent[place[last]] = arc[last]
+    is_tie = np.ones(arc.size, dtype=bool)
+    is_tie[last] = False
+    tie, group = arc[is_tie], group[is_tie]
+    source = reduced.sources[group]
+    rows, arcs, signs = [np.arange(tie.size)], [tie], [np.ones(tie.size)]
+    for ends, sign in ((topology.tail, 1.0), (topology.head, -1.0)):
+        row, at = np.arange(tie.size), ends[tie]
+        for _ in range(topology.n):
+            away = at != source[row]
+            row, at = row[away], at[away]
+            if not row.size:
+                break
+            back = parent[at * groups + group[row]]
+            if (back < 0).any():
+                return None
+            rows.append(row)
+            arcs.append(back)
+            signs.append(np.full(row.size, sign))
+            at = topology.tail[back]
+        else:
+            return None
+    return Cycles(np.concatenate(rows), np.concatenate(arcs), np.concatenate(signs), tie, group)
+
+
+def _projected(folded: sp.csr_matrix, lengths: F64) -> F64:
+    """The lengths nearest to ``lengths`` (by orbit) that satisfy ``C l = 0``, to rounding."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    gram = _ridged((folded.T @ folded).toarray())
+    factor = cho_factor(gram)
+    for _ in range(REFINEMENTS):
+        lengths = lengths - cho_solve(factor, folded.T @ (folded @ lengths))
+    return lengths
+
+
+def _moves(folded: sp.csr_matrix, full: Mask, wanted: F64, size: F64, weight: F64) -> F64:
+    """Flow around every cycle, ``(ties,)``, for the ``wanted`` change of the load of full orbits of arcs.
+
+    Of least norm relative to ``size``; ``weight`` is how many sources a group stands for.
+    """
+    import scipy.sparse as sp
+    from scipy.linalg import cho_factor, cho_solve
+
+    loads = sp.diags(weight) @ folded @ sp.diags(full.astype(float))
+    factor = cho_factor(_ridged((loads.T @ sp.diags(size**2) @ loads).toarray()))
+    theta = np.zeros(size.size)
+    for _ in range(REFINEMENTS):
+        theta += size**2 * (loads @ cho_solve(factor, np.where(full, wanted, 0.0) - loads.T @ theta))
+    return theta
+
+
+def _ridged(gram: F64) -> F64:
+    """The matrix with a small multiple of the identity added."""
+    return np.asarray(gram + (RIDGE * max(np.trace(gram) / len(gram), 1e-300)) * np.eye(len(gram)))
