@@ -168,6 +168,25 @@ def test_no_sequence_is_below_the_bounds(n, degree, directed, K):
             assert best <= known_time(n, degree, directed, K) * (1 + 1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "degree", "directed", "K", "above"),
+    [(4, 2, True, 3, 1.03), (5, 2, False, 3, 1.2), (5, 2, True, 2, 1.001), (5, 2, True, 3, 1.001)],
+)
+def test_no_sequence_of_the_largest_cases_is_below_the_bounds(n, degree, directed, K, above):
+    """Too many to list: branching leaves none below the bound, and one that attains it where known ones do not."""
+    data = sequence_data(n, degree, K, directed=directed)
+    every, bound = all_configurations_of(data), max(one.value for one in bounds(data))
+    below, _ = surviving(data, every, bound * (1 - 1e-9), 100_000, 10_000_000)
+    assert below is not None
+    assert not len(below)
+    best = known_time(n, degree, directed, K)
+    if best > bound * (1 + 1e-9):
+        near, _ = surviving(data, every, bound * above, 100_000, 10_000_000)
+        best = min(time_of(list(one), uniform(n)) for one in near)
+    assert best == pytest.approx(bound, rel=1e-9)
+
+
 def known_time(n, degree, directed, K):
     """The best of the known sequences of at most K configurations."""
     known = known_sequences(sequence_data(n, degree, K, directed=directed))
