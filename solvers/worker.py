@@ -52,9 +52,9 @@ _LISTED = Path("/proc/thread-self/children")
 #: Most idle workers per thread.
 MOST_IDLE = 3
 
-#: Packages that a worker imports for its later jobs once a job has imported them. Of the solvers' only the one that our
-#: own methods call in their own process; plug-ins may call others, and their jobs have workers that learn nothing.
-_LEARNED = frozenset({"opticoll", "scipy", "numba", "networkx", "cvxpy", "pyomo", "flint", "highspy"})
+#: Packages that a worker imports for its later jobs once a job has imported them. None of a solver: HiGHS and OR-Tools
+#: exclude each other in a process. Plug-ins may import any of them, so the workers of their jobs learn nothing.
+_LEARNED = frozenset({"opticoll", "scipy", "numba", "networkx", "cvxpy", "pyomo", "flint"})
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
