@@ -17,6 +17,14 @@ ELSEWHERE = {"save_topology": "write_topology"}
 MODULES = {"analysis", "contributions", "errors", "formulations", "instances", "solvers"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory):
+    """A cache of its own: two processes that share Jedi's read what the other is writing."""
+    before, jedi.settings.cache_directory = jedi.settings.cache_directory, str(tmp_path_factory.mktemp("jedi"))
+    yield
+    jedi.settings.cache_directory = before
+
+
 def shown(code):
     """Signatures in an editor and in a notebook, where ``oc`` is a module in memory."""
     yield from jedi.Script(START + code, environment=HERE).get_signatures()
