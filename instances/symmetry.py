@@ -32,7 +32,7 @@ from opticoll.instances.spec import family_of, parse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from opticoll.instances.topology import I64, Topology
+    from opticoll.instances.topology import F64, I64, Topology
     from opticoll.instances.types import Json
 
 #: Maximum number of proposals of a family that are verified.
@@ -45,8 +45,10 @@ MOST_DEPTH = 12
 MOST_REFINEMENTS, MOST_LEVELS = 10_000, 200
 #: Largest topologies that are compared, see :func:`isomorphism_classes`.
 MOST_COMPARED = 2000
-#: From so many vertices on, distances are computed from one terminal of each orbit, so many at a time.
-MANY_VERTICES, MOST_DISTANCES = 1000, 2_000_000
+#: From so many vertices on, symmetries take less time than the shortest paths that they save.
+MANY_VERTICES = 1000
+#: Distances that are computed at a time.
+MOST_DISTANCES = 2_000_000
 #: Maximum number of vertices up to which walks are counted to distinguish topologies.
 MOST_WALKED = 128
 
@@ -81,15 +83,26 @@ def automorphisms(topology: Topology, *, searched: bool = True) -> tuple[I64, I6
     return vertices, arcs
 
 
+def one_of_each_orbit(topology: Topology, lengths: F64) -> tuple[I64, I64]:
+    """Places among the terminals of one of each orbit, and sizes of the orbits, under automorphisms that keep lengths.
+
+    Its distances to all terminals are those of the others of its orbit.
+    """
+    vertices, arcs = automorphisms(topology, searched=False)
+    keep = [bool(np.array_equal(lengths[image], lengths)) for image in arcs]
+    orbit = orbits_of(vertices[keep], topology.n)[topology.terminals]
+    _, first, times = np.unique(orbit, return_index=True, return_counts=True)
+    return first, times
+
+
 def diameter(topology: Topology) -> float:
     """Largest hop distance between two terminals, from one terminal of each orbit; ``inf`` if a pair is unreachable."""
     if topology.n < MANY_VERTICES:
         return topology.diameter
     from scipy.sparse.csgraph import dijkstra
 
-    orbit = orbits_of(automorphisms(topology, searched=False)[0], topology.n)[topology.terminals]
-    ends = topology.terminals[np.unique(orbit, return_index=True)[1]]
-    graph, most = topology.length_matrix(np.ones(topology.arcs)), 0.0
+    ones, most = np.ones(topology.arcs), 0.0
+    ends, graph = topology.terminals[one_of_each_orbit(topology, ones)[0]], topology.length_matrix(ones)
     step = max(1, MOST_DISTANCES // topology.n)
     for first in range(0, ends.size, step):
         reach = dijkstra(graph, indices=ends[first : first + step], unweighted=True)

@@ -463,7 +463,10 @@ def import_again(names: int) -> None:
 
     What is imported here counts as memory of the next jobs, too.
     """
-    for name in os.pread(names, os.fstat(names).st_size, 0).decode().split("\n"):
+    learned = os.pread(names, os.fstat(names).st_size, 0).decode().split()
+    if not learned:
+        return
+    for name in learned:
         with suppress(Exception):  # it will fail again in the job that needs it
             import_module(name)
     os.ftruncate(names, 0)

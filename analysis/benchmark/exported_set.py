@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 SIZES = ("variables", "constraints", "nonzeros", "integers")
 ARCHIVES = (".tar.gz", ".tgz")
 #: Endings of files, which a folder is not meant to have.
-FILES = (".7z", ".bz2", ".csv", ".gz", ".json", ".lp", ".mps", ".sol", ".solu", ".tar", ".xz", ".zip", ".zst")
+FILES = (
+    *(".7z", ".bz2", ".gz", ".tar", ".xz", ".zip", ".zst"),
+    *(".csv", ".html", ".json", ".lp", ".md", ".mps", ".sol", ".solu", ".svg", ".txt"),
+)
 
 
 def export_set(
@@ -78,9 +81,14 @@ def export_set(
         raise BadInput(msg) from error
 
 
+def named_like_a_file(target: Path) -> bool:
+    """Whether something that would become a folder has the ending of a file."""
+    return target.suffix.lower() in FILES and not target.is_dir()
+
+
 def _exported(target: Path, listed: list[Problem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
     if not target.name.endswith(ARCHIVES):
-        if target.suffix.lower() in FILES and not target.is_dir():
+        if named_like_a_file(target):
             msg = f"export: {target} has the name of a file; name a folder, or an archive that ends in .tar.gz"
             raise BadInput(msg)
         target.mkdir(parents=True, exist_ok=True)

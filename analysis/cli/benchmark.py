@@ -25,11 +25,13 @@ _GRADE = click.option(
 
 
 class _Folder(click.Path):
-    """A folder to write to; the name of a table or page that is no folder yet is refused."""
+    """A folder to write to; one that has the ending of a file is refused unless it exists."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from opticoll.analysis.benchmark.exported_set import named_like_a_file
+
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if path.suffix in (".csv", ".json", ".md", ".html", ".svg", ".txt") and not path.is_dir():
+        if named_like_a_file(path):
             self.fail(f"{path} is a file by its name; name a folder, such as {path.with_suffix('')}", param, ctx)
         return path
 

@@ -52,7 +52,7 @@ from opticoll.formulations.variables import (
     vertex_names,
 )
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
-from opticoll.instances.symmetry import automorphisms, diameter, orbits_of
+from opticoll.instances.symmetry import MANY_VERTICES, diameter, one_of_each_orbit
 from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ if TYPE_CHECKING:
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
-#: From this size on, symmetries take less time than the shortest paths that they save.
-SYMMETRIC_VERTICES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -585,6 +583,13 @@ def distances(data: ConcurrentFlow, lengths: F64) -> F64:
     return _distances(data, lengths, np.arange(data.groups))
 
 
+def reduced_costs(data: ConcurrentFlow, lengths: F64) -> F64:
+    """``l_a + dist(s_k, tail) - dist(s_k, head)``, shape ``(m, |K|)``; NaN where no end of the arc is reached."""
+    reach, topology = distances(data, lengths), data.topology
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return np.asarray(lengths[:, None] + reach[topology.tail] - reach[topology.head])
+
+
 def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
     """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0.
 
@@ -613,7 +618,7 @@ def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
 def hop_sum(data: ConcurrentFlow) -> Fraction | None:
     """Sum of the hop distances between all ranks; None if some rank cannot reach another."""
     topology, total = data.topology, 0
-    if data.amounts is not None or topology.n < SYMMETRIC_VERTICES:
+    if data.amounts is not None or topology.n < MANY_VERTICES:
         return rounding.exact_sum(topology.hops[:, topology.terminals])
     ones = np.ones(topology.arcs)
     groups, weight = _one_of_each_orbit(data, ones)
@@ -627,14 +632,9 @@ def hop_sum(data: ConcurrentFlow) -> Fraction | None:
 
 def _one_of_each_orbit(data: ConcurrentFlow, lengths: F64) -> tuple[I64, I64]:
     """Groups that stand for all others of the same distances under ``lengths``, and how many each stands for."""
-    everyone = np.arange(data.groups)
-    if data.amounts is not None or data.topology.n < SYMMETRIC_VERTICES:
-        return everyone, np.ones(data.groups, dtype=np.int64)
-    vertices, arcs = automorphisms(data.topology, searched=False)
-    keep = [bool(np.array_equal(lengths[image], lengths)) for image in arcs]
-    orbit = orbits_of(vertices[keep], data.topology.n)[data.sources]
-    _, first, times = np.unique(orbit, return_index=True, return_counts=True)
-    return everyone[first], times
+    if data.amounts is not None or data.topology.n < MANY_VERTICES:
+        return np.arange(data.groups), np.ones(data.groups, dtype=np.int64)
+    return one_of_each_orbit(data.topology, lengths)
 
 
 def _distances(data: ConcurrentFlow, lengths: F64, groups: I64) -> F64:
@@ -642,7 +642,7 @@ def _distances(data: ConcurrentFlow, lengths: F64, groups: I64) -> F64:
     topology = data.topology
     unique, inverse = np.unique(data.sources[groups], return_inverse=True)
     equal = bool(np.ptp(lengths) == 0.0)
-    if equal and topology.n < SYMMETRIC_VERTICES:
+    if equal and topology.n < MANY_VERTICES:
         reach = topology.hops[np.searchsorted(topology.terminals, unique)]
     else:
         from scipy.sparse.csgraph import dijkstra

@@ -110,8 +110,11 @@ class Orbits:
 
     def fold(self, load: F64) -> F64:
         """Average of every arc over its orbit, ``(m,)``."""
-        mean = np.bincount(self.arc_orbit, load) / self.arcs_in_orbit
-        return np.asarray(mean[self.arc_orbit])
+        return self.by_orbit(load)[self.arc_orbit]
+
+    def by_orbit(self, load: F64) -> F64:
+        """Average over every orbit of arcs, ``(orbits,)``."""
+        return np.asarray(np.bincount(self.arc_orbit, load) / self.arcs_in_orbit)
 
     def settle(self, flows: F64) -> F64:
         """Average each representative's flow over its stabiliser, in place; ``(m, |R|)``."""

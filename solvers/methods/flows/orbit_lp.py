@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -59,6 +59,26 @@ class ReducedSolution:
         """Relative gap between the bounds."""
         return self.upper / self.lower - 1.0 if self.lower > 0 else np.inf
 
+    def with_flows(self, orbits: Orbits, flows: F64) -> ReducedSolution:
+        """With exact flows in the proportions of approximate ones, ``(m, |R|)``, if their loads are smaller."""
+        from opticoll.formulations.flows.single_source import unit_flow
+
+        reduced = orbits.reduced
+        exact = unit_flow(reduced.topology, reduced.sources, reduced.demand / orbits.weight, np.maximum(flows, 0.0))
+        if exact is None:
+            return self
+        exact = orbits.settle(exact)
+        upper = float((orbits.fold(exact @ orbits.weight) / reduced.capacity).max())
+        return replace(self, flows=exact, upper=upper) if upper < self.upper else self
+
+    def with_lengths(self, orbits: Orbits, lengths: F64) -> ReducedSolution:
+        """With other lengths, ``(m,)``, if they prove more."""
+        from opticoll.formulations.flows.concurrent_flow import length_bound
+
+        bound = length_bound(orbits.reduced, lengths)
+        better = np.isfinite(bound) and bound > 0 and 1.0 / bound > self.lower
+        return replace(self, lengths=lengths, lower=1.0 / bound) if better else self
+
 
 def run_orbit_lp(context: Context) -> Answer:
     """The master LP reduced by symmetry, solved by simplex or interior point.
@@ -94,8 +114,6 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
         When no time is left.
     """
     from opticoll.formulations.flows import flow_orbits as reduction
-    from opticoll.formulations.flows.concurrent_flow import length_bound
-    from opticoll.formulations.flows.single_source import unit_flow
     from opticoll.solvers.relaxation import solve_scaled
     from opticoll.solvers.standard_form import compile_model
 
@@ -112,18 +130,10 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
         columns=columns,
         message=outcome.message,
     )
-    reduced = orbits.reduced
     if outcome.x is not None:
-        flows = np.maximum(form.values(outcome.x)["y"], 0.0)
-        exact = unit_flow(reduced.topology, reduced.sources, reduced.demand / orbits.weight, flows)
-        if exact is not None:
-            solution.flows = orbits.settle(exact)
-            solution.upper = float((orbits.fold(solution.flows @ orbits.weight) / reduced.capacity).max())
+        solution = solution.with_flows(orbits, form.values(outcome.x)["y"])
     if outcome.row_duals is not None:
-        lengths = reduction.lengths(orbits, form.duals(outcome.row_duals)["capacity"])
-        bound = length_bound(reduced, lengths)
-        if np.isfinite(bound):
-            solution.lengths, solution.lower = lengths, 1.0 / bound
+        solution = solution.with_lengths(orbits, reduction.lengths(orbits, form.duals(outcome.row_duals)["capacity"]))
     return solution
 
 

@@ -85,14 +85,9 @@ def run_screened_lp(context: Context) -> Answer:
 
 def screened(orbits: Orbits, lengths: F64, threshold: float) -> Mask:
     """Arcs by representative, ``(m, |R|)``, whose reduced cost is at most ``threshold`` mean lengths."""
-    from opticoll.formulations.flows.concurrent_flow import distances
+    from opticoll.formulations.flows.concurrent_flow import reduced_costs
 
-    reduced = orbits.reduced
-    topology = reduced.topology
-    reach = distances(reduced, lengths)
-    with np.errstate(invalid="ignore"):  # inf - inf where a relay cannot be reached
-        cost = lengths[:, None] + reach[topology.tail] - reach[topology.head]
-    return np.asarray(cost <= threshold * lengths.mean())
+    return np.asarray(reduced_costs(orbits.reduced, lengths) <= threshold * lengths.mean())
 
 
 def _better(first: ReducedSolution, second: ReducedSolution) -> ReducedSolution:

@@ -19,12 +19,11 @@ of shortest paths over all arcs, the flow is made exact again, and the better of
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from opticoll.formulations.flows.concurrent_flow import distances, length_bound
+from opticoll.formulations.flows.concurrent_flow import reduced_costs
 from opticoll.formulations.flows.single_source import unit_flow
 
 if TYPE_CHECKING:
@@ -96,39 +95,28 @@ def _pass(orbits: Orbits, near: ReducedSolution, *, with_zeros: bool) -> Reduced
         return None
     folded = cycles.folded(orbits)
     full = _full(orbits, lengths, near.flows, near.lower)
-    by_orbit = np.bincount(orbits.arc_orbit, lengths) / orbits.arcs_in_orbit
-    lengths = np.maximum(_projected(folded, by_orbit, full), 0.0)[orbits.arc_orbit]
-    bound = length_bound(reduced, lengths)
-    lower = 1.0 / bound if np.isfinite(bound) and bound > 0 else 0.0
-    better = replace(near, lengths=lengths, lower=lower) if lower > near.lower else near
+    projected = _projected(folded, orbits.by_orbit(lengths), full)
+    better = near.with_lengths(orbits, np.maximum(projected, 0.0)[orbits.arc_orbit])
     assert better.lengths is not None
 
     flows = unit_flow(topology, reduced.sources, demand, np.where(used, near.flows, 0.0))
     if flows is None:
         return better
     full = _full(orbits, better.lengths / better.lengths.mean(), flows, better.lower)
-    wanted = np.bincount(orbits.arc_orbit, better.lower * reduced.capacity - orbits.fold(flows @ weight)).astype(float)
+    wanted = orbits.by_orbit(better.lower * reduced.capacity - flows @ weight) * orbits.arcs_in_orbit
     size = np.maximum(flows[cycles.tie, cycles.group], LEAST_FLOW * unit)
     theta = _moves(folded, full, wanted, size, weight[cycles.group])
     np.add.at(flows, (cycles.arc, cycles.group[cycles.row]), cycles.sign * theta[cycles.row])
-    exact = unit_flow(topology, reduced.sources, demand, np.maximum(flows, 0.0))
-    if exact is not None:
-        exact = orbits.settle(exact)
-        upper = float((orbits.fold(exact @ weight) / reduced.capacity).max())
-        if upper < better.upper:
-            better = replace(better, flows=exact, upper=upper)
-    return better
+    return better.with_flows(orbits, flows)
 
 
 def _used(orbits: Orbits, lengths: F64, flows: F64, *, with_zeros: bool) -> Mask:
     """Arcs that carry flow of a group at an optimum, ``(m, |R|)``; with zeros, also those of reduced cost 0."""
-    reduced = orbits.reduced
-    topology = reduced.topology
-    reach = distances(reduced, lengths)
-    with np.errstate(invalid="ignore"):  # inf - inf where a relay cannot be reached
-        cost = lengths[:, None] + reach[topology.tail] - reach[topology.head]
-        used = (flows > np.maximum(cost, ZERO)) | (cost <= ZERO) if with_zeros else flows > np.maximum(cost, ZERO)
-    return used & np.isfinite(cost) & ~reduced.blocked
+    cost = reduced_costs(orbits.reduced, lengths)
+    used = flows > np.maximum(cost, ZERO)
+    if with_zeros:
+        used |= cost <= ZERO
+    return used & np.isfinite(cost) & ~orbits.reduced.blocked
 
 
 def _full(orbits: Orbits, lengths: F64, flows: F64, T: float) -> Mask:

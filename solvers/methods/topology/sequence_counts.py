@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from opticoll.solvers.methods.topology.sequence_orbits import COLD, HOT
+from opticoll.solvers.methods.topology.sequence_orbits import accepted
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import I64
@@ -67,8 +67,7 @@ def _annealed(rng: np.random.Generator, start: I64, step: bool, moves: int) -> t
         if a == b or to_a == b or to_b == a:
             continue
         total = now + _exchange(heads, tails, ends, walks, step, k, j, a, b)
-        heat = HOT * (COLD / HOT) ** (move / moves)
-        if total <= now or rng.random() < np.exp((now - total) / heat):
+        if accepted(rng, total - now, move / moves):
             now = total
             if now < best:
                 best, kept = now, heads.copy()

@@ -207,6 +207,12 @@ def drawn(rng: np.random.Generator, configurations: int, degree: int, inverses: 
 
 
 @njit(cache=True)
+def accepted(rng: np.random.Generator, more: int, spent: float) -> bool:
+    """Whether annealing takes a move that adds so many hops, after a share of its moves."""
+    return more <= 0 or rng.random() < np.exp(-more / (HOT * (COLD / HOT) ** spent))
+
+
+@njit(cache=True)
 def annealed(
     rng: np.random.Generator,
     table: I64,
@@ -227,8 +233,7 @@ def annealed(
         k = rng.integers(0, len(generators))
         if replaced(rng, trial[k], inverses, directed):
             total = orbit_hops(table, trial, step)
-            heat = HOT * (COLD / HOT) ** (move / moves)
-            if total <= now or rng.random() < np.exp((now - total) / heat):
+            if accepted(rng, total - now, move / moves):
                 now = total
                 generators[k] = trial[k]
                 if now < best:
@@ -295,8 +300,7 @@ def annealed_by_counts(
             continue
         old[:] = there[k]
         total = now + _exchange(table, there, k, trial, step, ends, walks)
-        heat = HOT * (COLD / HOT) ** (move / moves)
-        if total <= now or rng.random() < np.exp((now - total) / heat):
+        if accepted(rng, total - now, move / moves):
             now = total
             if now < best:
                 best, kept = now, there.copy()

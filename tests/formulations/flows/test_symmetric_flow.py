@@ -179,7 +179,7 @@ def test_lengths_are_bounded_on_one_source_of_each_orbit(spec, monkeypatch):
     expected = [model.length_bound(data, one) for one in (by_orbit, uneven, np.ones(data.topology.arcs))]
     asked = []
     original = model._distances
-    monkeypatch.setattr(model, "SYMMETRIC_VERTICES", 0)
+    monkeypatch.setattr(model, "MANY_VERTICES", 0)
     monkeypatch.setattr(model, "_distances", lambda *given: asked.append(given[2].size) or original(*given))
     found = [model.length_bound(data, one) for one in (by_orbit, uneven, np.ones(data.topology.arcs))]
     assert found == pytest.approx(expected, rel=1e-14)
