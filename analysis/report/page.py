@@ -69,6 +69,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
     out = Path(out)
     page = out / "index.html"
     try:
+        out.mkdir(parents=True, exist_ok=True)
         if findings.results.empty and not findings.claims:
             _write(page, _page(store, findings).encode())
             return page
