@@ -485,7 +485,7 @@ def claim(identifier, verdict="reproduced", **changes):
 
 @pytest.fixture(scope="module")
 def claimed(tmp_path_factory):
-    """The report of a store with one run, and claims of three papers of which one rests on it and one was remeasured."""
+    """The report of a store with one run, and claims of three papers: one rests on it, one is measured twice."""
     folder = tmp_path_factory.mktemp("claims")
     store = fill(Store(folder / "store"), record("ring:8", None))
     (run,) = store.names()
