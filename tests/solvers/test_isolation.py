@@ -603,7 +603,7 @@ def test_a_worker_imports_what_its_last_job_has_imported(
     (tmp_path / "users_own.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     slow = ["networkx", "opticoll.instances.families", "scipy.optimize"]
-    arguments = {"modules": [*slow, "users_own", "ortools.sat.python.cp_model"]}
+    arguments = {"modules": [*slow, "users_own", "clarabel"]}
 
     def loaded() -> list[str]:
         answer = call_isolated(f"{HERE}:importing", arguments, modules=("json",))
