@@ -25,9 +25,6 @@ from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import check_stated
 from opticoll.solvers.standard_form import compile_model
 
-#: The builds of this one share their rows.
-PENDING = pytest.param("lumorph.rounds", marks=pytest.mark.xfail(reason="its builds share rows", strict=True))
-
 
 def compiled(name, spec, settings, build):
     return compile_model(build(problem_of(name, spec, tuple(settings.items()))))
