@@ -327,9 +327,7 @@ def _single(tree: PackedTree, copies: int) -> list[list[tuple[int, ...]]]:
     return ordered
 
 
-def _listed(
-    capacity: list[float], way: _Direction, rank: list[int], number: list[int], budget: int
-) -> list[list[int]]:
+def _listed(capacity: list[float], way: _Direction, rank: list[int], number: list[int], budget: int) -> list[list[int]]:
     """List scheduling of moves in one direction of time, larger rank first, then lower chunk number."""
     slowest = min(capacity)
     room = [max(int(budget * c / slowest + 1e-9), 1) for c in capacity]
