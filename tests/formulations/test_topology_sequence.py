@@ -194,7 +194,7 @@ def known_time(n, degree, directed, K):
     return float(min((one.time for one in known if one.configurations <= K), default=np.inf))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(16), *(pytest.param(s, marks=pytest.mark.slow) for s in range(16, 40))])
 def test_bounds_hold_for_random_sequences(seed):
     """With any demand, relays, delay and overlap; also sequences that are too many to list."""
     draw = np.random.default_rng(seed)
@@ -357,9 +357,9 @@ MODELS = [
     (4, 1, {"configurations": 2}),
     (4, 1, {"configurations": 3, "delay": 0.5, "charge": "changed"}),
     (3, 2, {"configurations": 2, "delay": 0.25, "overlap": True}),
-    (3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True}),
+    pytest.param(3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True}, marks=pytest.mark.slow),
     (3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True, "charge": "changed"}),
-    (3, 1, {"configurations": 3, "startup": 0.25, "directed": True}),
+    pytest.param(3, 1, {"configurations": 3, "startup": 0.25, "directed": True}, marks=pytest.mark.slow),
     (3, 1, {"configurations": 3, "startup": 0.25, "delay": 1.0, "charge": "changed", "directed": True}),
     (3, 1, {"configurations": 3, "startup": 4.0, "relays": "step", "charge": "changed", "delay": 0.5}),
     (3, 1, {"configurations": 2, "startup": 0.5, "delay": 1.0, "overlap": True, "directed": True}),
@@ -516,7 +516,7 @@ def test_files_of_one_name_have_keys_of_their_own(tmp_path):
         read_topology(TopologySetting(f"file:{path}#sha256={'0' * 64}"), "start")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(s, marks=pytest.mark.slow) for s in range(10, 20))])
 def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
     draw = np.random.default_rng(seed)
     n, K = int(draw.integers(3, 6)), int(draw.integers(1, 4))
@@ -774,7 +774,7 @@ def test_branching_excludes_no_best_sequence(n, degree, directed, K):
     assert min(times, default=np.inf) == pytest.approx(best, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(s, marks=pytest.mark.slow) for s in range(8, 16))])
 def test_branching_leaves_every_better_sequence_of_unequal_demands(seed):
     draw = np.random.default_rng(seed)
     n, degree = (4, 1) if seed % 2 else (3, 2)

@@ -164,7 +164,7 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
         ("bipartite:4x4", 2, 3.5),
         ("bipartite:4x4", 3, 4.0),
         ("bipartite:4x4", 4, 5.5),
-        ("torus:3x3x3", 2, 9.5),
+        pytest.param("torus:3x3x3", 2, 9.5, marks=pytest.mark.slow),
         ("torus:3x3x3", 4, 11.75),
     ],
 )

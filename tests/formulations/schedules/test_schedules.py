@@ -37,7 +37,7 @@ from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
 from opticoll.solvers.solution import check
 from opticoll.solvers.standard_form import compile_model
 
-relaxed = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 RUNNING = [
     ("alltoall.timestep-mcf", "hypercube:3", {"steps": 3}),
@@ -628,7 +628,7 @@ def test_flows_of_random_topologies_run(topology, most):
 PROGRAMS = [program_of("ring:4")[1], program_of("genkautz:n=6,d=2")[1], ring("allreduce", 4), all_pairs_allreduce(3)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, len(PROGRAMS) - 1), st.integers(0, 2**32 - 1), st.integers(1, 2))
 def test_whatever_is_accepted_is_right_in_any_order(which, seed, changes):
     """Random corruption is refused, or harmless: then a naive executor gets it right in every order it tries."""
