@@ -360,7 +360,12 @@ MODELS = [
     pytest.param(3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True}, marks=pytest.mark.slow),
     (3, 1, {"configurations": 3, "delay": 1.0, "overlap": True, "directed": True, "charge": "changed"}),
     pytest.param(3, 1, {"configurations": 3, "startup": 0.25, "directed": True}, marks=pytest.mark.slow),
-    (3, 1, {"configurations": 3, "startup": 0.25, "delay": 1.0, "charge": "changed", "directed": True}),
+    pytest.param(
+        3,
+        1,
+        {"configurations": 3, "startup": 0.25, "delay": 1.0, "charge": "changed", "directed": True},
+        marks=pytest.mark.slow,
+    ),
     (3, 1, {"configurations": 3, "startup": 4.0, "relays": "step", "charge": "changed", "delay": 0.5}),
     (3, 1, {"configurations": 2, "startup": 0.5, "delay": 1.0, "overlap": True, "directed": True}),
     (3, 1, {"configurations": 3, "rack": 2, "uplinks": 1}),
@@ -733,7 +738,7 @@ def test_small_problems_are_proven_by_branching(n, degree, settings, value):
     assert str(run.record.bound_source).startswith("branch and bound")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in (4, 5))])
 def test_branching_agrees_with_all_sequences(seed):
     draw = np.random.default_rng(seed)
     n, K, directed = int(draw.integers(3, 5)), int(draw.integers(1, 3)), bool(seed % 2)

@@ -139,7 +139,7 @@ def least_load_by_enumeration(paths, kappa):
         ("ring:4", {"paths": "all"}, 2),
         ("complete:3", {"paths": "all"}, 1),
         ("complete:3", {"paths": "all"}, 2),
-        ("complete:4", {"paths": "k", "k": 3}, 2),
+        pytest.param("complete:4", {"paths": "k", "k": 3}, 2, marks=pytest.mark.slow),
     ],
 )
 def test_equal_split_against_enumeration(spec, paths, kappa):

@@ -67,7 +67,7 @@ def compiled(name, instance, form="cvxpy", **parameters):
 
 @pytest.mark.parametrize("is_ring", [True, False])
 def test_assignments_meet_the_bound_for_every_n(is_ring):
-    for n in [*range(2, 48), 95, 96]:
+    for n in [*range(2, 34), 47, 64]:
         for mirrored in (False, True):
             pairs = wavelengths.assign(n, ring=is_ring, mirrored=mirrored)
             assert wavelengths.conflicts(n, pairs, ring=is_ring) == 0

@@ -41,10 +41,14 @@ relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[Health
 
 RUNNING = [
     ("alltoall.timestep-mcf", "hypercube:3", {"steps": 3}),
-    ("alltoall.timestep-mcf", "bipartite:4x4", {"steps": 2}),
+    pytest.param("alltoall.timestep-mcf", "bipartite:4x4", {"steps": 2}, marks=pytest.mark.slow),
     ("alltoall.timestep-mcf", "twisted-hypercube:3", {"steps": 2}),
-    ("alltoall.timestep-mcf", "genkautz:n=16,d=4", {"steps": 3, "aggregate": "source"}),
-    ("alltoall.master", "genkautz:n=16,d=4", {}),
+    ("alltoall.timestep-mcf", "genkautz:n=12,d=4", {"steps": 3, "aggregate": "source"}),
+    pytest.param(
+        "alltoall.timestep-mcf", "genkautz:n=16,d=4", {"steps": 3, "aggregate": "source"}, marks=pytest.mark.slow
+    ),
+    ("alltoall.master", "genkautz:n=12,d=4", {}),
+    pytest.param("alltoall.master", "genkautz:n=16,d=4", {}, marks=pytest.mark.slow),
     ("alltoall.master", "torus:3x4", {}),
     ("alltoall.link-mcf", "ring:5", {}),
 ]
