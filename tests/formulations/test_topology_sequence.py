@@ -24,6 +24,7 @@ from opticoll.formulations.topology.sequence_bounds import (
     hop_time,
     known_sequences,
     layers,
+    most_within,
     nodes_at,
     port_time,
     ring_time,
@@ -219,6 +220,36 @@ def test_bounds_hold_for_random_sequences(seed):
         chosen = [every[i] for i in draw.integers(len(every), size=K)]
         time = time_of(chosen, demand, delay=delay, overlap=overlap, step=step)
         assert time + delay * (K - 1) >= stated * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_demand_within_some_hops_is_that_of_a_linear_program(seed):
+    """The most demand of pairs of which every node starts and ends a given number; bounds are near it, and above."""
+    draw = np.random.default_rng(seed)
+    n, number = int(draw.integers(4, 11)), int(draw.integers(1, 4))
+    demand = draw.exponential(size=(n, n)) ** 2 * uniform(n)
+    ends = sp.vstack([sp.kron(sp.eye_array(n), np.ones((1, n))), sp.kron(np.ones((1, n)), sp.eye_array(n))])
+    best = -linprog(-demand.ravel(), A_ub=ends, b_ub=np.full(2 * n, number), bounds=(0, 1)).fun
+    sides = [np.sort(side, axis=1)[:, -number:].sum() for side in (demand, demand.T)]
+    assert best * (1 - 1e-9) <= most_within(demand, number) <= min(best * 1.05, *sides) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("n", "degree", "directed", "K"), [(4, 1, True, 2), (3, 2, True, 2), (3, 2, False, 3)])
+def test_bounds_of_uneven_demands_hold_for_all_sequences(n, degree, directed, K):
+    """And are above those of hops from single nodes and of ports for some of them."""
+    sharper = 0
+    for seed in range(3):
+        draw = np.random.default_rng(seed)
+        demand = draw.integers(0, 9, size=(n, n)) * draw.choice([1, 4], size=(n, 1)) * uniform(n)
+        data = sequence_data(n, degree, K, demand=demand, directed=directed)
+        best = min(time_of(one, demand) for one in product(some(n, degree, directed)[0], repeat=K))
+        hops, ports = hop_time(data, K)[0], port_time(data)[0]
+        assert max(hops, ports) <= best * (1 + 1e-9)
+        far = np.repeat(np.arange(1, 1 + len(layers(data, K))), layers(data, K))
+        work = max((-np.sort(-side, axis=1)[:, :-1] * far).sum() for side in (demand, demand.T))
+        assert hops >= work / circuits(data) * (1 - 1e-12)
+        sharper += hops > max(work / circuits(data), float(ports)) * (1 + 1e-9)
+    assert sharper or n < 4 or not directed
 
 
 def hops_of(configurations, source, *, step):

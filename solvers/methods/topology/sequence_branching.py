@@ -4,7 +4,8 @@ Configurations are chosen one after the other. Those that are chosen, and the mo
 demand times circuits: let n_a nodes be at a hops from a source after the chosen configurations, and let the r others
 lead from a node to at most N_b nodes at b hops (:func:`~opticoll.formulations.topology.sequence_bounds.nodes_at`),
 N_0 = 1. A shortest walk of h hops has a shortest one of a hops in the chosen configurations, and b = h - a in the
-others, so at most sum_(a+b=h) n_a N_b nodes are at h hops in the end. The largest demands take the fewest hops.
+others, so at most sum_(a+b=h) n_a N_b nodes are at h hops in the end. The largest demands take the fewest hops. Nodes
+that send more than they receive, or less, leave circuits idle as well.
 
 A whole sequence is also bounded by prices y of its circuits, of which those of each configuration cost 1 together:
 sum_k t_k is at least demand times the cheapest walks in time. Prices of circuits that carry more than others on these
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from opticoll.formulations.topology.sequence_bounds import circuits, nodes_at
+from opticoll.formulations import rounding
+from opticoll.formulations.topology.sequence_bounds import circuits, nodes_at, unmatched
 from opticoll.solvers.methods.topology.sequence_enumeration import MOST_RENAMED, ROUND_OFF, distinct
 from opticoll.solvers.methods.topology.sequence_flows import UNREACHED
 
@@ -66,6 +68,7 @@ def surviving(data: TopologySequence, every: I64, limit: float, most: int, nodes
         data.relays == "step",
         limit,
         circuits(data),
+        rounding.fraction_down(unmatched(data.demand)),
         most,
         nodes,
     )
@@ -203,10 +206,12 @@ def _cheapest(counts, price, source, step, far, before):  # type: ignore[no-unty
 
 
 @njit(cache=True)
-def _branched(every, first, second, begins, ends, fixed, demand, ordered, later, step, limit, number, most, nodes):  # type: ignore[no-untyped-def]
+def _branched(  # type: ignore[no-untyped-def]
+    every, first, second, begins, ends, fixed, demand, ordered, later, step, limit, number, idle, most, nodes
+):
     """Sequences that may take less than ``limit``, ``(., K)``, their number, -1 for too many, and the nodes bounded.
 
-    A configuration has ``number`` circuits at most.
+    A configuration has ``number`` circuits at most; of all that they can carry, ``idle`` is not used.
     """
     E, n, K = every.shape[0], every.shape[1], later.shape[0]
     hops = np.full((K + 1, n, n), UNREACHED)
@@ -235,7 +240,7 @@ def _branched(every, first, second, begins, ends, fixed, demand, ordered, later,
         if bounded > nodes:
             return found, -1, bounded
         hops[level + 1] = _extended(hops[level], every[chosen[level]], step)
-        if _least_work(hops[level + 1], ordered, later[K - 1 - level]) >= limit * number:
+        if _least_work(hops[level + 1], ordered, later[K - 1 - level]) + idle >= limit * number:
             continue
         if level < K - 1:
             level += 1

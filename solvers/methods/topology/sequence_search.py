@@ -370,6 +370,7 @@ class SequenceSearch:
         """Exchange circuits; a worse value within a falling threshold is accepted."""
         step = sequence_bounds.one_by_one(data)
         circuits, waiting = sequence_bounds.circuits(data), data.delay * (data.configurations - 1)
+        idle = float(sequence_bounds.unmatched(data.demand))
         self.last = None
         now = self._solve(data, counts)
         gain, tried = self._gain(data), set[bytes]()
@@ -385,7 +386,7 @@ class SequenceSearch:
                 return
             work, lost = weighted_hops(other, data.demand, step)
             limit = now * (1 + THRESHOLD * (1 - turn / exchanges) ** 2)
-            least = work / circuits
+            least = (work + idle) / circuits
             least = max(least, waiting) if data.overlap else least + waiting
             if lost > missing or (lost == 0 and least > limit):
                 continue
