@@ -7,9 +7,7 @@ N_0 = 1. A shortest walk of h hops has a shortest one of a hops in the chosen co
 others, so at most sum_(a+b=h) n_a N_b nodes are at h hops in the end. The largest demands take the fewest hops. Nodes
 that send more than they receive, or less, leave circuits idle as well.
 
-A whole sequence is also bounded by prices y of its circuits, of which those of each configuration cost 1 together:
-sum_k t_k is at least demand times the cheapest walks in time. Prices of circuits that carry more than others on these
-rise.
+A whole sequence is also bounded by prices of its circuits (:mod:`opticoll.solvers.methods.topology.sequence_prices`).
 
 For uniform demand, renamings of nodes leave one configuration of each class as the first one, and those renamings that
 do not change it leave fewer as the second one.
@@ -25,15 +23,13 @@ from numba import njit
 
 from opticoll.formulations import rounding
 from opticoll.formulations.topology.sequence_bounds import circuits, nodes_at, unmatched
-from opticoll.solvers.methods.topology.sequence_enumeration import MOST_RENAMED, ROUND_OFF, distinct
+from opticoll.solvers.methods.topology.sequence_enumeration import MOST_RENAMED, distinct
 from opticoll.solvers.methods.topology.sequence_flows import UNREACHED
+from opticoll.solvers.methods.topology.sequence_prices import priced_time
 
 if TYPE_CHECKING:
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import I64
-
-#: Rounds in which prices change, and how much they do at first.
-ROUNDS, RISE = 40, 1.0
 
 
 def surviving(data: TopologySequence, every: I64, limit: float, most: int, nodes: int) -> tuple[list[I64] | None, int]:
@@ -137,72 +133,6 @@ def _least_work(hops, ordered, later):  # type: ignore[no-untyped-def]
         if place < n and ordered[s, place] > 0:
             return np.inf
     return work
-
-
-@njit(cache=True)
-def priced_time(counts, demand, step, goal):  # type: ignore[no-untyped-def]
-    """Lower bound on the sum of the lengths for circuits ``(K, n, n)``, raised until it is ``goal`` if possible."""
-    K, n = counts.shape[0], counts.shape[1]
-    price, load = np.zeros((K, n, n)), np.zeros((K, n, n))
-    far, before = np.zeros((K + 1, n)), np.zeros((K, n), np.int64)
-    best = 0.0
-    for turn in range(ROUNDS):
-        for k in range(K):
-            load_of_one = 0.0
-            for u in range(n):
-                for v in range(n):
-                    if counts[k, u, v] > 0:
-                        load_of_one = max(load_of_one, load[k, u, v] / counts[k, u, v])
-            cost = 0.0
-            for u in range(n):
-                for v in range(n):
-                    if counts[k, u, v] > 0:
-                        share = load[k, u, v] / counts[k, u, v] / load_of_one if load_of_one > 0 else 0.0
-                        last = price[k, u, v] if turn > 0 else 1.0
-                        price[k, u, v] = last * np.exp(RISE / (1 + turn) ** 0.5 * share)
-                        cost += counts[k, u, v] * price[k, u, v]
-            price[k] /= max(cost, 1.0e-300)
-        load[:] = 0.0
-        value = 0.0
-        for s in range(n):
-            _cheapest(counts, price, s, step, far, before)
-            for v in range(n):
-                if demand[s, v] > 0:
-                    value += demand[s, v] * far[K, v]
-                    at, k = v, K - 1
-                    while k >= 0 and far[K, v] < np.inf:
-                        u = before[k, at]
-                        if u >= 0:
-                            load[k, u, at] += demand[s, v]
-                            at = u
-                        if u < 0 or step:
-                            k -= 1
-        best = max(best, value * (1 - ROUND_OFF))
-        if best >= goal:
-            break
-    return best
-
-
-@njit(cache=True)
-def _cheapest(counts, price, source, step, far, before):  # type: ignore[no-untyped-def]
-    """Costs of the cheapest walks after every configuration, ``(K+1, n)``, and the node before in it, -1 for none."""
-    K, n = counts.shape[0], counts.shape[1]
-    far[0] = np.inf
-    far[0, source] = 0.0
-    for k in range(K):
-        far[k + 1] = far[k]
-        before[k] = -1
-        changed = True
-        while changed:
-            changed = False
-            for u in range(n):
-                start = far[k, u] if step else far[k + 1, u]
-                if start < np.inf:
-                    for v in range(n):
-                        if counts[k, u, v] > 0 and start + price[k, u, v] < far[k + 1, v]:
-                            far[k + 1, v] = start + price[k, u, v]
-                            before[k, v] = u
-                            changed = not step
 
 
 @njit(cache=True)
