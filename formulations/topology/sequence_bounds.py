@@ -19,15 +19,21 @@ configuration one of d. If i configurations are used, C(K,i) ways, the h circuit
 ways, and i of them are the first. (So N_h is the coefficient of z^h in ((1+z) / (1-(d-1)z))^K.) The same counts hold
 for the sources at h hops *from* which v is reached: walk backwards.
 
-Hops. Every shard from s to v takes at least h(s,v) circuits. Source s pays least if its largest demands go to the
-nodes at fewest hops; call this W_s, and W^v the same for the shards that v receives. All configurations together carry
-at most C sum t_k, where C = n d, and 2 floor(n d / 2) if circuits are two-way. Hence
+Hops. Let D be all demand and B_h = N_1 + ... + N_h. A node has at most B_h others within h hops, and is within h hops
+of as many. So at most P_h of the demand has h hops or fewer: the largest demand of pairs of which every node starts and
+ends at most B_h. All shards together take at least W = sum_(h >= 0) (D - P_h) circuits, of which W - D do not lead to
+their last node: if R_v shards pass through v, sum_v R_v >= W - D. Let m_v be the larger of what v sends and what it
+receives: m_v + R_v shards leave v, or so many enter it. All circuits carry at most C sum t_k, where C = n d, and
+2 floor(n d / 2) if they are two-way. Each m_v + R_v is at most d sum t_k; if circuits are two-way, as many lead out of
+v as into it, and what all nodes' circuits out carry is at most C sum t_k. Hence
 
-    sum_k t_k >= max(sum_s W_s, sum_v W^v) / C,
+    sum_k t_k >= (sum_v m_v + W - D) / C,
 
-and if the counts N_1, N_2, ... end before the positive demands of a source (target) do, there is no solution. For
-uniform demand sum_s W_s = n sum_h h n_h, with n_h = N_h until n - 1 nodes are reached. For K = 1 the sharper
-bound of ``topology.design`` applies. If the one configuration is given (``start``), h(s,v) and C are its own.
+and if the counts N_1, N_2, ... end before the positive demands of a source (target) do, there is no solution. P_h is
+bounded by prices u, v >= 0 of starts and ends, B_h (sum_s u_s + sum_w v_w) + sum_sw max(0, D_sw - u_s - v_w), of which
+either side is lowered in turn. For uniform demand W = n sum_h h n_h, with n_h = N_h until n - 1 nodes are reached. For
+K = 1 the sharper bound of ``topology.design`` applies. If the one configuration is given (``start``), h(s,v) and C are
+its own.
 
 Full circuits, for uniform demand of one shard, without ``overlap``, where K d >= n-1. A circuit carries no more than
 one shard to its end, and ports that find no new end double a circuit, or idle. Let m = K d - (n-1), q = min(2m, d).
@@ -54,8 +60,8 @@ between which no circuit is set: a sequence of K' <= K configurations, so the le
 is a bound. With ``relays=step`` a walk takes one circuit in each of the K configurations, several where they are
 merged: N_h is the smaller of the counts for ``pass`` and K', and for ``step`` and K. With ``overlap`` a change also
 carries at most C delay shards, over circuits of both configurations: they count as circuits of the earlier one, and a
-walk remains one of ``pass``. Then sum_k t_k + delay (K-1) >= W / C and the same for ports, without the delay on the
-right, and of course the objective >= delay (K-1).
+walk remains one of ``pass``. Then sum_k t_k + delay (K-1) is at least the right-hand side above and the same for ports,
+without the delay on the right, and of course the objective >= delay (K-1).
 
 Start-up. At least one configuration is used. With ``charge=any`` and K' used ones, the walks and the capacity are those
 of the K': the bound is the least over K' <= K of bound(K') + startup K', plus delay (K-1). With ``charge=changed``
@@ -100,6 +106,11 @@ if TYPE_CHECKING:
 
 #: Significant digits of the length L, so that it stands for a decimal.
 LENGTH_DIGITS = 6
+
+#: Turns in which prices of the ends of pairs are lowered.
+MOST_TURNS = 30
+#: Shares of the prices of ends alone from which they begin; with 0 and 1, no bound of one side is better.
+FIRST_PRICES = (0.0, 0.5, 1.0)
 
 #: A time, or infinity where there is no solution.
 Time = Fraction | float
@@ -162,14 +173,51 @@ def circuits(data: TopologySequence) -> int:
     return total if data.directed else total // 2 * 2
 
 
-def least_work(amounts: Sequence[Fraction], reached: Sequence[int]) -> Time:
-    """W_s: least shards times circuits of the demands of one source, with the most nodes that each hop reaches."""
-    left = sorted((amount for amount in amounts if amount > 0), reverse=True)
-    work = Fraction(0)
-    for hops, most in enumerate(reached, 1):
-        work += hops * sum(left[:most], Fraction(0))
-        left = left[most:]
-    return math.inf if left else work
+def most_within(demand: F64, number: int) -> Fraction:
+    """P_h: upper bound on the demand of pairs of which every node starts and ends at most ``number``, (n, n)."""
+    (_, u, v) = min((_end_prices(demand, share, number) for share in FIRST_PRICES), key=lambda one: one[0])
+    starts, ends = list(map(Fraction, u.tolist())), list(map(Fraction, v.tolist()))
+    total = number * sum((*starts, *ends), Fraction(0))
+    tail, head = np.nonzero(np.nextafter(demand, np.inf) - u[:, None] > np.nextafter(v, -np.inf)[None, :])
+    for i, j in zip(tail.tolist(), head.tolist(), strict=True):
+        total += max(largest(float(demand[i, j])) - starts[i] - ends[j], Fraction(0))
+    return total
+
+
+def _end_prices(demand: F64, share: float, number: int) -> tuple[float, F64, F64]:
+    """A bound and its prices of starts and ends: by turns at their best, from a share of those of the ends alone."""
+
+    def best(left: F64) -> F64:
+        return np.asarray(np.maximum(np.partition(left, -number, axis=1)[:, -number], 0.0))
+
+    v = share * best(demand.T)
+    for _ in range(MOST_TURNS):
+        u = best(demand - v[None, :])
+        w = best(demand.T - u[None, :])
+        if (w == v).all():
+            break
+        v = w
+    return float(number * (u.sum() + v.sum()) + np.maximum(demand - u[:, None] - v[None, :], 0.0).sum()), u, v
+
+
+def least_load(data: TopologySequence, reached: Sequence[int]) -> Time:
+    """Lower bound on the shards that the circuits of all nodes carry: m_v and what passes through."""
+    partners = max(int((data.demand > 0).sum(axis=axis).max()) for axis in (0, 1))
+    if partners > sum(reached):
+        return math.inf
+    total = sum(chain(*_exact_rows(data.demand)), Fraction(0))
+    load = total + unmatched(data.demand)
+    for within in accumulate(reached):
+        if within < partners:
+            load += max(total - most_within(data.demand, within), Fraction(0))
+    return load
+
+
+def unmatched(demand: F64) -> Fraction:
+    """Lower bound on sum_v m_v less all demand: ports of nodes that send more than they receive, or less, idle."""
+    pairs = zip(_exact_rows(demand), _exact_rows(demand.T), strict=True)
+    uneven = (abs(sum(row, Fraction(0)) - sum(column, Fraction(0))) for row, column in pairs)
+    return sum(uneven, Fraction(0)) / 2
 
 
 def _exact_rows(matrix: F64) -> list[list[Fraction]]:
@@ -187,8 +235,7 @@ def hop_time(data: TopologySequence, configurations: int) -> tuple[Time, str]:
         if sum(reached) < data.n - 1:
             work = math.inf
     else:
-        rows = _exact_rows(data.demand), _exact_rows(data.demand.T)
-        work = max(sum((least_work(row, reached) for row in side), Fraction(0)) for side in rows)
+        work = least_load(data, reached)
     where = "one configuration" if configurations == 1 else f"{configurations} configurations"
     if work == math.inf:
         return math.inf, f"a node reaches at most {sum(reached)} others in {where}"

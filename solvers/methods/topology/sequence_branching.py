@@ -4,11 +4,10 @@ Configurations are chosen one after the other. Those that are chosen, and the mo
 demand times circuits: let n_a nodes be at a hops from a source after the chosen configurations, and let the r others
 lead from a node to at most N_b nodes at b hops (:func:`~opticoll.formulations.topology.sequence_bounds.nodes_at`),
 N_0 = 1. A shortest walk of h hops has a shortest one of a hops in the chosen configurations, and b = h - a in the
-others, so at most sum_(a+b=h) n_a N_b nodes are at h hops in the end. The largest demands take the fewest hops.
+others, so at most sum_(a+b=h) n_a N_b nodes are at h hops in the end. The largest demands take the fewest hops. Nodes
+that send more than they receive, or less, leave circuits idle as well.
 
-A whole sequence is also bounded by prices y of its circuits, of which those of each configuration cost 1 together:
-sum_k t_k is at least demand times the cheapest walks in time. Prices of circuits that carry more than others on these
-rise.
+A whole sequence is also bounded by prices of its circuits (:mod:`opticoll.solvers.methods.topology.sequence_prices`).
 
 For uniform demand, renamings of nodes leave one configuration of each class as the first one, and those renamings that
 do not change it leave fewer as the second one.
@@ -22,16 +21,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from opticoll.formulations.topology.sequence_bounds import circuits, nodes_at
-from opticoll.solvers.methods.topology.sequence_enumeration import MOST_RENAMED, ROUND_OFF, distinct
+from opticoll.formulations import rounding
+from opticoll.formulations.topology.sequence_bounds import circuits, nodes_at, unmatched
+from opticoll.solvers.methods.topology.sequence_enumeration import MOST_RENAMED, distinct
 from opticoll.solvers.methods.topology.sequence_flows import UNREACHED
+from opticoll.solvers.methods.topology.sequence_prices import priced_time
 
 if TYPE_CHECKING:
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import I64
-
-#: Rounds in which prices change, and how much they do at first.
-ROUNDS, RISE = 40, 1.0
 
 
 def surviving(data: TopologySequence, every: I64, limit: float, most: int, nodes: int) -> tuple[list[I64] | None, int]:
@@ -66,6 +64,7 @@ def surviving(data: TopologySequence, every: I64, limit: float, most: int, nodes
         data.relays == "step",
         limit,
         circuits(data),
+        rounding.fraction_down(unmatched(data.demand)),
         most,
         nodes,
     )
@@ -137,76 +136,12 @@ def _least_work(hops, ordered, later):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def priced_time(counts, demand, step, goal):  # type: ignore[no-untyped-def]
-    """Lower bound on the sum of the lengths for circuits ``(K, n, n)``, raised until it is ``goal`` if possible."""
-    K, n = counts.shape[0], counts.shape[1]
-    price, load = np.zeros((K, n, n)), np.zeros((K, n, n))
-    far, before = np.zeros((K + 1, n)), np.zeros((K, n), np.int64)
-    best = 0.0
-    for turn in range(ROUNDS):
-        for k in range(K):
-            load_of_one = 0.0
-            for u in range(n):
-                for v in range(n):
-                    if counts[k, u, v] > 0:
-                        load_of_one = max(load_of_one, load[k, u, v] / counts[k, u, v])
-            cost = 0.0
-            for u in range(n):
-                for v in range(n):
-                    if counts[k, u, v] > 0:
-                        share = load[k, u, v] / counts[k, u, v] / load_of_one if load_of_one > 0 else 0.0
-                        last = price[k, u, v] if turn > 0 else 1.0
-                        price[k, u, v] = last * np.exp(RISE / (1 + turn) ** 0.5 * share)
-                        cost += counts[k, u, v] * price[k, u, v]
-            price[k] /= max(cost, 1.0e-300)
-        load[:] = 0.0
-        value = 0.0
-        for s in range(n):
-            _cheapest(counts, price, s, step, far, before)
-            for v in range(n):
-                if demand[s, v] > 0:
-                    value += demand[s, v] * far[K, v]
-                    at, k = v, K - 1
-                    while k >= 0 and far[K, v] < np.inf:
-                        u = before[k, at]
-                        if u >= 0:
-                            load[k, u, at] += demand[s, v]
-                            at = u
-                        if u < 0 or step:
-                            k -= 1
-        best = max(best, value * (1 - ROUND_OFF))
-        if best >= goal:
-            break
-    return best
-
-
-@njit(cache=True)
-def _cheapest(counts, price, source, step, far, before):  # type: ignore[no-untyped-def]
-    """Costs of the cheapest walks after every configuration, ``(K+1, n)``, and the node before in it, -1 for none."""
-    K, n = counts.shape[0], counts.shape[1]
-    far[0] = np.inf
-    far[0, source] = 0.0
-    for k in range(K):
-        far[k + 1] = far[k]
-        before[k] = -1
-        changed = True
-        while changed:
-            changed = False
-            for u in range(n):
-                start = far[k, u] if step else far[k + 1, u]
-                if start < np.inf:
-                    for v in range(n):
-                        if counts[k, u, v] > 0 and start + price[k, u, v] < far[k + 1, v]:
-                            far[k + 1, v] = start + price[k, u, v]
-                            before[k, v] = u
-                            changed = not step
-
-
-@njit(cache=True)
-def _branched(every, first, second, begins, ends, fixed, demand, ordered, later, step, limit, number, most, nodes):  # type: ignore[no-untyped-def]
+def _branched(  # type: ignore[no-untyped-def]
+    every, first, second, begins, ends, fixed, demand, ordered, later, step, limit, number, idle, most, nodes
+):
     """Sequences that may take less than ``limit``, ``(., K)``, their number, -1 for too many, and the nodes bounded.
 
-    A configuration has ``number`` circuits at most.
+    A configuration has ``number`` circuits at most; of all that they can carry, ``idle`` is not used.
     """
     E, n, K = every.shape[0], every.shape[1], later.shape[0]
     hops = np.full((K + 1, n, n), UNREACHED)
@@ -235,7 +170,7 @@ def _branched(every, first, second, begins, ends, fixed, demand, ordered, later,
         if bounded > nodes:
             return found, -1, bounded
         hops[level + 1] = _extended(hops[level], every[chosen[level]], step)
-        if _least_work(hops[level + 1], ordered, later[K - 1 - level]) >= limit * number:
+        if _least_work(hops[level + 1], ordered, later[K - 1 - level]) + idle >= limit * number:
             continue
         if level < K - 1:
             level += 1

@@ -57,44 +57,6 @@ def weighted_hops(counts: I64, demand: F64, step: bool) -> tuple[float, float]:
     return work, missing
 
 
-@njit(cache=True)
-def savings(price, demand, step):  # type: ignore[no-untyped-def]
-    """What a circuit would save a demand in cost, the most of all demands, ``(K, n, n)``.
-
-    ``price`` of every circuit is ``(K, n, n)``, infinite where there is none; ``step`` as for :func:`least_hops`.
-    """
-    K, n = price.shape[0], price.shape[1]
-    within = price.copy()
-    for k in range(K):
-        for u in range(n):
-            within[k, u, u] = 0.0
-        for m in range(n if not step else 0):
-            for u in range(n):
-                for v in range(n):
-                    within[k, u, v] = min(within[k, u, v], within[k, u, m] + within[k, m, v])
-    to, rest = np.full((K + 1, n, n), np.inf), np.full((K + 1, n, n), np.inf)
-    for u in range(n):
-        to[0, u, u] = rest[K, u, u] = 0.0
-    for k in range(K):
-        for u in range(n):
-            for v in range(n):
-                for m in range(n):
-                    to[k + 1, u, v] = min(to[k + 1, u, v], to[k, u, m] + within[k, m, v])
-                    back = K - 1 - k
-                    rest[back, u, v] = min(rest[back, u, v], within[back, u, m] + rest[back + 1, m, v])
-    result = np.zeros((K, n, n))
-    for k in range(K):
-        before, after = (k, k + 1) if step else (k + 1, k)
-        for s in range(n):
-            for w in range(n):
-                if demand[s, w] > 0 and to[K, s, w] < np.inf:
-                    for u in range(n):
-                        for v in range(n):
-                            saved = to[K, s, w] - to[before, s, u] - rest[after, v, w]
-                            result[k, u, v] = max(result[k, u, v], saved)
-    return result
-
-
 @dataclass(frozen=True)
 class CircuitLines:
     """Circuits over which flows are routed, and the capacities that they share.

@@ -27,7 +27,6 @@ from opticoll.solvers.methods.topology.sequence_flows import (
     all_lines,
     orbit_lines,
     route,
-    savings,
     weighted_hops,
 )
 from opticoll.solvers.methods.topology.sequence_orbits import (
@@ -36,6 +35,7 @@ from opticoll.solvers.methods.topology.sequence_orbits import (
     neighbour,
     some_groups,
 )
+from opticoll.solvers.methods.topology.sequence_prices import annealed, near
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -48,20 +48,22 @@ if TYPE_CHECKING:
 MOST_REFINED = 6
 #: Nodes above which circuits are not exchanged one by one: a linear program has n^2 flows for every circuit of a node.
 MOST_EXCHANGED = 20
-#: Flows of all linear programs of a start, together; with more flows each there are fewer exchanges, at least so many.
-EXCHANGED_FLOWS, LEAST_EXCHANGES = 150_000, 10
+#: Most exchanges of a start that are judged by prices: for each circuit; and their number times nodes and circuits.
+FOR_EACH, PRICED = 400, 20_000_000
+#: Most starts of a small problem for each one that the parameter states.
+MORE_STARTS = 12
+#: From a known sequence there are so many times fewer than from random circuits.
+FEWER = 3
+#: Exchanges from a sequence that are bounded, and how many of the best are solved until one is better.
+NEIGHBOURS, NEAREST = 300, 12
+#: Share of the best value by which a sequence may be worse from which these are tried.
+NEAR = 0.01
 #: One-way circuits that are annealed for every start.
 ANNEALED = 4
 #: Nodes above which no branch and bound over configurations is tried.
 MOST_BRANCHED = 8
 #: Least relative progress.
 PROGRESS = 1e-9
-#: Share of the value by which an exchange may be worse at first.
-THRESHOLD = 0.03
-#: Exchanges that are drawn, of which the one that prices favour is solved.
-DRAWN_MOVES = 12
-#: Tries to draw an element or a move.
-TRIES = 50
 
 
 @dataclass
@@ -98,7 +100,6 @@ class SequenceSearch:
         self.random = np.random.default_rng(context.task.seed)
         self.best, self.solved, self.bounds = Found(), 0, dict[int, float]()
         self.tol = context.task.tol
-        self.last: tuple[CircuitLines, RoutedSequence] | None = None
 
     def run(self) -> None:
         """Search every number of configurations whose bound is below the best value, the smallest bound first.
@@ -145,7 +146,7 @@ class SequenceSearch:
         return min(max(bound, self.excluded.get(number, bound)) for number, bound in self.bounds.items())
 
     def _search(self, data: TopologySequence, target: float) -> None:
-        if data.directed and data.n <= MOST_EXCHANGED and data.standing is None:
+        if data.directed and data.n <= MOST_EXCHANGED and data.standing is None and data.amount is not None:
             self._search(replace(data, directed=False), target)  # two-way circuits are some of the one-way ones
             if self.best.value <= target:
                 return
@@ -159,10 +160,23 @@ class SequenceSearch:
         if data.directed and data.n <= MOST_EXCHANGED and data.standing is None and data.amount is not None:
             known = [*self._annealed(data, target), *known]
         if self.best.value > target and (data.n <= MOST_EXCHANGED or not known):
-            for counts in (*_known(data), *known[:1], *(self._drawn(data) for _ in range(self.starts))):
-                self._exchange(data, counts, target)
-                if self.best.value <= target:
-                    return
+            self._exchange_from([*_known(data), *known[:1]], data, target)
+
+    def _exchange_from(self, known: list[I64], data: TopologySequence, target: float) -> None:
+        """Exchange circuits from known sequences, the best first, from the best one so far and from random circuits."""
+        values = [self._solve(data, counts) for counts in known]
+        for at in np.argsort(values, kind="stable"):
+            self._exchange(data, known[at], target)
+            if self.best.value <= target:
+                return
+        work = self._exchanges(data) * data.configurations * data.n**2 * data.degree
+        for turn in range(self.starts * min(max(PRICED // max(work, 1), 1), MORE_STARTS)):
+            if turn % 2 and self.best.counts.shape == (data.configurations, data.n, data.n):
+                self._exchange(data, self.best.counts, target)
+            else:
+                self._exchange(data, self._drawn(data), target, known=False)
+            if self.best.value <= target:
+                return
 
     def _branch(self, data: TopologySequence) -> None:
         """Exclude or solve every sequence of this number of configurations, if they are few enough."""
@@ -312,87 +326,33 @@ class SequenceSearch:
                 _fill(data, counts[k], self.random.permutation(pairs).tolist())
         return counts
 
-    def _moved(self, data: TopologySequence, counts: I64) -> I64 | None:
-        """Circuits with the heads of two of them exchanged, in one configuration; None if none is found soon."""
-        first = 0 if data.standing is None else 1
-        if first == len(counts):
-            return None
-        for _ in range(TRIES):
-            k = int(self.random.integers(first, len(counts)))
-            tail, head = np.nonzero(counts[k])
-            if not tail.size:
-                continue
-            (a, b), result = self.random.integers(tail.size, size=2), counts.copy()
-            u, v, x, y = (int(value) for value in (tail[a], head[a], tail[b], head[b]))
-            one = result[k]
-            if a == b:  # a circuit moves to free ports, if there are any
-                _put(data, one, u, v, -1)
-                _fill(data, one, self.random.permutation(np.argwhere(data.off)).tolist())
-            elif u != y and v != x and (u, v) != (y, x):
-                _put(data, one, u, v, -1)
-                _put(data, one, x, y, -1)
-                _put(data, one, u, y, 1)
-                _put(data, one, x, v, 1)
-                if one.min() < 0 or one.max() > data.parallel:
-                    continue
-                if max(one.sum(axis=0).max(), one.sum(axis=1).max()) > data.degree or not data.fits(one):
-                    continue
-            if (one != counts[k]).any():
-                return result
-        return None
+    def _exchanges(self, data: TopologySequence) -> int:
+        """Exchanges of a start that are judged by prices."""
+        circuits = data.configurations * data.n * data.degree
+        return min(self.moves, FOR_EACH * circuits, PRICED // (circuits * data.n))
 
-    def _promising(self, data: TopologySequence, counts: I64, gain: F64 | None, tried: set[bytes]) -> I64 | None:
-        """Of some exchanges that were not tried yet, the one that saves most at the prices of circuits."""
-        if gain is None:
-            return self._moved(data, counts)
-        best, most = None, -math.inf
-        for _ in range(DRAWN_MOVES):
-            other = self._moved(data, counts)
-            if other is None or other.tobytes() in tried:
-                continue
-            saved = float(((other - counts) * gain).sum())
-            if saved > most:
-                best, most = other, saved
-        if best is not None:
-            tried.add(best.tobytes())
-        return best
-
-    def _gain(self, data: TopologySequence) -> F64 | None:
-        """Price of every circuit of the last sequence, and what others would save, ``(K, n, n)``."""
-        if self.last is None or data.overlap:
-            return None
-        lines, routed = self.last
-        price = np.full((data.configurations, data.n, data.n), np.inf)
-        price[lines.phase, lines.tail, lines.head] = routed.prices[lines.group]
-        return np.where(np.isinf(price), savings(price, data.demand, data.relays == "step"), price)
-
-    def _exchange(self, data: TopologySequence, counts: I64, target: float) -> None:
-        """Exchange circuits; a worse value within a falling threshold is accepted."""
-        step = sequence_bounds.one_by_one(data)
-        circuits, waiting = sequence_bounds.circuits(data), data.delay * (data.configurations - 1)
-        self.last = None
-        now = self._solve(data, counts)
-        gain, tried = self._gain(data), set[bytes]()
-        missing = weighted_hops(counts, data.demand, step)[1]
-        flows = len(counts) * data.n**2 * data.degree
-        exchanges = min(self.exchanges, max(EXCHANGED_FLOWS // flows, LEAST_EXCHANGES))
-        for turn in range(exchanges):
-            if self.best.value <= target:
+    def _exchange(self, data: TopologySequence, counts: I64, target: float, *, known: bool = True) -> None:
+        """Exchange circuits by estimates from prices, then, one by one, if they take less time."""
+        if len(counts) == 1 and data.standing is not None:
+            return
+        moves = self._exchanges(data) // (FEWER if known else 1)
+        counts = annealed(data, self.random, counts, moves, self.context.remaining)
+        for k in range(0 if data.standing is None else 1, len(counts)):
+            _fill(data, counts[k], self.random.permutation(np.argwhere(data.off)).tolist())
+        now, judged = self._solve(data, counts), 0
+        while now <= self.best.value * (1 + NEAR):
+            goal = math.inf if data.overlap or self.staying else now - data.delay * (data.configurations - 1)
+            for tried, other in enumerate(near(data, self.random, counts, NEIGHBOURS, goal)):
+                if self.best.value <= target or judged == self.exchanges or tried == NEAREST:
+                    return
+                self.context.remaining()
+                judged += 1
+                value = self._solve(data, other)
+                if value < now * (1 - PROGRESS):
+                    now, counts = value, other
+                    break
+            else:
                 return
-            self.context.remaining()
-            other = self._promising(data, counts, gain, tried)
-            if other is None:
-                return
-            work, lost = weighted_hops(other, data.demand, step)
-            limit = now * (1 + THRESHOLD * (1 - turn / exchanges) ** 2)
-            least = work / circuits
-            least = max(least, waiting) if data.overlap else least + waiting
-            if lost > missing or (lost == 0 and least > limit):
-                continue
-            value = self._solve(data, other) if lost == 0 else math.inf
-            if value <= limit:
-                now, missing, counts = value, lost, other
-                gain, tried = self._gain(data) if lost == 0 else None, set()
 
     def _solve(self, data: TopologySequence, counts: I64) -> float:
         self.solved += 1
@@ -401,7 +361,6 @@ class SequenceSearch:
         if routed is None:
             return math.inf
         self._keep(data, counts, routed, lines, None)
-        self.last = lines, routed
         return self._value(data, routed, counts)
 
 
@@ -474,9 +433,10 @@ def run_sequence_search(context: Context) -> Answer:
     2. for at most 20 nodes and uniform demand, one-way circuits without symmetry by annealing on the walks of at most
        two circuits (:mod:`opticoll.solvers.methods.topology.sequence_counts`), judged by the linear program
     3. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration, from
-       direct rounds, circuits for the largest demands, a ring, the best sequence so far and random circuits; from a
-       known sequence (``start``) first. Prices of circuits in the last linear program choose among some exchanges: a
-       new circuit saves a demand what a walk over it is cheaper. Hops, then the linear program, judge the one chosen
+       direct rounds, circuits for the largest demands, a ring, the best sequence so far and random circuits, small
+       problems from more of these; from a known sequence (``start``) first. Annealing on the time that prices of
+       circuits estimate (:mod:`opticoll.solvers.methods.topology.sequence_prices`); then the linear program judges
+       exchanges that prices do not exclude, from sequences near the best one
     4. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
        value, by increasing bound
 
@@ -542,7 +502,7 @@ def _refuse(data: Any) -> str | None:
 METHOD = Method(
     name="sequence-search",
     title="Sequences of circuits by generators of groups and by exchanges",
-    summary="circuits of groups with few hops in time, then exchanges of circuits, each judged by a linear program of "
+    summary="circuits of groups with few hops in time, then exchanges of circuits, by prices and by linear programs of "
     "the flows; proven where a bound is met",
     serves=("topology.sequence",),
     # n=5, D=2, K=2 362 variables in 4.7 s, n=4, D=2, K=3 291 in 3.4 s; n=5, D=1, K=3 423, n=6, D=1, K=2 482 not solved.
@@ -554,7 +514,12 @@ METHOD = Method(
             default=8,
             help="rounds over groups, each with the better half of them; random circuits to start from",
         ),
-        Parameter("moves", int, default=30_000, help="replacements of generators, judged by hops, per start"),
+        Parameter(
+            "moves",
+            int,
+            default=30_000,
+            help="replacements of generators, judged by hops, or exchanges of circuits, judged by prices, per start",
+        ),
         Parameter(
             "exchanges",
             int,
