@@ -25,8 +25,11 @@ MOST_RENAMED = 7
 ROUND_OFF = 1e-12
 
 
-def all_configurations(data: TopologySequence) -> I64 | None:
-    """Circuits of every configuration to which none can be added, ``(., n, n)``; None if there are too many."""
+def all_configurations(data: TopologySequence, most: int = MOST_LISTED) -> I64 | None:
+    """Circuits of every configuration to which none can be added, ``(., n, n)``.
+
+    None if more than ``most`` partial configurations have to be visited.
+    """
     n, degree, visited = data.n, data.degree, 0
     result: list[I64] = []
 
@@ -49,7 +52,7 @@ def all_configurations(data: TopologySequence) -> I64 | None:
     partial: list[tuple[int, I64]] = [(0, np.zeros((n, n), dtype=np.int64))]
     while partial:
         visited += 1
-        if visited > MOST_LISTED:
+        if visited > most:
             return None
         u, counts = partial.pop()
         if u < n:

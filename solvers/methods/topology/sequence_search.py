@@ -16,6 +16,7 @@ from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.sequence_branching import surviving
 from opticoll.solvers.methods.topology.sequence_counts import annealed_circuits
 from opticoll.solvers.methods.topology.sequence_enumeration import (
+    MOST_LISTED,
     MOST_SOLVED,
     ROUND_OFF,
     all_configurations,
@@ -62,6 +63,9 @@ NEAR = 0.01
 ANNEALED = 4
 #: Nodes above which no branch and bound over configurations is tried.
 MOST_BRANCHED = 8
+#: Sequences, and nodes of the tree of configurations, up to which branch and bound comes before the search, and
+#: sequences that it may leave to be solved then.
+FEW_SEQUENCES, FEW_LISTED, FEW_SOLVED = 1_000_000, 10_000, 500
 #: Least relative progress.
 PROGRESS = 1e-9
 
@@ -94,6 +98,8 @@ class SequenceSearch:
     def __init__(self, context: Context, *, starts: int, moves: int, exchanges: int, sequences: int) -> None:
         self.context, self.starts, self.moves, self.exchanges = context, starts, moves, exchanges
         self.most, self.bounded = sequences, 0
+        #: All configurations, or None, by the number of partial ones that could be visited.
+        self.listed: dict[int, I64 | None] = {}
         #: A bound on the value of every number of configurations that was proven.
         self.excluded: dict[int, float] = {}
         self.data: TopologySequence = context.data
@@ -119,9 +125,8 @@ class SequenceSearch:
         for number in order:
             if self.bounds[number] < self.best.value * (1 - self.tol):
                 self._search(self._fixed(number), self.bounds[number] * (1 + self.tol))
-        branching = not self.data.overlap and not self.staying and not self.data.rack and self.data.startup == 0
         for number in order:
-            if self.bounds[number] < self.best.value * (1 - self.tol) and branching:
+            if self.bounds[number] < self.best.value * (1 - self.tol) and number not in self.excluded:
                 self._branch(self._fixed(number))
 
     def _fixed(self, number: int) -> TopologySequence:
@@ -140,12 +145,17 @@ class SequenceSearch:
 
     @property
     def bound(self) -> float | None:
-        """Lower bound by branch and bound, None without one."""
-        if not self.excluded:
+        """Lower bound by branch and bound, None without one or where those of the problem prove the value."""
+        if not self.excluded or self.best.value <= min(self.bounds.values()) * (1 + self.tol):
             return None
         return min(max(bound, self.excluded.get(number, bound)) for number, bound in self.bounds.items())
 
     def _search(self, data: TopologySequence, target: float) -> None:
+        if data.n <= MOST_BRANCHED:
+            for counts in _known(data):
+                self._solve(data, counts)
+            if self.best.value <= target or self._proven_soon(data):
+                return
         if data.directed and data.n <= MOST_EXCHANGED and data.standing is None and data.amount is not None:
             self._search(replace(data, directed=False), target)  # two-way circuits are some of the one-way ones
             if self.best.value <= target:
@@ -169,6 +179,8 @@ class SequenceSearch:
             self._exchange(data, known[at], target)
             if self.best.value <= target:
                 return
+        if self._proven_soon(data):
+            return
         work = self._exchanges(data) * data.configurations * data.n**2 * data.degree
         for turn in range(self.starts * min(max(PRICED // max(work, 1), 1), MORE_STARTS)):
             if turn % 2 and self.best.counts.shape == (data.configurations, data.n, data.n):
@@ -178,14 +190,30 @@ class SequenceSearch:
             if self.best.value <= target:
                 return
 
-    def _branch(self, data: TopologySequence) -> None:
-        """Exclude or solve every sequence of this number of configurations, if they are few enough."""
-        every = all_configurations(data) if self.most > 0 and data.n <= MOST_BRANCHED else None
-        if every is None:
+    def _proven_soon(self, data: TopologySequence) -> bool:
+        """Whether all sequences of this number of configurations are excluded, being few, or the best ones known."""
+        if data.directed == self.data.directed:
+            self._branch(data, soon=True)
+        return data.configurations in self.excluded
+
+    def _branch(self, data: TopologySequence, *, soon: bool = False) -> None:
+        """Exclude or solve every sequence of this number of configurations, if they are few enough.
+
+        If it shall be ``soon``, fewer are enough.
+        """
+        plain = not data.overlap and not self.staying and not data.rack and data.startup == 0
+        if not plain or self.most == 0 or data.n > MOST_BRANCHED:
+            return
+        most = FEW_LISTED if soon else MOST_LISTED
+        if most not in self.listed:
+            self.listed[most] = all_configurations(self.data, most)
+        every = self.listed[most]
+        if every is None or (soon and len(every) ** data.configurations > FEW_SEQUENCES):
             return
         waiting = data.delay * (data.configurations - 1)
         excluded = self.best.value * (1 - self.tol / 2)  # ties would all be solved
-        listed, bounded = surviving(data, every, excluded - waiting, MOST_SOLVED, self.most)
+        solved = FEW_SOLVED if soon else MOST_SOLVED
+        listed, bounded = surviving(data, every, excluded - waiting, solved, self.most)
         if listed is None:
             return
         for counts in listed:
