@@ -208,8 +208,8 @@ MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
 #: For at most this many servers and ports, enumeration is expected to end if the options of all servers are at most
-#: this many times the renamings. It then gets half of the time, and nine tenths once this many searches have ended at
-#: the incumbent's load; otherwise a tenth.
+#: this many times the renamings. It then gets half of the time, and nine tenths once this many chains of searches have
+#: ended at the incumbent's load; otherwise a tenth.
 MOST_SMALL, MOST_PORTS, MOST_TRIED, SETTLED = 12, 2, 10**13, 4
 #: Most descents in total, half of them while wirings are enumerated; without a proof, the search ends after this many
 #: consecutive descents without improvement.
@@ -218,14 +218,14 @@ MOST_DESCENTS, IDLE = 2000, 200
 #: are annealed. From this number of servers on, all random circuits are annealed in this way, below it every second
 #: one. A result within this factor of the incumbent is refined, starting from this temperature.
 LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
-#: Most circuits and servers together for which optimal loads are annealed; the first and last temperature, relative to
-#: the load and times the servers; steps per pair of circuits of the shortest run, and fewest pieces between checks of
-#: the clock.
-MOST_LOADED, WARM_LOADS, COOL_LOADS, LOAD_MOVES, LOAD_PIECES = 80, 0.08, 0.02, 20, 32
+#: Most circuits and servers together for which optimal loads are annealed; the first temperature from random circuits
+#: and from annealed ones, and the last, relative to the load and times the servers; runs from the same random circuits,
+#: steps per pair of circuits of the shortest one, and fewest pieces between checks of the clock.
+MOST_LOADED, WARM_LOADS, REHEATED, COOL_LOADS, CHAIN, LOAD_MOVES, LOAD_PIECES = 80, 0.08, 0.045, 0.02, 6, 20, 128
 
 
 def restart_length(k: int) -> int:
-    """Length of run k = 1, 2, ... in the sequence 1 1 2 1 1 2 4 ... of Luby, Sinclair and Zuckerman (1993)."""
+    """Length of chain k = 1, 2, ... in the sequence 1 1 2 1 1 2 4 ... of Luby, Sinclair and Zuckerman (1993)."""
     bits = k.bit_length()
     return 1 << bits - 1 if k == (1 << bits) - 1 else restart_length(k - (1 << bits - 1) + 1)
 
@@ -260,7 +260,7 @@ class WiringSearch:
         self.bound = max(bound.value for bound in data.bounds())
         self.tally = np.zeros(4, dtype=np.int64)
         self.stages = self.descents = 0
-        self.settled = 0  # searches that ended at the incumbent's load
+        self.settled = 0  # chains of searches that ended at the incumbent's load
         self.random = np.random.default_rng(self.seed)
         self.proving = self.descending = 0.0  # seconds
         # Servers by decreasing traffic: early decisions then tighten the bounds most.
@@ -281,6 +281,8 @@ class WiringSearch:
         self.metrics = Metrics.none(data.n)
         self.splits = self.loads = 0  # annealing runs over split paths and of optimal loads
         self.pace = self.load_pace = np.inf  # and their steps per second
+        self.chain = np.zeros((2, 0), dtype=np.int64)  # the best circuits from the last random ones
+        self.chain_load = np.inf
 
     @property
     def closed(self) -> bool:
@@ -313,6 +315,10 @@ class WiringSearch:
 
     def _descend(self, moves: int | None = None) -> None:
         data, random = self.data, self.random
+        if self.loads % CHAIN and moves is None:
+            self.descents += 1
+            self._anneal_loads(self.chain[0], self.chain[1], None)
+            return
         circuits = np.argsort(self.order)[self.best.circuits] if self.descents == 0 else self._random(random)
         self.descents += 1
         if circuits is None or not self._allowed(circuits):
@@ -372,19 +378,26 @@ class WiringSearch:
         return result
 
     def _anneal_loads(self, tail: I64, head: I64, moves: int | None) -> None:
-        """Anneal optimal loads in ``moves`` steps (None: in turn more and fewer, for at most half of the time left)."""
-        n, left = self.data.n, self.tick()
+        """Anneal optimal loads in ``moves`` steps (None: as many as the chain has, for at most half of the time left).
+
+        A chain of runs begins at random circuits, with annealing at a high temperature. The others begin at the best
+        circuits of the chain, and a lower temperature.
+        """
+        n, left, heat = self.data.n, self.tick(), WARM_LOADS
         if moves is None:
-            self.loads += 1
             least = LOAD_MOVES * tail.size**2
-            moves = least * restart_length(self.loads)
+            moves = least * restart_length(self.loads // CHAIN + 1)
             if left is not None and np.isfinite(self.load_pace):
                 moves = max(min(moves, int(self.load_pace * left / 2)), least)
+            if self.loads % CHAIN:
+                heat = REHEATED
+            else:
+                self.chain_load = np.inf
         tail, head = tail.copy(), head.copy()
         best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
         known, begun = self.metrics, time.monotonic()
         pieces = LOAD_PIECES * max(moves // (LOAD_MOVES * tail.size**2), 1)
-        heats = np.geomspace(WARM_LOADS, COOL_LOADS, pieces + 1) / n
+        heats = np.geomspace(heat, COOL_LOADS, pieces + 1) / n
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
             self.tick()
             load = loads[1]
@@ -410,7 +423,12 @@ class WiringSearch:
                 self._take_circuits(best_tail, best_head)
                 self.settled = 0
         self.load_pace = moves / max(time.monotonic() - begun, 1e-9)
-        self.settled += self.small and loads[1] <= self.value * (1 + self.tol)
+        if loads[1] <= self.chain_load:
+            self.chain, self.chain_load = np.stack([best_tail, best_head]), loads[1]
+        if np.isfinite(loads[1]):
+            self.loads += 1
+        if self.small and self.loads % CHAIN == 0 and self.chain_load <= self.value * (1 + self.tol):
+            self.settled += 1
 
     def _take_circuits(self, tail: I64, head: I64) -> float:
         """Route circuits between the ordered servers, keep the design if it is better, and return its value."""
