@@ -219,9 +219,11 @@ MOST_DESCENTS, IDLE = 2000, 200
 #: one. A result within this factor of the incumbent is refined, starting from this temperature.
 LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
 #: Most circuits and servers together for which optimal loads are annealed; the first temperature from random circuits
-#: and from annealed ones, and the last, relative to the load and times the servers; runs from the same random circuits,
-#: steps per pair of circuits of the shortest one, and fewest pieces between checks of the clock.
-MOST_LOADED, WARM_LOADS, REHEATED, COOL_LOADS, CHAIN, LOAD_MOVES, LOAD_PIECES = 80, 0.08, 0.045, 0.02, 6, 20, 128
+#: and from annealed ones, and the last, relative to the load, times the circuits and the ports.
+MOST_LOADED, WARM_LOADS, REHEATED, COOL_LOADS = 80, 0.32, 0.18, 0.08
+#: Runs from the same random circuits; steps per pair of circuits of the first chain of runs, and of the shortest other
+#: one; fewest pieces between checks of the clock.
+CHAIN, FIRST_MOVES, LOAD_MOVES, LOAD_PIECES = 6, 5, 20, 32
 
 
 def restart_length(k: int) -> int:
@@ -383,10 +385,10 @@ class WiringSearch:
         A chain of runs begins at random circuits, with annealing at a high temperature. The others begin at the best
         circuits of the chain, and a lower temperature.
         """
-        n, left, heat = self.data.n, self.tick(), WARM_LOADS
+        left, heat = self.tick(), WARM_LOADS
         if moves is None:
-            least = LOAD_MOVES * tail.size**2
-            moves = least * restart_length(self.loads // CHAIN + 1)
+            chain, least = self.loads // CHAIN, FIRST_MOVES * tail.size**2
+            moves = LOAD_MOVES * restart_length(chain) * tail.size**2 if chain else least
             if left is not None and np.isfinite(self.load_pace):
                 moves = max(min(moves, int(self.load_pace * left / 2)), least)
             if self.loads % CHAIN:
@@ -396,8 +398,8 @@ class WiringSearch:
         tail, head = tail.copy(), head.copy()
         best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
         known, begun = self.metrics, time.monotonic()
-        pieces = LOAD_PIECES * max(moves // (LOAD_MOVES * tail.size**2), 1)
-        heats = np.geomspace(heat, COOL_LOADS, pieces + 1) / n
+        pieces = LOAD_PIECES * max(moves // (FIRST_MOVES * tail.size**2), 1)
+        heats = np.geomspace(heat, COOL_LOADS, pieces + 1) / (tail.size * self.data.degree)
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
             self.tick()
             load = loads[1]
