@@ -52,9 +52,9 @@ _LISTED = Path("/proc/thread-self/children")
 #: Most idle workers per thread.
 MOST_IDLE = 3
 
-#: Packages that a worker imports for its later jobs once a job has imported them. None of a solver: HiGHS and OR-Tools
-#: exclude each other in a process. Plug-ins may import any of them, so the workers of their jobs learn nothing.
-_LEARNED = frozenset({"opticoll", "scipy", "numba", "networkx", "cvxpy", "pyomo", "flint"})
+#: Packages that a worker imports for its later jobs once a job has imported them. None of a solver, and not CVXPY,
+#: which imports those of all solvers: HiGHS and OR-Tools exclude each other in a process.
+_LEARNED = frozenset({"opticoll", "scipy", "numba", "networkx", "pyomo", "flint"})
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -452,7 +452,7 @@ def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False, i
         send(end, answer, results)
     except TypeError as error:
         send(end, {"failure": f"TypeError: {error}", "alone": False}, {})
-    if imported is not None and not job["plugins"]["plugins"]:
+    if imported is not None:
         names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
         os.pwrite(imported, "\n".join(names).encode(), 0)
     os._exit(0)

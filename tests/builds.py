@@ -15,7 +15,7 @@ import random
 import sys
 import textwrap
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from cases import CASES
@@ -70,6 +70,7 @@ def builds(name, spec, settings):
     return {form: problem.build(form) for form in problem.forms}
 
 
+@lru_cache(maxsize=4)
 def normal(form):
     """Columns and rows by name, rows with their first coefficient, in the order of names, positive."""
     names = form.column_names()

@@ -68,6 +68,13 @@ def private_store(default_store):
     shutil.rmtree(default_store, ignore_errors=True)
 
 
+@pytest.fixture(scope="module")
+def module_store(default_store):
+    """A store for all tests of a module that overrides ``private_store`` by it: they need the same optima."""
+    yield default_store
+    shutil.rmtree(default_store, ignore_errors=True)
+
+
 @pytest.fixture
 def forgotten_plugins():
     """Plug-ins that a test loads are gone after it."""

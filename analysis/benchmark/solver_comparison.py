@@ -372,7 +372,9 @@ def write_page(
     """
     from opticoll.analysis.report import page
 
-    drawn = figures(comparison)
-    content = section(comparison, {one.name: one for one in drawn}, clock, rerun, summaries)
-    written = {**tables(comparison), **(more or {})}
-    return page.build_comparison(out, drawn, written, heading=heading, title=title, missing=missing, solvers=content)
+    with page.comparison_folder(out):
+        drawn = figures(comparison)
+        content = section(comparison, {one.name: one for one in drawn}, clock, rerun, summaries)
+        written = {**tables(comparison), **(more or {})}
+        shown = {"heading": heading, "title": title, "missing": missing, "solvers": content}
+        return page.build_comparison(out, drawn, written, **shown)

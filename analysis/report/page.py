@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from opticoll.errors import BadInput
 from opticoll.solvers.shared_files import rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -69,6 +70,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
     out = Path(out)
     page = out / "index.html"
     try:
+        out.mkdir(parents=True, exist_ok=True)
         if findings.results.empty and not findings.claims:
             _write(page, _page(store, findings).encode())
             return page
@@ -163,25 +165,33 @@ def build_comparison(
     Parameters
     ----------
     out
-        Folder for the page, its figures and tables; created if missing.
+        Folder for the page, its figures and tables, in a :func:`comparison_folder`.
     drawn, tables
         Figures, and tables by file name.
     content
         Variables of the template.
+    """
+    page = Path(out) / "index.html"
+    _write_files(Path(out), drawn, tables)
+    _write(page, _rendered("comparison.html.j2", content).encode())
+    return page
+
+
+@contextmanager
+def comparison_folder(out: Path) -> Iterator[None]:
+    """The folder of a comparison, made before the work whose results it takes.
 
     Raises
     ------
     BadInput
-        If the folder cannot be written.
+        If the folder cannot be made, or a file in it not be written.
     """
-    page = Path(out) / "index.html"
     try:
-        _write_files(Path(out), drawn, tables)
-        _write(page, _rendered("comparison.html.j2", content).encode())
+        Path(out).mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         msg = f"compare: cannot write {error.filename or out}: {error.strerror or error}; choose another --out"
         raise BadInput(msg) from error
-    return page
 
 
 def _write_files(out: Path, drawn: Iterable[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame]) -> None:

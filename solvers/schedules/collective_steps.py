@@ -23,10 +23,10 @@ contributions are summed in it; a sum of two sets that share a rank counts that 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -178,7 +178,9 @@ def schedule_collective(
         results.append(_best(topology, _moves(spread, summed, chunks), chunks, alpha, beta))
     tried = min(results, key=lambda one: one[0])
     steps = CollectiveSteps(collective, chunks, tried[1], root)
-    return CollectiveSchedule(steps, fluid, _time(topology, steps.steps, chunks, 0.0, 1.0), tried[0])
+    number, capacity = _arcs(topology)
+    arcs = [[[number[arc] for arc in pairwise(move.path)] for move in step] for step in steps.steps]
+    return CollectiveSchedule(steps, fluid, _time(arcs, capacity, chunks, 0.0, 1.0), tried[0])
 
 
 def _best(
@@ -191,7 +193,8 @@ def _best(
         for j in needed:
             after[j].append(i)
     number = [move.chunk for move in moves]
-    order, arcs = range(len(moves)), [tuple(pairwise(move.path)) for move in moves]
+    place, capacity = _arcs(topology)
+    order, arcs = range(len(moves)), [[place[arc] for arc in pairwise(move.path)] for move in moves]
     ahead = _Direction(before, after, [_ranking(order[::-1], before, count=count) for count in (False, True)], arcs)
     back = _Direction(
         after, before, [_ranking(order, after, count=count) for count in (False, True)], [w[::-1] for w in arcs]
@@ -201,24 +204,30 @@ def _best(
     trials = [(way, rule, budget) for way in ways for budget in BUDGETS for rule in (0, 1)]
     if allowed < len(trials):
         trials = [(way, rule, budget) for budget in BUDGETS for rule in (0, 1) for way in ways[:1]]
-    best: tuple[float, int, list[list[Move]]] | None = None
+    best: tuple[float, int, list[list[int]]] | None = None
     for way, rule, budget in trials[:allowed]:
-        listed = _listed(topology, way, way.ranks[rule], number, budget)
-        steps = [[moves[i] for i in step] for step in (listed if way is ahead else listed[::-1])]
-        key = (_time(topology, steps, chunks, alpha, beta), len(steps))
+        listed = _listed(capacity, way, way.ranks[rule], number, budget)
+        steps = listed if way is ahead else listed[::-1]
+        key = (_time([[arcs[i] for i in step] for step in steps], capacity, chunks, alpha, beta), len(steps))
         if best is None or key < best[:2]:
             best = (*key, steps)
     assert best is not None
-    return best[0], best[2]
+    return best[0], [[moves[i] for i in step] for step in best[2]]
+
+
+def _arcs(topology: Topology) -> tuple[dict[tuple[int, int], int], list[float]]:
+    """Numbers of the pairs of adjacent vertices, and their capacities."""
+    joint = pair_capacity(topology)
+    return {arc: k for k, arc in enumerate(joint)}, list(joint.values())
 
 
 class _Direction(NamedTuple):
-    """Moves in one direction of time: predecessors and successors, two rankings, and the arcs of every path."""
+    """Moves in one direction of time: predecessors and successors, two rankings, the numbers of the arcs of a path."""
 
     before: list[list[int]]
     after: list[list[int]]
     ranks: list[list[int]]
-    arcs: list[tuple[tuple[int, int], ...]]
+    arcs: list[list[int]]
 
 
 def _ranking(order: Sequence[int], before: list[list[int]], *, count: bool = False) -> list[int]:
@@ -318,14 +327,13 @@ def _single(tree: PackedTree, copies: int) -> list[list[tuple[int, ...]]]:
     return ordered
 
 
-def _listed(topology: Topology, way: _Direction, rank: list[int], number: list[int], budget: int) -> list[list[int]]:
+def _listed(capacity: list[float], way: _Direction, rank: list[int], number: list[int], budget: int) -> list[list[int]]:
     """List scheduling of moves in one direction of time, larger rank first, then lower chunk number."""
-    capacity = pair_capacity(topology)
-    slowest = min(capacity.values())
-    room = {arc: max(int(budget * c / slowest + 1e-9), 1) for arc, c in capacity.items()}
+    slowest = min(capacity)
+    room = [max(int(budget * c / slowest + 1e-9), 1) for c in capacity]
     after, arcs_of = way.after, way.arcs
     waiting = [len(needed) for needed in way.before]
-    ready: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    ready: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for i, count in enumerate(waiting):
         if not count:
             ready[arcs_of[i][0]].append((-rank[i], number[i], i))
@@ -334,19 +342,21 @@ def _listed(topology: Topology, way: _Direction, rank: list[int], number: list[i
     steps: list[list[int]] = []
     left = len(arcs_of)
     while left:
-        load: dict[tuple[int, int], int] = defaultdict(int)
+        free = room.copy()
         taken: list[int] = []
         for first, queue in ready.items():
             aside: list[tuple[int, int, int]] = []
-            while queue and load[first] < room[first] and len(aside) < BLOCKED:
+            while queue and free[first] > 0 and len(aside) < BLOCKED:
                 entry = heappop(queue)
                 arcs = arcs_of[entry[2]]
-                if all(load[arc] < room[arc] for arc in arcs):
+                for arc in arcs:
+                    if free[arc] <= 0:
+                        aside.append(entry)
+                        break
+                else:
                     taken.append(entry[2])
                     for arc in arcs:
-                        load[arc] += 1
-                else:
-                    aside.append(entry)
+                        free[arc] -= 1
             for entry in aside:
                 heappush(queue, entry)
         for i in taken:
@@ -359,14 +369,11 @@ def _listed(topology: Topology, way: _Direction, rank: list[int], number: list[i
     return steps
 
 
-def _time(topology: Topology, steps: list[list[Move]], chunks: int, alpha: float, beta: float) -> float:
-    capacity = pair_capacity(topology)
+def _time(steps: list[list[list[int]]], capacity: list[float], chunks: int, alpha: float, beta: float) -> float:
+    """Time of steps that are given by the arcs of their moves."""
     total = 0.0
     for step in steps:
-        load: dict[tuple[int, int], int] = defaultdict(int)
-        for move in step:
-            for arc in pairwise(move.path):
-                load[arc] += 1
+        load = Counter(chain.from_iterable(step))
         total += alpha + beta * max((q / (chunks * capacity[arc]) for arc, q in load.items()), default=0.0)
     return total
 

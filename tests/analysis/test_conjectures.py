@@ -18,6 +18,12 @@ from opticoll.instances import parse
 ONE = (Fraction(1),)
 
 
+@pytest.fixture(autouse=True)
+def private_store(module_store):
+    """Tests of one module compare bounds with the same optima."""
+    return module_store
+
+
 @pytest.mark.slow
 def test_rings_of_both_parities(tmp_path):
     """T = floor(n^2/4)/2, a theorem: n^2/8 for even n and (n^2-1)/8 for odd n."""

@@ -21,6 +21,12 @@ OVER = "ring:{4..6}"
 TIMES = [Fraction(2), Fraction(3), Fraction(9, 2)]
 
 
+@pytest.fixture(autouse=True)
+def private_store(module_store):
+    """Tests of one module compare bounds with the same optima."""
+    return module_store
+
+
 def ring_time(topology: Topology) -> Fraction:
     return Fraction(topology.n**2 // 4, 2)
 

@@ -440,7 +440,7 @@ def test_a_study_runs_on_dask_workers_that_have_no_copy_of_the_files(folder, tmp
     for path in folder.glob("*.py"):
         path.unlink()
     store = Store(tmp_path / "store")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     options["local_directory"] = str(tmp_path)
     with (
         distributed.LocalCluster(**options) as cluster,

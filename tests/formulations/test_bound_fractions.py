@@ -43,8 +43,15 @@ def test_distances_and_ports_are_those_of_networkx(topology):
     assert Fraction(rows["node-cut"]["value_exact"]) == least / (len(ranks) - 1)
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda topology: topology.spec)
-@pytest.mark.parametrize("demand", [None, "permutation:1", "random:2"])
+@pytest.mark.parametrize(
+    ("topology", "demand"),
+    [
+        pytest.param(topology, demand, marks=[] if (t + d) % 3 == 0 or topology is DECIMALS else pytest.mark.slow)
+        for t, topology in enumerate(TOPOLOGIES)
+        for d, demand in enumerate((None, "permutation:1", "random:2"))
+    ],
+    ids=lambda given: given.spec if isinstance(given, Topology) else str(given),
+)
 def test_fractions_bound_the_exact_optimum(topology, demand):
     optimum = oc.solve("alltoall.master", topology, demand=demand, exact=True).objective_exact
     assert optimum is not None

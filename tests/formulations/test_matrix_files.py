@@ -47,10 +47,10 @@ def forked(monkeypatch):
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_random_programs_are_read_back(tmp_path, monkeypatch, writer, suffix):
-    script("write", writer, suffix, 0, 28, tmp_path)
-    assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(3), tmp_path))
+    script("write", writer, suffix, 0, 16, tmp_path)
+    assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(2), tmp_path))
     monkeypatch.setattr("opticoll.instances.matrix_program.compare_with_others", lambda *_: None)
-    assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(3, 28), tmp_path))
+    assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(2, 16), tmp_path))
 
 
 @pytest.mark.slow
@@ -650,20 +650,28 @@ def test_columns_that_only_bounds_name_are_noted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "text", "reason"),
+    ("sense", "suffix", "text", "reason"),
     [
-        (".lp", lp((BOUND, " 5 <= x <= 4")), "column x: its lower bound 5 is above its upper bound 4"),
+        *(
+            (sense, ".lp", lp((BOUND, " 5 <= x <= 4")), "column x: its lower bound 5 is above its upper bound 4")
+            for sense in ("min", "max")
+        ),
         (
+            "min",
             ".lp",
             lp((BOUND, " 0.2 <= x <= 0.8"), ("End", "General\n x\nEnd")),
             "column x: no integer is between 0.2 and 0.8",
         ),
-        (".lp", lp((ROW, ROW + "\n c2: 0 x >= 1")), "row c2: it is empty, and 0 is not in [1, inf]"),
-        (".mps", mps((UPPER, UPPER + "\n LO bnd x 5")), "column x: its lower bound 5 is above its upper bound 3"),
+        ("max", ".lp", lp((ROW, ROW + "\n c2: 0 x >= 1")), "row c2: it is empty, and 0 is not in [1, inf]"),
+        (
+            "min",
+            ".mps",
+            mps((UPPER, UPPER + "\n LO bnd x 5")),
+            "column x: its lower bound 5 is above its upper bound 3",
+        ),
     ],
 )
-@pytest.mark.parametrize("sense", ["min", "max"])
-def test_a_column_or_row_that_proves_infeasibility_is_named(tmp_path, capsys, suffix, text, reason, sense):
+def test_a_column_or_row_that_proves_infeasibility_is_named(tmp_path, capsys, sense, suffix, text, reason):
     (tmp_path / f"a{suffix}").write_text(text, encoding="utf-8")
     spec = f"mps:{tmp_path / f'a{suffix}'},sense={sense}"
     assert main(["solve", NAME, spec, "--no-store", "--json"]) == 3

@@ -31,7 +31,7 @@ LEDGER = PaperLedger(
         OPEN: "lemma1-ring fig5-slowly fig6-wrht table1-wrht wrht-trends",
     },
     undecided="fig6-wrht",
-    slow="lemma1-line lemma1-ring optimal table1-ring theorem2",
+    slow="lemma1-line lemma1-ring optimal table1-ne table1-ring theorem2",
     falsified_slowly="table1-ring theorem2",
 )
 

@@ -30,7 +30,7 @@ LEDGER = PaperLedger(
         NOT: "convergence",
         OPEN: "distance hybrid-degree evaluation",
     },
-    slow="convergence ilp prohibitive",
+    slow="convergence ilp prohibitive switches-degree",
     falsified_slowly="ilp prohibitive",
 )
 

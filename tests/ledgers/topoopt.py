@@ -46,7 +46,7 @@ LEDGER = PaperLedger(
     },
     slow="alternating bandwidth-tax degree-mitigates explodes-at-six "
     "fat-tree-at-128 imbalance-d4 imbalance-d8 iteration-time like-ideal optimal-alpha over-fat-tree path-length "
-    "primes reconfiguration theorem-1 published-means published-means-ideal published-tails look-ahead",
+    "primes reconfiguration ring-recovery theorem-1 published-means published-means-ideal published-tails look-ahead",
     falsified_slowly="reconfiguration iteration-time imbalance-d4 imbalance-d8 "
     "over-fat-tree fat-tree-at-128 path-length optimal-alpha look-ahead",
 )

@@ -76,7 +76,7 @@ EQUAL = [
     ("sipml.ocs-circuits", "servers:n=6,degree=8,traffic=random,seed=1", {}, "koenig-bisection"),
     ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", {"traffic": "random"}, "ring-sets"),
     ("topoopt.strategy", "servers:n=8,degree=2,traffic=dlrm", {}, "strategy-front"),
-    ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", {}, "design-search"),
+    ("topoopt.topology", "servers:n=3,degree=2,traffic=alltoall", {}, "design-search"),
     ("topoopt.utility", "servers:n=6,degree=3,traffic=random,seed=3", {}, "transportation"),
 ]
 

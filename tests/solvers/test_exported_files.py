@@ -31,7 +31,7 @@ SMALL = sorted(
 )
 FORTY = SMALL[:40]
 #: Two maximizations and two minimizations, linear and integer; the rest are slow.
-FEW = ("all-gather-dgx1", "min-congestion-hypercube-3", "design-servers-n-6-degree-3", "link-mcf-hypercube-3")
+FEW = ("broadcast-dgx1", "min-congestion-hypercube-3", "design-servers-n-6-degree-2", "master-ring-16")
 #: Solvers whose solutions are printed to six digits.
 SIX_DIGITS = ("lp_solve",)
 

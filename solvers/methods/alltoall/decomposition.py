@@ -122,14 +122,23 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
     ranks = np.flatnonzero(traffic.any(axis=1)).tolist()
     children = [(rank, partial(child_of, topology, rank, g[:, i], traffic[rank])) for i, rank in enumerate(ranks)]
     # Every target receives its full demand; F follows from the joint load.
-    flows = np.concatenate(solve_children(context, children), axis=1)
+    entries = topology.arcs * int(np.count_nonzero(traffic))
+    flows = np.concatenate(solve_children(context, children, entries), axis=1)
     F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
     values = {"f": flows * F, "F": np.asarray(F)}
     return Divided(values, f"{len(ranks)} child LPs", {"children": len(ranks)})
 
 
-def solve_children(context: Context, children: Sequence[tuple[int, Callable[[], GroupedFlow]]]) -> list[F64]:
+#: Entries of the flows of all children up to which they are solved before other processes have started.
+FEW_ENTRIES = 50_000
+
+
+def solve_children(
+    context: Context, children: Sequence[tuple[int, Callable[[], GroupedFlow]]], entries: int
+) -> list[F64]:
     """Solve child LPs, given by rank and as functions that make them, by the method's executor and ``solver``.
+
+    ``entries`` is the number of entries of their flows together; if it is small, by default this process solves them.
 
     Returns
     -------
@@ -144,9 +153,9 @@ def solve_children(context: Context, children: Sequence[tuple[int, Callable[[], 
     from opticoll.solvers.task import SolveRequest
 
     cluster = str(context.parameters["dask"]) or None
-    jobs = int(context.parameters["jobs"])
+    jobs = int(context.parameters["jobs"]) or (None if cluster or entries <= FEW_ENTRIES else context.task.threads)
     flows: dict[int, F64] = {}
-    with make_executor(jobs=jobs or (None if cluster else context.task.threads), dask=cluster) as executor:
+    with make_executor(jobs=jobs, dask=cluster) as executor:
         request = SolveRequest(context.remaining(), threads=1, seed=context.task.seed)
         solver, alone = str(context.parameters["solver"]), executor.shares_files
         items = [ChildTask(rank, problem, solver, request, alone=alone) for rank, problem in children]

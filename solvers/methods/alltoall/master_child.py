@@ -39,7 +39,9 @@ METHOD = Method(
     parameters=(
         Parameter("master", str, default="auto", help="method for the master LP"),
         Parameter("solver", str, default="highs-simplex", help="LP solver for the children"),
-        Parameter("jobs", int, default=0, help="processes for the children; 0 for as many as threads"),
+        Parameter(
+            "jobs", int, default=0, help="processes for the children; 0 for as many as threads, or one for few flows"
+        ),
         Parameter("dask", str, default="", help="scheduler of a Dask cluster for the children, instead of processes"),
     ),
     run=run_master_child,

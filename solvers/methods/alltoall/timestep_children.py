@@ -102,7 +102,8 @@ def child_flows(context: Context, by_source: StepFlow, values: Mapping[str, F64]
         for column, number in enumerate(numbers)
     ]
     moving = by_source.unrolled.moving
-    columns = [one[moving].transpose(0, 2, 1) for one in solve_children(context, children)]
+    entries = by_source.topology.arcs * by_source.steps * int(np.count_nonzero(groups.demand))
+    columns = [one[moving].transpose(0, 2, 1) for one in solve_children(context, children, entries)]
     return np.concatenate(columns, axis=1), f"{len(children)} child LPs"
 
 
@@ -159,7 +160,9 @@ METHOD = Method(
             help="how the flow of a source is split by destination: into paths, or by its child LP (the paper's)",
         ),
         Parameter("solver", str, default="highs-ipx", help="LP solver for the children"),
-        Parameter("jobs", int, default=0, help="processes for the children; 0 for as many as threads"),
+        Parameter(
+            "jobs", int, default=0, help="processes for the children; 0 for as many as threads, or one for few flows"
+        ),
         Parameter("dask", str, default="", help="scheduler of a Dask cluster for the children, instead of processes"),
     ),
     run=run_timestep_children,

@@ -43,7 +43,6 @@ SPECS = (
     "fat-tree:k=4",
     "nvswitch:boxes=2,gpus=8",
     "ring:8+host=2.0",
-    "genkautz:n=64,d=4",
     "torus:4x4x4",
     "dragonfly:a=4,h=2",
 )

@@ -139,7 +139,7 @@ def least_load_by_enumeration(paths, kappa):
         ("ring:4", {"paths": "all"}, 2),
         ("complete:3", {"paths": "all"}, 1),
         ("complete:3", {"paths": "all"}, 2),
-        ("complete:4", {"paths": "k", "k": 3}, 2),
+        pytest.param("complete:4", {"paths": "k", "k": 3}, 2, marks=pytest.mark.slow),
     ],
 )
 def test_equal_split_against_enumeration(spec, paths, kappa):
@@ -164,7 +164,7 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
         ("bipartite:4x4", 2, 3.5),
         ("bipartite:4x4", 3, 4.0),
         ("bipartite:4x4", 4, 5.5),
-        ("torus:3x3x3", 2, 9.5),
+        pytest.param("torus:3x3x3", 2, 9.5, marks=pytest.mark.slow),
         ("torus:3x3x3", 4, 11.75),
     ],
 )

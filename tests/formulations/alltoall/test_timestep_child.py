@@ -100,14 +100,14 @@ def test_corrupted_flows_are_refused(spec):
     assert data.residuals(broken)["blocked"] > verify.FEASIBLE
 
 
-@pytest.mark.parametrize("split", ["lp", "paths"])
 @pytest.mark.parametrize(
-    ("spec", "demand", "time"),
+    ("spec", "demand", "time", "split"),
     [
-        ("path:4", {}, 4.0),
-        ("hypercube:3", {}, 4.0),
-        ("hypercube:2+host=1.5", {"steps": 3}, 8 / 3),  # 3 shards of its own and 1 forwarded leave a host at 1.5
-        ("ring:5", {"demand": "permutation:2"}, None),
+        ("path:4", {}, 4.0, "paths"),
+        ("hypercube:3", {}, 4.0, "lp"),
+        # 3 shards of its own and 1 forwarded leave a host at 1.5
+        *(("hypercube:2+host=1.5", {"steps": 3}, 8 / 3, split) for split in ("lp", "paths")),
+        ("ring:5", {"demand": "permutation:2"}, None, "lp"),
     ],
 )
 def test_the_method_has_the_value_of_the_whole_model(spec, demand, time, split):

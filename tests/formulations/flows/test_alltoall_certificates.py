@@ -18,7 +18,7 @@ from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import verify
 from opticoll.solvers.standard_form import compile_model
 
-relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def solved(spec, name="alltoall.master"):
@@ -56,7 +56,7 @@ def test_any_lengths_bound_any_optimum(topology, seed):
         assert bound.value >= F * (1 - 1e-7), bound
 
 
-@pytest.mark.parametrize("spec", [*SMALL, *MEDIUM])
+@pytest.mark.parametrize("spec", [*SMALL, *(pytest.param(spec, marks=pytest.mark.slow) for spec in MEDIUM)])
 def test_every_analytic_bound_holds(spec):
     data, F, _ = solved(spec)
     for bound in bounds(data):

@@ -38,7 +38,7 @@ from opticoll.solvers.solution import solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
-relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 #: Concurrent flows over all paths, with the parameters that ask for these.
 FLOWS = (
@@ -629,7 +629,7 @@ def test_changed_schedules_of_a_demand_are_refused(tmp_path):
 # studies --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cluster", [False, True])
+@pytest.mark.parametrize("cluster", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster):
     topology = network()
     tasks = [

@@ -103,7 +103,7 @@ def replayed(stages, sent, busy, first):
 
 @pytest.mark.parametrize("boundaries", ["transfers", "stages"])
 @pytest.mark.parametrize("first", ["transfers", "calls"])
-@pytest.mark.parametrize("seed", [1, 3, "six stages"])
+@pytest.mark.parametrize("seed", [1, 3, pytest.param("six stages", marks=pytest.mark.slow)])
 def test_the_optimum_is_that_of_exhaustive_search(seed, first, boundaries):
     instance = (
         in_six_stages() if seed == "six stages" else parse(f"training:random,gpus=6,calls=4,seed={seed},stages=3")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from functools import partial
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph import round_builds, round_programs, rounds
+from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.round_bounds import sum_bounds
 from opticoll.formulations.lumorph.round_sets import delivery_symmetries, sufficient_rounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
@@ -36,6 +36,7 @@ def prepared(spec, **parameters):
     )
 
 
+@cache
 def optimum_of(spec, **parameters):
     """The program's optimum by a solver that is none of the adapters, its schedule replayed."""
     data = prepared(spec, **parameters)
@@ -84,97 +85,6 @@ def test_constraints_read_as_in_the_paper():
     assert str(model.hold[1, 0, 3, 2].expr) == (
         "C[1,0,3,2,0,0] + C[1,0,3,2,0,1] + C[1,0,3,2,1,0] + C[1,0,3,2,1,1] - H[2,0,0]  <=  0"
     )
-
-
-def dropped(model, name):
-    """Without the block's last row."""
-    model.component(name)[list(model.component(name))[-1]].deactivate()
-
-
-def misplaced(model, name):
-    """With another variable in place of the first of the block's last row."""
-    row = model.component(name)[list(model.component(name))[-1]]
-    present = list(identify_variables(row.body))
-    family = list(present[0].parent_component().values())
-    other = next(v for v in family if all(v is not mine for mine in present))
-    body = row.body - present[0] + other
-    row.set_value(body == row.upper if row.equality else body <= row.upper)
-
-
-#: Every block has rows, and no row has every variable.
-MUTATED = {
-    "corrected": ("lightpath:2x3,lasers=2", {"symmetry": "true"}),
-    "coded": ("lightpath:2x2,lasers=2", {"program": "coded", "rmax": 4, "rmin": 2, "lasers": 1}),
-    "printed": ("lightpath:2x2,lasers=1", {"program": "printed", "rmax": 4, "rmin": 2, "paths": 1}),
-}
-BLOCKS = {
-    "corrected": ("deliver", "received", "hold", "laser", "photodiode", "waveguide", "mirror", "order"),
-    "coded": ("possess", "deliver", "laser", "photodiode", "edge", "used", "unused", "minimum", "order", "span"),
-    "printed": (
-        "possess",
-        "once",
-        "unique",
-        "deliver",
-        "laser",
-        "photodiode",
-        "waveguide",
-        "used",
-        "minimum",
-        "order",
-        "span",
-    ),
-}
-
-
-@pytest.mark.parametrize("program", MUTATED)
-def test_the_comparison_finds_every_mutation_of_the_pyomo_build(program):
-    spec, parameters = MUTATED[program]
-    data = prepared(spec, **parameters)
-    right = compile_model(data.cvxpy())
-    result = data.pyomo()
-    assert_one_matrix(right, compile_model(result))
-    assert set(result.constraints) == set(BLOCKS[program]) == set(right.rows)
-    for name in BLOCKS[program]:
-        for mutate in (dropped, misplaced):
-            wrong = data.pyomo()
-            mutate(wrong.model, name)
-            with pytest.raises(AssertionError):
-                assert_one_matrix(right, compile_model(wrong))
-
-
-@pytest.mark.parametrize("program", MUTATED)
-def test_the_comparison_finds_every_mutation_of_the_cvxpy_build(program, monkeypatch):
-    """Three entries of each incidence matrix move to another row, or are dropped."""
-    spec, parameters = MUTATED[program]
-    data = prepared(spec, **parameters)
-    right = compile_model(data.pyomo())
-    honest = round_builds.incidence
-    calls = []
-
-    def mutant(row, column, shape, value=1.0, *, at, drop):
-        calls.append(len(row) > 0 and shape[0] > 1)
-        if len(calls) - 1 == at and calls[-1]:
-            row, some = row.copy(), np.arange(1, 4) * len(row) // 4
-            value = np.broadcast_to(np.asarray(value, dtype=float), row.shape).copy()
-            if drop:
-                value[some] = 0.0
-            else:
-                row[some] = (row[some] + 1) % shape[0]
-        return honest(row, column, shape, value)
-
-    def build(at, *, drop):
-        calls.clear()
-        for module in (round_builds, round_programs):
-            monkeypatch.setattr(module, "incidence", partial(mutant, at=at, drop=drop))
-        return compile_model(data.cvxpy())
-
-    assert_one_matrix(right, build(-1, drop=False))
-    places = np.flatnonzero(calls).tolist()
-    assert len(places) >= 8
-    for at in places:
-        for drop in (True, False):
-            with pytest.raises((AssertionError, IndexError)):  # the latter from a row without entries
-                assert_one_matrix(right, build(at, drop=drop))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +196,7 @@ def test_closed_forms_of_sufficient_rounds_that_are_exact(spec, collective, best
     assert data.least == [program.rounds for program in data.programs] == [best]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(
         [
@@ -431,7 +341,7 @@ def test_bounds_of_sums_are_no_more_than_the_compositions_optimum(spec, collecti
 
 def test_rmax_below_a_bound_is_refuted_at_once(capsys):
     for method in ("highs", "cp-sat"):
-        assert main(["solve", NAME, "lightpath:16x16,lasers=16", "--set", "rmax=3", "--method", method, "--json"]) == 3
+        assert main(["solve", NAME, "lightpath:8x8,lasers=4", "--set", "rmax=3", "--method", method, "--json"]) == 3
         record = json.loads(capsys.readouterr().out)
         assert (record["termination"], record["proof"], record["bound"]) == ("infeasible", "bound-only", 16)
         assert "rmax=3" in record["message"]

@@ -210,7 +210,7 @@ def test_rectangles_are_counted_as_one_by_one(spec):
     assert mesh_cuts.straight_cuts(topology, (s, d), (3, 4)).value <= best
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 2**31))
 def test_cuts_lengths_and_loads_stand_in_order(seed):
     random = np.random.default_rng(seed)

@@ -133,8 +133,16 @@ def test_the_fibre_cut_of_an_all_to_all(shape, fibres):
     assert best == all_to_all_by_hand(rows, columns, wafers, 4, fibres)
 
 
-@pytest.mark.parametrize("fibres", [1, 3])
-@pytest.mark.parametrize(("rows", "columns", "waveguides"), [(2, 8, 1), (2, 8, 4), (4, 4, 2)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "waveguides", "fibres"),
+    [
+        *((2, 8, 1, fibres) for fibres in (1, 3)),
+        *((4, 4, 2, fibres) for fibres in (1, 3)),
+        (2, 8, 4, 1),
+        (2, 8, 4, 2),
+        pytest.param(2, 8, 4, 3, marks=pytest.mark.slow),
+    ],
+)
 def test_the_construction_meets_the_fibre_cut_in_the_middle(rows, columns, waveguides, fibres):
     """XY routes of balanced permutations: colours are rounds of one laser."""
     mesh, limits = machine(f"lightpath:{rows}x{columns // 2},lasers=1,waveguides={waveguides},wafers=2,fibres={fibres}")

@@ -67,7 +67,7 @@ def compiled(name, instance, form="cvxpy", **parameters):
 
 @pytest.mark.parametrize("is_ring", [True, False])
 def test_assignments_meet_the_bound_for_every_n(is_ring):
-    for n in [*range(2, 48), 95, 96]:
+    for n in [*range(2, 34), 47, 64]:
         for mirrored in (False, True):
             pairs = wavelengths.assign(n, ring=is_ring, mirrored=mirrored)
             assert wavelengths.conflicts(n, pairs, ring=is_ring) == 0
@@ -557,15 +557,16 @@ def test_swept_claims_name_their_smallest_counterexample():
 
 def test_figures_take_their_rows_from_runs(tmp_path):
     from opticoll.analysis.papers.paper_figure import figures
-    from opticoll.analysis.plots.style import png
     from opticoll.analysis.report.findings import collect
     from opticoll.analysis.store import Store
 
     store = Store(tmp_path / "runs")
     tasks = [Task(ONE, "wdm-ring:n=5,wavelengths=1")]
     for count, depth in (("lemma", 4), ("exact", 5)):
-        tasks.append(Task(TREE, "wdm-ring:n=512,wavelengths=64", settings={"count": count, "depth": depth}))
-        tasks.append(Task(TREE, "wdm-ring:n=1024,wavelengths=64", settings={"count": count}))
+        tasks.append(
+            Task(TREE, "wdm-ring:n=512,wavelengths=64", "tree-search", settings={"count": count, "depth": depth})
+        )
+        tasks.append(Task(TREE, "wdm-ring:n=1024,wavelengths=64", "tree-search", settings={"count": count}))
     for task in tasks:
         store.save(solve.solve(task))
     results = collect(store).results
@@ -574,7 +575,7 @@ def test_figures_take_their_rows_from_runs(tmp_path):
         if one.name.startswith("optree-"):
             rows = one.select(results)
             result[one.name] = (len(rows), one.finding(rows))
-            assert png(one.draw(rows)).startswith(b"\x89PNG")
+            assert one.draw(rows).axes
     assert {name: count for name, (count, _) in result.items()} == {
         "optree-savings": 24,
         "optree-lemma1": 1,

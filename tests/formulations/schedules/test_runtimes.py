@@ -385,7 +385,7 @@ def compared(text: str, path, without: frozenset[tuple[int, int]] = frozenset())
     return verdict.reason, second_verdict(text, arcs)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     which=st.integers(0, len(FILES) - 1),
     seed=st.integers(0, 2**32 - 1),

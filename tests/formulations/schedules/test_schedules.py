@@ -37,14 +37,18 @@ from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
 from opticoll.solvers.solution import check
 from opticoll.solvers.standard_form import compile_model
 
-relaxed = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 RUNNING = [
     ("alltoall.timestep-mcf", "hypercube:3", {"steps": 3}),
-    ("alltoall.timestep-mcf", "bipartite:4x4", {"steps": 2}),
+    pytest.param("alltoall.timestep-mcf", "bipartite:4x4", {"steps": 2}, marks=pytest.mark.slow),
     ("alltoall.timestep-mcf", "twisted-hypercube:3", {"steps": 2}),
-    ("alltoall.timestep-mcf", "genkautz:n=16,d=4", {"steps": 3, "aggregate": "source"}),
-    ("alltoall.master", "genkautz:n=16,d=4", {}),
+    ("alltoall.timestep-mcf", "genkautz:n=12,d=4", {"steps": 3, "aggregate": "source"}),
+    pytest.param(
+        "alltoall.timestep-mcf", "genkautz:n=16,d=4", {"steps": 3, "aggregate": "source"}, marks=pytest.mark.slow
+    ),
+    ("alltoall.master", "genkautz:n=12,d=4", {}),
+    pytest.param("alltoall.master", "genkautz:n=16,d=4", {}, marks=pytest.mark.slow),
     ("alltoall.master", "torus:3x4", {}),
     ("alltoall.link-mcf", "ring:5", {}),
 ]
@@ -628,7 +632,7 @@ def test_flows_of_random_topologies_run(topology, most):
 PROGRAMS = [program_of("ring:4")[1], program_of("genkautz:n=6,d=2")[1], ring("allreduce", 4), all_pairs_allreduce(3)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, len(PROGRAMS) - 1), st.integers(0, 2**32 - 1), st.integers(1, 2))
 def test_whatever_is_accepted_is_right_in_any_order(which, seed, changes):
     """Random corruption is refused, or harmless: then a naive executor gets it right in every order it tries."""

@@ -175,7 +175,7 @@ def test_changed_schedules_are_refused(name, change):
     whole = {chunks: document_of(result, chunks) for chunks in (None, 2)}
     for chunks, document in whole.items():
         draw, refusals = np.random.default_rng(0), 0
-        for _ in range(8):
+        for _ in range(4):
             changed = copy.deepcopy(document)
             reasons = change(changed, draw)
             if reasons is None:

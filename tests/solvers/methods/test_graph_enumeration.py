@@ -85,7 +85,11 @@ def test_no_completion_has_smaller_sums_of_distances(seed, directed):
 
 
 @pytest.mark.parametrize(
-    ("spec", "directed", "time"), [("servers:n=8,degree=2", True, 20 / 3), ("servers:n=8,degree=3", False, 4.0)]
+    ("spec", "directed", "time"),
+    [
+        pytest.param("servers:n=8,degree=2", True, 20 / 3, marks=pytest.mark.slow),
+        ("servers:n=8,degree=3", False, 4.0),
+    ],
 )
 def test_designs_are_proven(spec, directed, time):
     run = solve.solve(Task(NAME, f"{spec},traffic=alltoall", settings={"directed": directed}))
