@@ -109,7 +109,7 @@ def _plain_label(label: object) -> Json:
     return label if label is None or isinstance(label, str | int | float) else str(label)
 
 
-def coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
+def coordinates(array: NDArray[np.float64]) -> dict[str, Json]:
     """An array in the coordinate form of :func:`solution_document`."""
     where = np.argwhere(array != 0)
     return {
