@@ -223,7 +223,7 @@ LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
 MOST_LOADED, WARM_LOADS, REHEATED, COOL_LOADS = 80, 0.32, 0.18, 0.08
 #: Runs from the same random circuits; steps per pair of circuits of the first chain of runs, and of the shortest other
 #: one; fewest pieces between checks of the clock.
-CHAIN, FIRST_MOVES, LOAD_MOVES, LOAD_PIECES = 6, 5, 20, 32
+CHAIN, FIRST_MOVES, LOAD_MOVES, LOAD_PIECES = 6, 5, 60, 32
 
 
 def restart_length(k: int) -> int:
