@@ -24,6 +24,7 @@ import instance_page  # noqa: E402  beside this file
 FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
 DESIGNS, RECORDS = "docs/guide/design.md", "records"
+LIBRARY, LIBRARY_TABLE = "docs/guide/design-library.md", "library"
 #: Sizes of the page on designs.
 SHOWN = (
     6,
@@ -329,6 +330,21 @@ def with_records(text: str) -> str:
     return replaced(text, RECORDS, "\n".join(lines))
 
 
+def with_library(text: str) -> str:
+    """Text of the page on the network-design library with its table."""
+    from opticoll.analysis.benchmark.documents import replaced
+    from opticoll.analysis.papers.topoopt.design_library import library_rows
+
+    lines = ["| n | Value | | Published | Difference | Bound | Gap | Found |", "|" + "---|" * 8]
+    for row in library_rows().values():
+        published = f"{row.best_published:g}" + (", proven" if row.proven else ", later" if row.later else "")
+        lines.append(
+            f"| {row.nodes} | {float(row.value):.3f} | {row.value} | {published} "
+            f"| {100 * row.against_published:+.2f} % | {row.bound:.2f} | {100 * row.gap:.1f} % | {row.found} |"
+        )
+    return replaced(text, LIBRARY_TABLE, "\n".join(lines))
+
+
 def gap_figure() -> str:
     """SVG: gap of the records to the bound by nodes and degree, and of generalized Kautz digraphs."""
     import io
@@ -520,6 +536,7 @@ def pages() -> dict[str, str]:
         "docs/reference/json.md": json_page(),
         instance_page.PAGE: instance_page.page(),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
+        LIBRARY: with_library((ROOT / LIBRARY).read_text(encoding="utf-8")),
         guide_tables.PAGE: guide_tables.with_tables((ROOT / guide_tables.PAGE).read_text(encoding="utf-8")),
         BENCHMARK: with_published((ROOT / BENCHMARK).read_text(encoding="utf-8")),
         PROBLEMS: with_problems((ROOT / PROBLEMS).read_text(encoding="utf-8")),

@@ -77,7 +77,7 @@ def solution_document(run: Run) -> dict[str, Json]:
         "objective": run.objective,
         "bound": run.bound,
         "proof": str(run.proof),
-        "values": {name: _coordinates(array) for name, array in run.values.items()},
+        "values": {name: coordinates(array) for name, array in run.values.items()},
     }
     labels = index_labels(run.plan.formulation, run.plan.form)
     if labels:
@@ -86,9 +86,9 @@ def solution_document(run: Run) -> dict[str, Json]:
             for name, axes in labels.items()
         }
     if run.duals is not None:
-        document["duals"] = {name: _coordinates(np.asarray(array)) for name, array in run.duals.items()}
+        document["duals"] = {name: coordinates(np.asarray(array)) for name, array in run.duals.items()}
     if run.needed is not None and run.needed.values is not None:
-        document["needed"] = {name: _coordinates(array) for name, array in run.needed.values.items()}
+        document["needed"] = {name: coordinates(array) for name, array in run.needed.values.items()}
     if isinstance(instance, Topology):
         document["arcs"] = [
             [int(u), int(v), float(c)] for u, v, c in zip(instance.tail, instance.head, instance.capacity, strict=True)
@@ -109,7 +109,8 @@ def _plain_label(label: object) -> Json:
     return label if label is None or isinstance(label, str | int | float) else str(label)
 
 
-def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
+def coordinates(array: NDArray[np.float64]) -> dict[str, Json]:
+    """An array in the coordinate form of :func:`solution_document`."""
     where = np.argwhere(array != 0)
     return {
         "shape": list(array.shape),

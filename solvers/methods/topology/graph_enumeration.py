@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from opticoll.instances.topology import Topology
-from opticoll.solvers.methods.topology.routed_search import least_load, with_distances
+from opticoll.solvers.methods.topology.minimum_load import least_load, with_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numba import njit
 
-from opticoll.solvers.methods.topology.routed_search import least_load
+from opticoll.solvers.methods.topology.length_ascent import raised_bound
+from opticoll.solvers.methods.topology.minimum_load import least_load
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
-#: Metrics remembered; part of the steps that exchange the places of two nodes instead of the heads of two links.
-REMEMBERED, PLACES = 1000, 0.1
+#: Metrics remembered; part of the steps that exchange the places of two nodes instead of the heads of two links; most
+#: steps that raise the bound of a topology before it is routed.
+REMEMBERED, PLACES, ASCENT = 1000, 0.1, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +143,9 @@ def anneal_loads(
 ) -> None:
     """Anneal the minimum maximum load by exchanges of the heads of two links, or of the places of two nodes.
 
-    An exchange is accepted if the load stays below a random limit. Remembered metrics rule out most others in a few
-    operations each; the rest are routed by :func:`.least_load`, which adds a metric each time.
+    An exchange is accepted if the load stays below a random limit. Remembered metrics rule out many others in a few
+    operations each, and changes of the last state's lengths (:func:`.raised_bound`) most of the rest. What is left is
+    routed by :func:`.least_load`. Both add a metric each time.
 
     Parameters
     ----------
@@ -174,6 +177,10 @@ def anneal_loads(
         loads[1] = now
         best_tail[:], best_head[:] = tail, head
     links, ends, trial = np.empty(m, np.int64), np.empty((2, m), np.int64), lengths.copy()
+    new_tail, new_head, raised, nodes = tail.copy(), head.copy(), np.empty(m), np.empty((n, n), np.int64)
+    for s in range(n):
+        for v in range(n):
+            nodes[s, v] = (s + v) % n
     for move in range(moves):
         size = _proposed(tail, head, count, most, links, ends)
         if size == 0:
@@ -188,12 +195,21 @@ def anneal_loads(
                 break
         if excluded:
             continue
+        new_tail[:], new_head[:] = tail, head
         for i in range(size):
+            new_tail[links[i]], new_head[links[i]] = ends[0, i], ends[1, i]
             count[tail[links[i]], head[links[i]]] -= 1
         for i in range(size):
             count[ends[0, i], ends[1, i]] += 1
-        trial[:] = lengths
-        low, high = least_load(count, demand, trial, worst)
+        for a in range(m):
+            ends_apart = lengths[new_tail[a], new_head[a]]
+            raised[a] = ends_apart if ends_apart < np.inf else 0.0
+            trial[new_tail[a], new_head[a]] = np.inf
+        low, high = raised_bound(new_tail, new_head, demand, raised, worst, ASCENT, nodes)[0], np.inf
+        for a in range(m):
+            trial[new_tail[a], new_head[a]] = min(trial[new_tail[a], new_head[a]], raised[a])
+        if low < worst:
+            low, high = least_load(count, demand, trial, worst)
         number = -1
         if low < np.inf:
             _close(count, trial)
@@ -201,8 +217,7 @@ def anneal_loads(
         if high <= worst:
             for k in range(used[0]):
                 price[k] += _difference(length[k], tail, head, links, ends, size)
-            for i in range(size):
-                tail[links[i]], head[links[i]] = ends[0, i], ends[1, i]
+            tail[:], head[:] = new_tail, new_head
             now = high
             lengths[:] = trial
             if now < loads[1] * (1.0 - 1e-9):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flo
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.link_exchanges import annealed
 from opticoll.solvers.methods.topology.metric_annealing import Metrics, anneal_loads
-from opticoll.solvers.methods.topology.routed_search import routed_search
 from opticoll.solvers.methods.topoopt.ocs_reconfig import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
 from opticoll.solvers.task import Termination
@@ -209,23 +207,29 @@ ROUND_OFF = 1e-12
 MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
-#: Most servers and ports for which descents compare optimal loads; their exchanges between two checks of the clock, and
-#: the consecutive local searches without a better load that end them, at 9 servers or fewer; fewer for more servers.
-MOST_ROUTED, MOST_PORTS, ROUTED, PATIENCE = 12, 2, 2000, 120
-#: If optimal loads are compared, enumeration is expected to end if the options of all servers are at most this many
-#: times the renamings. It then gets half of the time, and nine tenths once this many searches have ended at the
-#: incumbent's load; otherwise a tenth.
-MOST_TRIED, SETTLED = 10**13, 4
+#: For at most this many servers and ports, enumeration is expected to end if the options of all servers are at most
+#: this many times the renamings. It then gets half of the time, and nine tenths once this many chains of searches have
+#: ended at the incumbent's load; otherwise a tenth.
+MOST_SMALL, MOST_PORTS, MOST_TRIED, SETTLED = 12, 2, 10**13, 4
 #: Most descents in total, half of them while wirings are enumerated; without a proof, the search ends after this many
 #: consecutive descents without improvement.
 MOST_DESCENTS, IDLE = 2000, 200
-#: Steps per pair of circuits of an annealing run over split paths, used in turn. From this number of servers on, all
-#: random circuits are annealed in this way, below it every second one unless optimal loads are compared. A result
-#: within this factor of the incumbent is refined, starting from this temperature.
+#: Steps per pair of circuits of an annealing run over split paths, used in turn; the first alone before optimal loads
+#: are annealed. From this number of servers on, all random circuits are annealed in this way, below it every second
+#: one. A result within this factor of the incumbent is refined, starting from this temperature.
 LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
-#: Most circuits and servers together for which such a result is refined by annealing optimal loads; its first and last
-#: temperature, steps per pair of circuits, and pieces between checks of the clock.
-MOST_LOADED, WARM_LOADS, COOL_LOADS, LOAD_MOVES, LOAD_PIECES = 80, 4e-3, 2e-4, 40, 32
+#: Most circuits and servers together for which optimal loads are annealed; the first temperature from random circuits
+#: and from annealed ones, and the last, relative to the load, times the circuits and the ports.
+MOST_LOADED, WARM_LOADS, REHEATED, COOL_LOADS = 80, 0.32, 0.18, 0.08
+#: Runs from the same random circuits; steps per pair of circuits of the first chain of runs, and of the shortest other
+#: one; fewest pieces between checks of the clock.
+CHAIN, FIRST_MOVES, LOAD_MOVES, LOAD_PIECES = 6, 5, 60, 32
+
+
+def restart_length(k: int) -> int:
+    """Length of chain k = 1, 2, ... in the sequence 1 1 2 1 1 2 4 ... of Luby, Sinclair and Zuckerman (1993)."""
+    bits = k.bit_length()
+    return 1 << bits - 1 if k == (1 << bits) - 1 else restart_length(k - (1 << bits - 1) + 1)
 
 
 class WiringSearch:
@@ -258,7 +262,7 @@ class WiringSearch:
         self.bound = max(bound.value for bound in data.bounds())
         self.tally = np.zeros(4, dtype=np.int64)
         self.stages = self.descents = 0
-        self.settled = 0  # searches that ended at the incumbent's load
+        self.settled = 0  # chains of searches that ended at the incumbent's load
         self.random = np.random.default_rng(self.seed)
         self.proving = self.descending = 0.0  # seconds
         # Servers by decreasing traffic: early decisions then tighten the bounds most.
@@ -271,12 +275,16 @@ class WiringSearch:
             self.member[g] = np.isin(self.order, group.members)
         self.transfer = np.array([group.transfer for group in groups])
         self.constant = float(sum(group.total for group in groups))
-        #: Whether descents compare optimal loads.
-        self.small = not (self.tax or groups) and data.n <= MOST_ROUTED and data.degree <= MOST_PORTS
+        whole = self.tax or len(groups) > 0
+        #: Whether descents anneal optimal loads; whether they do for few servers.
+        self.loaded = not whole and data.n * (data.degree + 1) <= MOST_LOADED
+        self.small = self.loaded and data.n <= MOST_SMALL and data.degree <= MOST_PORTS
         self.alike = 1  # renamings that keep the traffic
         self.metrics = Metrics.none(data.n)
-        self.splits = 0  # annealing runs over split paths
-        self.pace = np.inf  # and their steps per second
+        self.splits = self.loads = 0  # annealing runs over split paths and of optimal loads
+        self.pace = self.load_pace = np.inf  # and their steps per second
+        self.chain = np.zeros((2, 0), dtype=np.int64)  # the best circuits from the last random ones
+        self.chain_load = np.inf
 
     @property
     def closed(self) -> bool:
@@ -309,24 +317,24 @@ class WiringSearch:
 
     def _descend(self, moves: int | None = None) -> None:
         data, random = self.data, self.random
-        whole, small = self.tax or self.transfer.size > 0, self.small
+        if self.loads % CHAIN and moves is None:
+            self.descents += 1
+            self._anneal_loads(self.chain[0], self.chain[1], None)
+            return
         circuits = np.argsort(self.order)[self.best.circuits] if self.descents == 0 else self._random(random)
         self.descents += 1
         if circuits is None or not self._allowed(circuits):
             return
         tail, head = (np.ascontiguousarray(end) for end in circuits.T)
-        split = data.n >= ALL_SPLIT or (not small and self.descents % 2 == 0)
+        whole = self.tax or self.transfer.size > 0
+        split = self.loaded or data.n >= ALL_SPLIT or self.descents % 2 == 0
         warm = split and moves is None and not whole and self.descents > 1
         if warm:
             tail, head = self._over_splits(tail, head)
-        loaded = warm and tail.size + data.n <= MOST_LOADED
-        if small and not loaded:
-            self._search(tail, head, moves)
+        if self.loaded:
+            self._anneal_loads(tail, head, moves)
             return
         if warm and self._take_circuits(tail, head) > REFINED * self.value:
-            return
-        if loaded:
-            self._anneal_loads(tail, head)
             return
         budget = self._moves(tail.size) if moves is None else moves
         heats = np.geomspace(WARM if warm else HEAT, COOL, PIECES + 1)
@@ -349,28 +357,10 @@ class WiringSearch:
             )
         self._take_circuits(tail, head)
 
-    def _search(self, tail: I64, head: I64, moves: int | None) -> None:
-        """Iterated local search for the minimum load until it stalls or has tried ``moves`` exchanges."""
-        best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
-        idle, left = 0, sys.maxsize if moves is None else moves
-        patience = PATIENCE * min(1.0, (9 / self.data.n) ** 4)
-        while idle < patience and left > 0:
-            self.tick()
-            load, seed = loads[1], int(self.random.integers(2**31))
-            since = routed_search(
-                tail, head, best_tail, best_head, loads, self.data.parallel, self.demand, min(ROUTED, left), seed
-            )
-            idle = since if loads[1] < load else idle + since
-            left -= ROUTED
-            if loads[1] < min(load, self._cut()):
-                self._take_circuits(best_tail, best_head)
-                self.settled = 0
-        self.settled += loads[1] <= self.value * (1 + self.tol)
-
     def _over_splits(self, tail: I64, head: I64) -> tuple[I64, I64]:
         """Anneal over split paths, with p = 4 and 2 in turn, in at most half of the remaining time."""
         least = LENGTHS[0] * tail.size**2
-        moves = LENGTHS[self.splits // 2 % len(LENGTHS)] * tail.size**2
+        moves = least if self.loaded else LENGTHS[self.splits // 2 % len(LENGTHS)] * tail.size**2
         left = self.tick()
         if left is not None and np.isfinite(self.pace):
             moves = max(min(moves, int(self.pace * left / 2)), least)
@@ -389,12 +379,27 @@ class WiringSearch:
         self.splits += 1
         return result
 
-    def _anneal_loads(self, tail: I64, head: I64) -> None:
-        """Anneal optimal loads, from a low temperature."""
+    def _anneal_loads(self, tail: I64, head: I64, moves: int | None) -> None:
+        """Anneal optimal loads in ``moves`` steps (None: as many as the chain has, for at most half of the time left).
+
+        A chain of runs begins at random circuits, with annealing at a high temperature. The others begin at the best
+        circuits of the chain, and a lower temperature.
+        """
+        left, heat = self.tick(), WARM_LOADS
+        if moves is None:
+            chain, least = self.loads // CHAIN, FIRST_MOVES * tail.size**2
+            moves = LOAD_MOVES * restart_length(chain) * tail.size**2 if chain else least
+            if left is not None and np.isfinite(self.load_pace):
+                moves = max(min(moves, int(self.load_pace * left / 2)), least)
+            if self.loads % CHAIN:
+                heat = REHEATED
+            else:
+                self.chain_load = np.inf
         tail, head = tail.copy(), head.copy()
         best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
-        known = self.metrics
-        heats = np.geomspace(WARM_LOADS, COOL_LOADS, LOAD_PIECES + 1)
+        known, begun = self.metrics, time.monotonic()
+        pieces = LOAD_PIECES * max(moves // (FIRST_MOVES * tail.size**2), 1)
+        heats = np.geomspace(heat, COOL_LOADS, pieces + 1) / (tail.size * self.data.degree)
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
             self.tick()
             load = loads[1]
@@ -411,13 +416,21 @@ class WiringSearch:
                 known.price,
                 known.order,
                 known.used,
-                -(-LOAD_MOVES * tail.size**2 // LOAD_PIECES),
+                -(-moves // pieces),
                 hot,
                 cool,
                 int(self.random.integers(2**31)),
             )
             if loads[1] < min(load, self._cut()):
                 self._take_circuits(best_tail, best_head)
+                self.settled = 0
+        self.load_pace = moves / max(time.monotonic() - begun, 1e-9)
+        if loads[1] <= self.chain_load:
+            self.chain, self.chain_load = np.stack([best_tail, best_head]), loads[1]
+        if np.isfinite(loads[1]):
+            self.loads += 1
+        if self.small and self.loads % CHAIN == 0 and self.chain_load <= self.value * (1 + self.tol):
+            self.settled += 1
 
     def _take_circuits(self, tail: I64, head: I64) -> float:
         """Route circuits between the ordered servers, keep the design if it is better, and return its value."""
@@ -550,12 +563,11 @@ def run(context: Context) -> Answer:
     """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
     1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-       With two ports and fewer than :data:`ALL_SPLIT` servers, an iterated local search compares optimal loads instead,
-       computed by a compiled simplex method. For many servers the annealing first compares a norm of the loads over
-       equally split shortest paths, which is faster, and then optimal loads, with remembered metrics that rule out most
-       exchanges (all in :mod:`opticoll.solvers.methods.topology`). With free rings, the tax and other sizes it compares
-       bounds by lengths. These descents continue during the enumeration for half of the time, or nine tenths of it
-       while no target is excluded or if there are too many wirings.
+       It first compares a norm of the loads over equally split shortest paths, which is fast, and then, for at most
+       :data:`MOST_LOADED` circuits and servers, optimal loads, with remembered metrics and a few changes of lengths
+       that rule out most exchanges (all in :mod:`opticoll.solvers.methods.topology`). With free rings, the tax and
+       other sizes it compares bounds by lengths. These descents continue during the enumeration for half of the time,
+       or nine tenths of it while no target is excluded or if there are too many wirings.
     2. Enumeration of all wirings, server by server. At a target tau, a partial wiring is pruned by layers of servers
        (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`) and by the minimum load with all free ports
        joined (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.with_free_ports`), a complete wiring by the

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from opticoll.solvers.methods.topology.routed_search import least_load, tree, with_distances
+from opticoll.solvers.methods.topology.minimum_load import least_load, tree, with_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable

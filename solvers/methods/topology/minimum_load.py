@@ -1,4 +1,4 @@
-"""Exchanges of links under exact loads: a compiled simplex method for designs of few vertices."""
+"""Exact minimum loads of small networks: a compiled simplex method."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 #: In linear programs: multipliers that count as 0; pivots that do, relative to the largest; closed gap; most pivots.
 ROUND_OFF, PIVOT, CLOSED, PIVOTS = 1e-12, 1e-9, 1e-10, 2000
-#: Iterated local search: most random exchanges before a descent; relative load up to which a result is accepted.
-KICKS, WORSE = 4, 1.003
+#: Weight of the best known lengths in those for which trees are generated: smoothing (Wentges 1997).
+SMOOTHED = 0.8
 
 
 @njit(cache=True)
@@ -109,7 +109,8 @@ def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[flo
     """Lower and upper bound on the minimum maximum load with splittable demand; equal unless it ends early.
 
     The simplex method on min t, sum_sk load_ska x_sk <= count_a t, sum_k x_sk = 1 for every source s, in which k are
-    shortest-path trees generated as needed. The multipliers l of the links give the lower bound
+    shortest-path trees generated as needed, first for lengths between the multipliers and the best known lengths, and
+    for the multipliers if those give no tree that enters. The multipliers l of the links give the lower bound
     sum_st D_st dist_l(s,t) / sum_a count_a l_a.
 
     Parameters
@@ -166,7 +167,7 @@ def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[flo
     inverse[full, full] = -1.0 / width[full]
     for s in range(n):
         inverse[full, m + s] = loads[s, full] / width[full] / unit
-    trial, pivots = np.zeros((n, n)), 0
+    trial, mixed, pivots = np.zeros((n, n)), np.zeros((n, n)), 0
     while pivots < PIVOTS:
         negative = 0
         for a in range(m):
@@ -179,135 +180,39 @@ def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[flo
                 break
             pivots += 1
             continue
-        paid, price, entered = 0.0, 0.0, False
+        price, known, entered = 0.0, 0.0, False
         for a in range(m):
             trial[tail[a], head[a]] = max(-inverse[full, a], 0.0)
             price += width[a] * trial[tail[a], head[a]]
-        for s in range(n):
-            paid += _shortest(count, trial, demand, unit, s, number, dist, before, order, need, loads[s])
-        if paid / price > low:
-            low = paid / price
-            lengths[:] = trial
-        if low >= worst or low >= x[full] * (1.0 - CLOSED):
-            break
-        for s in range(n):
-            gain = inverse[full, m + s]
+            known += width[a] * lengths[tail[a], head[a]]
+        smoothed = SMOOTHED if known > 0.0 else 0.0
+        while not entered:
             for a in range(m):
-                gain += loads[s, a] * inverse[full, a]
-            if gain > ROUND_OFF:
-                for i in range(rows):
-                    column[i] = inverse[i, m + s]
-                    for a in range(m):
-                        column[i] += inverse[i, a] * loads[s, a]
-                if _pivot(inverse, x, column, full):
-                    entered = True
-                    pivots += 1
+                best = lengths[tail[a], head[a]] * price / known if smoothed > 0.0 else 0.0
+                mixed[tail[a], head[a]] = smoothed * best + (1.0 - smoothed) * trial[tail[a], head[a]]
+            paid = 0.0
+            for s in range(n):
+                paid += _shortest(count, mixed, demand, unit, s, number, dist, before, order, need, loads[s])
+            if paid / price > low:
+                low = paid / price
+                lengths[:] = mixed
+            if low >= worst or low >= x[full] * (1.0 - CLOSED):
+                break
+            for s in range(n):
+                gain = inverse[full, m + s]
+                for a in range(m):
+                    gain += loads[s, a] * inverse[full, a]
+                if gain > ROUND_OFF:
+                    for i in range(rows):
+                        column[i] = inverse[i, m + s]
+                        for a in range(m):
+                            column[i] += inverse[i, a] * loads[s, a]
+                    if _pivot(inverse, x, column, full):
+                        entered = True
+                        pivots += 1
+            if smoothed == 0.0:
+                break
+            smoothed = 0.0
         if not entered:
             break
     return low * unit, x[full] * unit if low <= x[full] * (1.0 + PIVOT) else np.inf  # round-off has grown
-
-
-@njit(cache=True)
-def _exchanged(count: I64, tail: I64, head: I64, a: int, b: int, most: int) -> bool:
-    """Exchange the heads of two links if that is allowed; return whether it was."""
-    u, v, x, y = tail[a], head[a], tail[b], head[b]
-    if u in (x, y) or v in (x, y) or count[u, y] >= most or count[x, v] >= most:
-        return False
-    count[u, v] -= 1
-    count[x, y] -= 1
-    count[u, y] += 1
-    count[x, v] += 1
-    head[a], head[b] = y, v
-    return True
-
-
-@njit(cache=True)
-def _descended(  # type: ignore[no-untyped-def]
-    tail, head, count, lengths, current, demand, most
-):
-    """Exchange heads of links or places of nodes while that lowers the load; return the load and exchanges tried."""
-    n, m = demand.shape[0], tail.size
-    pairs = m * (m - 1) // 2
-    every = pairs + n * (n - 1) // 2
-    before, trial, new_tail, new_head = count.copy(), lengths.copy(), tail.copy(), head.copy()
-    order, places, tried, failed = np.random.permutation(every), np.arange(n), 0, 0  # noqa: NPY002
-    while failed < every:
-        which, i = order[tried % every], 0
-        tried += 1
-        failed += 1
-        left, size = (which, m) if which < pairs else (which - pairs, n)
-        while left >= size - 1 - i:
-            left -= size - 1 - i
-            i += 1
-        j = i + 1 + left
-        before[:], trial[:], new_tail[:], new_head[:] = count, lengths, tail, head
-        if which < pairs:
-            if not _exchanged(count, new_tail, new_head, i, j, most):
-                continue
-        else:
-            places[:] = np.arange(n)
-            places[i], places[j] = j, i
-            for u in range(n):
-                for v in range(n):
-                    count[places[u], places[v]] = before[u, v]
-                    trial[places[u], places[v]] = lengths[u, v]
-            for c in range(m):
-                new_tail[c], new_head[c] = places[tail[c]], places[head[c]]
-        least = current * (1.0 - PIVOT)
-        load = least_load(count, demand, trial, least)[1]
-        if load < least:
-            current, failed = load, 0
-            tail[:], head[:] = new_tail, new_head
-            with_distances(count, trial)
-            lengths[:] = trial
-        else:
-            count[:] = before
-    return current, tried
-
-
-@njit(cache=True)
-def routed_search(
-    tail: I64, head: I64, best_tail: I64, best_head: I64, loads: F64, most: int, demand: F64, moves: int, seed: int
-) -> int:
-    """Iterated local search for the minimum maximum load: random exchanges, then exchanges that lower the load.
-
-    Parameters
-    ----------
-    tail, head
-        Links, ``(m,)`` each; on return those from which the search continues.
-    best_tail, best_head, loads
-        The best links, and the loads of both, ``(2,)``, initially infinite.
-    most, demand
-        Most links of a pair; demand between all nodes, ``(n, n)``.
-    moves
-        Number of exchanges after which no further descent begins.
-
-    Returns
-    -------
-    Number of descents since the best links improved.
-    """
-    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
-    n, m = demand.shape[0], tail.size
-    count, idle = np.zeros((n, n), np.int64), 0
-    new_tail, new_head = tail.copy(), head.copy()
-    while moves > 0:
-        new_tail[:], new_head[:] = tail, head
-        count[:] = 0
-        for c in range(m):
-            count[tail[c], head[c]] += 1
-        if loads[0] < np.inf:
-            for _ in range(KICKS):
-                _exchanged(count, new_tail, new_head, np.random.randint(m), np.random.randint(m), most)  # noqa: NPY002
-        lengths = np.ones((n, n))
-        load = least_load(count, demand, lengths, np.inf)[1]
-        moves -= 1
-        if load < np.inf:
-            with_distances(count, lengths)
-            load, tried = _descended(new_tail, new_head, count, lengths, load, demand, most)
-            moves -= tried
-        idle += 1
-        if load <= loads[0] * WORSE or loads[0] == np.inf:
-            tail[:], head[:], loads[0] = new_tail, new_head, load
-        if load < loads[1] * (1.0 - PIVOT):
-            best_tail[:], best_head[:], loads[1], idle = new_tail, new_head, load, 0
-    return idle

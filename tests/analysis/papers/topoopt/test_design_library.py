@@ -1,0 +1,118 @@
+"""The table of the network-design library: wirings, exact values and bounds, checked by linear programs of scipy."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from click.testing import CliRunner
+from scipy.optimize import linprog
+
+from opticoll.analysis.papers.topoopt import design_library
+from opticoll.analysis.papers.topoopt.design_library import (
+    counts,
+    exact_load,
+    library_demand,
+    library_pool,
+    library_rows,
+    read_rows,
+    table_text,
+    written,
+)
+from opticoll.analysis.store import Store
+from opticoll.errors import BadInput
+from opticoll.solvers import solution
+from opticoll.solvers.solve import solve
+from opticoll.solvers.task import Task
+
+ROWS = list(library_rows().values())
+
+
+def least_load(demand, count):
+    """The minimum of the maximum load, by flows of every source: balance at all other nodes, loads at most t."""
+    n, (tail, head) = len(demand), np.nonzero(count)
+    m = tail.size
+    into = sp.csr_array((np.ones(m), (head, np.arange(m))), shape=(n, m))
+    net = (into - sp.csr_array((np.ones(m), (tail, np.arange(m))), shape=(n, m))).tocsr()
+    others = [np.flatnonzero(np.arange(n) != s) for s in range(n)]
+    balance = sp.hstack([sp.block_diag([net[rows] for rows in others]), sp.csr_array((n * (n - 1), 1))])
+    right = np.concatenate([demand[s, rows] for s, rows in enumerate(others)])
+    loads = sp.hstack([*[sp.eye_array(m)] * n, sp.csr_array(-count[tail, head][:, None].astype(float))])
+    cost = np.zeros(n * m + 1)
+    cost[-1] = 1.0
+    return linprog(cost, loads, np.zeros(m), balance, right, method="highs").fun
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.nodes))
+def test_wirings_are_simple_and_have_the_value_that_is_stated(row):
+    count = counts(row.topology)
+    assert len(count) == row.nodes
+    assert (count.sum(axis=0) == 2).all()
+    assert (count.sum(axis=1) == 2).all()
+    assert count.max() == 1
+    assert not np.diagonal(count).any()
+    demand = library_demand()[: row.nodes, : row.nodes]
+    assert float(row.value) == pytest.approx(least_load(demand, count), rel=1e-8)
+    assert row.bound <= float(row.value)
+    assert row.bound <= row.best_published + 1e-3
+    assert row.gap == pytest.approx(float(row.value) / row.bound - 1)
+
+
+def test_values_are_exact_and_optima_are_those_published():
+    for row in ROWS:
+        if row.nodes in {5, 12, 24}:
+            assert exact_load(row.topology, row.nodes) == row.value
+        if row.proven:
+            assert row.against_published == 0.0
+        assert row.against_published == pytest.approx(float(row.value) / row.best_published - 1, abs=1e-5)
+    assert [row.nodes for row in ROWS] == list(range(5, 25))
+
+
+def test_a_design_without_a_path_is_refused():
+    with pytest.raises(BadInput, match="no problem of 4 nodes"):
+        library_pool(4)
+    with pytest.raises(BadInput, match="is not a topology"):
+        counts("servers:n=5,degree=2")
+
+
+def test_files_are_accepted_by_the_checker_unless_changed(tmp_path):
+    rows = [row for row in ROWS if row.nodes in {5, 13}]
+    for row, (demand, path) in zip(rows, written(tmp_path / "designs", rows), strict=True):
+        given = np.loadtxt(demand, delimiter=",")
+        assert (given == library_demand()[: row.nodes, : row.nodes]).all()
+        spec = f"servers:n={row.nodes},degree=2,traffic=file:{demand}"
+        record = solution.check("topoopt.topology", spec, path, {"parallel": 1})
+        assert record["verified"]
+        assert record["objective"] == pytest.approx(float(row.value), rel=1e-7)
+        document = json.loads(path.read_text())
+        document["values"]["route_bytes"]["value"][0] *= 1.5
+        path.write_text(json.dumps(document))
+        assert not solution.check("topoopt.topology", spec, path, {"parallel": 1})["verified"]
+
+
+def test_better_runs_enter_the_table(tmp_path, monkeypatch):
+    (demand, _), *_ = written(tmp_path, ROWS[:1])
+    spec = f"servers:n=5,degree=2,traffic=file:{demand}"
+    run = solve(Task("topoopt.topology", spec, method="design-search", settings={"parallel": 1}))
+    Store(tmp_path / "store").save(run)
+    ring = "digraph:12.23.34.40.01"
+    worse = {5: replace(ROWS[0], topology=ring, value=Fraction(74), bound=60.0)}
+    monkeypatch.setattr(design_library, "library_rows", lambda: worse)
+    out = tmp_path / "table.csv"
+    command = ["add", str(tmp_path / "store"), "--out", str(out)]
+    assert CliRunner().invoke(design_library.maintain, command, catch_exceptions=False).exit_code == 0
+    row = read_rows(out.read_text())[5]
+    assert exact_load(ring, 5) == 74
+    assert row.value == Fraction(131, 2)
+    assert row.bound == pytest.approx(65.5)
+    assert row.bound <= 65.5
+    better = table_text([replace(row, value=Fraction(1))])
+    assert read_rows(better)[5].value == 1
+    monkeypatch.setattr(design_library, "library_rows", lambda: {5: row})
+    assert CliRunner().invoke(design_library.maintain, command, catch_exceptions=False).output == ""
+    listed = CliRunner().invoke(design_library.maintain, ["write", str(tmp_path)], catch_exceptions=False).output
+    assert listed.startswith("opticoll check topoopt.topology servers:n=5")
