@@ -35,6 +35,7 @@ def test_generated_pages_are_current():
         "reference/json",
         "reference/instances",
         "guide/design",
+        "guide/design-library",
         "guide/reconfigure",
         "guide/benchmark",
         "guide/benchmark-results",
@@ -133,6 +134,7 @@ def test_every_block_of_the_documents_has_something_that_writes_it():
     generated = {
         (tables().BLOCK,),
         (tables().RECORDS,),
+        (tables().LIBRARY_TABLE,),
         (tables().PUBLISHED,),
         (tables().LISTED,),
         tuple(guide_tables.BLOCKS),
