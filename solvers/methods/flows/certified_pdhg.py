@@ -169,16 +169,17 @@ class Keeper:
         self.closing: TimeBounds | None = None
         self._began = time.monotonic()
         self._spent = 0.0
-        self._stale = False
+        self._stale = self._kept = False
 
     def change(self, flows: bool) -> None:
-        """Report new bounds; save the flows too if that has not taken too much of the time so far."""
+        """Report new bounds; save the flows too if they are the first, or that has not taken too much of the time."""
         assert self.closing is not None
         start = time.monotonic()
         self._stale |= flows
-        if self._stale and self._spent <= SAVING * (start - self._began):
+        if self._stale and (not self._kept or self._spent <= SAVING * (start - self._began)):
             answer = self.answer(Termination.INTERRUPTED)
             answer.values = self.flows(self._buffer())
+            self._kept |= answer.values is not None
             self._stale = False
         else:
             answer = self.answer(Termination.INTERRUPTED)

@@ -381,6 +381,24 @@ def test_a_time_limit_keeps_flow_and_bound():
     assert sorted(objective for _, objective in saved if objective) == [o for _, o in saved if o]
 
 
+def test_a_value_is_not_told_without_a_flow(monkeypatch):
+    """However long saving takes: an interruption then would lose the value."""
+    monkeypatch.setattr(certified_pdhg, "SAVING", -1.0)
+    data, saved = prepared("genkautz:n=20,d=3"), []
+    context = Context(
+        task=Task("alltoall.master", "genkautz:n=20,d=3", method="certified-pdhg", tol=1e-4),
+        data=data,
+        instance=data.topology,
+        parameters={"precision": "auto", "steps": 10**6, "symmetry": False, "start": ""},
+        deadline=None,
+        solve=solve.solve,
+        save=lambda answer, objective: saved.append((answer.values is not None, objective is not None)),
+    )
+    certified_pdhg.run(context)
+    assert (True, True) in saved
+    assert (False, True) not in saved[: saved.index((True, True))]
+
+
 def test_an_interruption_keeps_flow_and_bound():
     compiled()
     stop = threading.Event()
