@@ -372,7 +372,7 @@ def write_page(
     """
     from opticoll.analysis.report import page
 
-    with page.comparison_folder(out):
+    with page.writing(out, "compare", "choose another --out"):
         drawn = figures(comparison)
         content = section(comparison, {one.name: one for one in drawn}, clock, rerun, summaries)
         written = {**tables(comparison), **(more or {})}

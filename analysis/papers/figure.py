@@ -118,9 +118,14 @@ def drawn(stated: PaperFigure, rows: pd.DataFrame, source: str) -> DataFigure:
     return result
 
 
+def stored_runs(stated: PaperFigure, rows: pd.DataFrame) -> int:
+    """Number of the rows of a figure that are runs of a store; others are points of the paper, or computed."""
+    return rows["id"].dropna().nunique() if "id" in rows else len(rows) * (stated.study is not None)
+
+
 def source_of(stated: PaperFigure, rows: pd.DataFrame, store: Path) -> str:
     """Where the rows of a figure are from, if its runs are those of a store."""
-    runs = rows["id"].dropna().nunique() if "id" in rows else len(rows) * (stated.study is not None)
+    runs = stored_runs(stated, rows)
     what = counted(runs, "run" if "id" in rows else "row")
     stored = f"{what} of the store {store} (`opticoll study {stated.study}`)" if runs else ""
     return "; ".join(filter(None, (stated.basis, stored)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from opticoll.analysis.papers.figure import drawn, source_of
+from opticoll.analysis.papers.figure import drawn, source_of, stored_runs
 from opticoll.analysis.papers.paper_figure import figures as paper_figures
 from opticoll.analysis.plots import store_plots
 from opticoll.analysis.plots.style import counted, drawing, inline, png
@@ -122,14 +122,9 @@ def from_papers(findings: Findings) -> dict[str, ReportFigure]:
     made: dict[str, ReportFigure] = {}
     for figure in paper_figures():
         rows = None if figure.study is None else figure.select(findings.results)
-        if rows is not None and _runs_in(rows):
+        if rows is not None and stored_runs(figure, rows):
             made[figure.name] = _drawn(figure, rows, findings.root)
     return made
-
-
-def _runs_in(rows: pd.DataFrame) -> bool:
-    """Whether a run of the store is among the rows of a figure, which may hold points of the paper as well."""
-    return bool(rows["id"].notna().any()) if "id" in rows else not rows.empty
 
 
 def _drawn(figure: PaperFigure, rows: pd.DataFrame, store: Path) -> ReportFigure:

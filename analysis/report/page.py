@@ -69,8 +69,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
     findings = collect(store) if findings is None else findings
     out = Path(out)
     page = out / "index.html"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
+    with writing(out, "report", "choose another folder with --out"):
         if findings.results.empty and not findings.claims:
             _write(page, _page(store, findings).encode())
             return page
@@ -97,11 +96,6 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
                 "records": sections.records({name: store.read(name) for name in shown}),
             }
         _write(page, _page(store, findings, **content).encode())
-    except OSError as error:
-        msg = (
-            f"report: cannot write {error.filename or out}: {error.strerror or error}; choose another folder with --out"
-        )
-        raise BadInput(msg) from error
     return page
 
 
@@ -165,7 +159,7 @@ def build_comparison(
     Parameters
     ----------
     out
-        Folder for the page, its figures and tables, in a :func:`comparison_folder`.
+        Folder for the page, its figures and tables, which :func:`writing` has made.
     drawn, tables
         Figures, and tables by file name.
     content
@@ -178,8 +172,8 @@ def build_comparison(
 
 
 @contextmanager
-def comparison_folder(out: Path) -> Iterator[None]:
-    """The folder of a comparison, made before the work whose results it takes.
+def writing(out: Path, command: str, remedy: str) -> Iterator[None]:
+    """Make the folder of a page before the work whose results it takes, and name the file that cannot be written.
 
     Raises
     ------
@@ -190,7 +184,7 @@ def comparison_folder(out: Path) -> Iterator[None]:
         Path(out).mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        msg = f"compare: cannot write {error.filename or out}: {error.strerror or error}; choose another --out"
+        msg = f"{command}: cannot write {error.filename or out}: {error.strerror or error}; {remedy}"
         raise BadInput(msg) from error
 
 

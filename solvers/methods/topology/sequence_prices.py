@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from opticoll.formulations.topology.sequence_bounds import one_by_one
+from opticoll.solvers.methods.topology.length_ascent import out_links
 from opticoll.solvers.methods.topology.sequence_enumeration import ROUND_OFF
 
 if TYPE_CHECKING:
@@ -77,15 +78,9 @@ def _estimated(number, tail, head, demand, step, goal, rounds):  # type: ignore[
     K, A, n = tail.shape[0], tail.shape[1], demand.shape[0]
     first, order = np.zeros((K, n + 1), np.int64), np.zeros((K, A), np.int64)
     price, load = np.zeros((K, A)), np.zeros((K, A))
-    for k in range(K):  # circuits by tail
-        for a in range(number[k]):
-            first[k, tail[k, a] + 1] += 1
-            price[k, a] = 1.0 / number[k]
-        first[k] = first[k].cumsum()
-        place = first[k].copy()
-        for a in range(number[k]):
-            order[k, place[tail[k, a]]] = a
-            place[tail[k, a]] += 1
+    for k in range(K):
+        first[k], order[k, : number[k]] = out_links(tail[k, : number[k]], n)
+        price[k, : number[k]] = 1.0 / max(number[k], 1)
     far, before, last = np.zeros(n), np.zeros(n), np.full((K, n), -1)
     queue, waiting = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     best = 0.0
