@@ -274,7 +274,7 @@ class WiringSearch:
         for g, group in enumerate(groups):
             self.member[g] = np.isin(self.order, group.members)
         self.transfer = np.array([group.transfer for group in groups])
-        self.constant = float(sum(group.total for group in groups))
+        self.constant = float(sum(group.total for group in groups)) + (0.0 if self.tax else data.idle)
         whole = self.tax or len(groups) > 0
         #: Whether descents anneal optimal loads; whether they do for few servers.
         self.loaded = not whole and data.n * (data.degree + 1) <= MOST_LOADED

@@ -471,6 +471,35 @@ def test_transport_bounds_hold_for_random_wirings(seed, n, degree):
     assert most_within(demand, degree) >= demand[count > 0].sum() * (1 - 1e-12)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 6), st.integers(1, 3))
+def test_the_imbalance_bound_holds_for_random_wirings(seed, n, degree):
+    random = np.random.default_rng(seed)
+    demand = random.random((n, n)) * ~np.eye(n, dtype=bool) * random.choice([1e-3, 1.0, 10.0], n)
+    bounds = {b.name: b.value for b in topology.Wiring.prepare(ServerPool(n, degree, demand)).bounds()}
+    best = min(least_load(demand, random_wiring(random, n, degree)) for _ in range(4))
+    assert bounds["transport"] < bounds["imbalance"] <= best * (1 + 1e-9)
+
+
+def test_the_imbalance_bound_by_hand():
+    # Servers 1 and 2 receive one byte more than they send; the ring's largest load is 2.
+    demand = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    data = topology.Wiring.prepare(ServerPool(3, 1, demand))
+    assert (data.byte_hops, data.idle) == pytest.approx((3.0, 2.0))
+    assert {b.name: b.value for b in data.bounds()}["imbalance"] == pytest.approx(5 / 3)
+    assert topology.Wiring.prepare(ServerPool(3, 1, demand + demand.T)).idle == 0.0
+    tax = topology.Wiring.prepare(ServerPool(3, 1, demand), {"objective": "bandwidth-tax"})
+    assert "imbalance" not in {b.name for b in tax.bounds()}
+
+
+def test_free_trees_have_no_imbalance_bound():
+    # A place in a pair of trees may send more than it receives.
+    pool = ServerPool(5, 2, pool_of(3, 5, 2).traffic, groups=[AllReduceGroup((0, 1, 2, 3, 4), 3.0)])
+    for trees, known in (("trees", False), ("rings", True)):
+        data = topology.Wiring.prepare(pool, {"all_reduce": trees})
+        assert ("imbalance" in {b.name for b in data.bounds()}) == known
+
+
 def test_prefixes_keep_an_image_of_every_wiring():
     pool = parse("servers:n=4,degree=2,traffic=alltoall")
     alike = renamings([pool.traffic])
