@@ -200,7 +200,7 @@ MOST_SERVERS = 24
 #: Nodes between two checks of the clock; survivors routed at a time; steps that adjust lengths for a complete wiring.
 NODES, ROOM, STEPS = 20_000, 64, 200
 #: Targets tau, as fractions of the way from the analytic bound to the incumbent's value.
-STAGES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+STAGES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 #: Relative round-off of the bounds that rule out a wiring: sums of at most a few thousand positive terms.
 ROUND_OFF = 1e-12
 #: Exchanges of one descent per pair of circuits, their largest number times n^3, steps of the bounds they compare.
