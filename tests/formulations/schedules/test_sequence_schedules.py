@@ -40,7 +40,7 @@ CASES = {
 @cache
 def solved(name):
     spec, settings = CASES[name]
-    search = {"method": "sequence-search", "starts": 1, "exchanges": 15, "sequences": 0}
+    search = {"method": "sequence-search", "starts": 1, "exchanges": 3, "sequences": 0}
     return oc.solve(NAME, spec, **search, **settings)
 
 

@@ -215,16 +215,23 @@ def _digits(k, radix):
 # realised on machines -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("load", [1, 3, None])
+#: Machines, each with the load of the quick test.
+MACHINES = {
+    "lightpath:1x2,lasers=3": 1,
+    "lightpath:2x2,lasers=4,waveguides=2": 3,
+    "lightpath:2x4,lasers=4": None,
+    "lightpath:3x5,lasers=4": 1,
+    "lightpath:4x4,lasers=16,waveguides=4": 3,
+    "lightpath:4x4,lasers=5+fail=2,seed=1": None,
+}
+
+
 @pytest.mark.parametrize(
-    "spec",
+    ("spec", "load"),
     [
-        "lightpath:1x2,lasers=3",
-        "lightpath:2x2,lasers=4,waveguides=2",
-        "lightpath:2x4,lasers=4",
-        "lightpath:3x5,lasers=4",
-        "lightpath:4x4,lasers=16,waveguides=4",
-        "lightpath:4x4,lasers=5+fail=2,seed=1",
+        pytest.param(spec, load, marks=[pytest.mark.slow] * (load != MACHINES[spec]))
+        for spec in MACHINES
+        for load in (1, 3, None)
     ],
 )
 def test_every_algorithm_passes_the_independent_check(spec, load):
