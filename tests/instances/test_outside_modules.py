@@ -425,8 +425,9 @@ def studied(folder: Path, capfd: pytest.CaptureFixture[str], *options: str) -> S
 Write = Callable[[int], None]
 
 
-@pytest.mark.parametrize("options", [[], ["--jobs", "1"]], ids=["here", "in a process"])
-@pytest.mark.parametrize("method", ["highs-simplex", "auto"])
+@pytest.mark.parametrize(
+    ("method", "options"), [("highs-simplex", []), ("auto", ["--jobs", "1"])], ids=["here", "in a process"]
+)
 def test_a_study_never_serves_the_value_of_an_earlier_module(method, options, tmp_path, path, capfd):
     write(tmp_path / "mine.toml", STUDY.format(method=method))
     write(tmp_path / "mine.py", model(lazy="import helper"))

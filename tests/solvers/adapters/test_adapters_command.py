@@ -34,7 +34,7 @@ from opticoll.solvers.verify import dual_bound
 SCRIPT = Path(__file__).with_name("milp_command.py")
 TABLE = """
 [milp]
-title = "SciPy's milp"
+title = "A solver of programs"
 command = '"{python}" "{script}" {{mps}} {{sol}} --time {{time_limit_s}}'
 mip = true
 version_command = '"{python}" "{script}" --version'
