@@ -84,6 +84,7 @@ def alone(model: str, network: str, servers: int, degree: int, link: float) -> f
     return iteration(model, spec, link=f"{link / 1e9:.12g}Gb/s", section="5.6").seconds
 
 
+@cache  # a simulation asks for a few parts thousands of times
 def slowed(model: str, servers: int, degree: int, link: float, part: float) -> float:
     """How many times as long an iteration takes behind a switch with a part of the bandwidth."""
     inverse = [1.0 / one for one in _PARTS]

@@ -320,9 +320,13 @@ def by_commodity(
     """One group per given pair, with demand 1 or ``amount`` ``(|K|,)`` (link MCF and child LPs)."""
     demand = np.zeros((topology.n, sources.size))
     demand[targets, np.arange(sources.size)] = 1.0 if amount is None else amount
-    blocked = (topology.head[:, None] == sources[None, :]) | (topology.tail[:, None] == targets[None, :])
+    if block:
+        blocked = topology.head[:, None] == sources[None, :]
+        blocked |= topology.tail[:, None] == targets[None, :]
+    else:
+        blocked = np.zeros((topology.arcs, sources.size), dtype=bool)
     caps = topology.capacity if capacity is None else capacity
-    return ConcurrentFlow(topology, sources, demand, caps, blocked & block, equality=True, flow=flow)
+    return ConcurrentFlow(topology, sources, demand, caps, blocked, equality=True, flow=flow)
 
 
 def commodities(topology: Topology) -> tuple[I64, I64]:

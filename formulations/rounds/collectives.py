@@ -146,7 +146,7 @@ def _pairs(rows: ArrayLike, collective: Collective, name: str) -> I64:
                 f"use 0..{limits[column] - 1}"
             )
             raise BadInput(msg)
-    return np.unique(pairs, axis=0)
+    return np.column_stack(np.divmod(np.unique(collective.key(pairs)), collective.n))
 
 
 def _fan(chunks: I64, vertices: I64) -> I64:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def crossings(held: I64, rack: int, racks: int) -> F64:
     """Hops of a ring over these servers that leave, and that enter, every rack; ``(2 racks,)``."""
-    here, there = held // rack, np.roll(held, -1) // rack
+    here = held // rack
+    there = np.append(here[1:], here[:1])
     across = here != there
     leaving, entering = (np.bincount(side[across], minlength=racks) for side in (here, there))
     return np.concatenate([leaving, entering]).astype(np.float64)

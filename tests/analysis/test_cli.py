@@ -413,7 +413,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
     arguments = [
         "solve",
         "alltoall.master",
-        "genkautz:n=500,d=4+fail=3,seed=0",
+        "genkautz:n=200,d=4+fail=3,seed=0",
         "--method",
         "certified-pdhg",
         "--tol",

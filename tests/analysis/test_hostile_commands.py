@@ -186,7 +186,11 @@ def test_a_torn_record_of_a_study_is_tried_again(tmp_path: Path, caplog: pytest.
     assert len(store.sql("FROM latest")) == len(study.cells)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)],
+    ids=lambda number: number.name,
+)
 def test_a_signal_keeps_the_incumbent(number: signal.Signals, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     words = ("solve", "lumorph.rounds", "lightpath:4x4,lasers=4", "--method", "highs", "--set", "collective=all-to-all")

@@ -31,7 +31,7 @@ def network(seed, n=5):
     return oc.topology(graph)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 @pytest.mark.parametrize("name", PRICED)
 def test_prices_are_a_derivative_from_below(name, seed):
     net = network(seed)
@@ -167,7 +167,7 @@ def test_the_command_line_shows_rows_that_contradict_each_other(capsys, tmp_path
     assert [row["name"] for row in why["rows"]] == ["c1", "c2", "c3"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_prices_of_a_changed_model_are_the_derivatives_of_its_time(seed):
     rng = np.random.default_rng(seed)
     net = oc.topology("genkautz:n=5,d=2")

@@ -44,6 +44,18 @@ def ran(tmp_path_factory):
     return file, folder / "store"
 
 
+@pytest.fixture(scope="module")
+def study(ran):
+    """That study, read once: its files of programs are read by several readers."""
+    return load(ran[0])
+
+
+@pytest.fixture(scope="module")
+def made(ran, study):
+    """Its comparison by the clock of the solvers."""
+    return study_comparison.compare(study, Store(ran[1]))
+
+
 def row_of(rows, contestant):
     return next(row for row in rows if row["contestant"] == contestant)
 
@@ -67,12 +79,11 @@ def test_a_contestant_is_a_method_with_its_options(ran, capsys):
     assert document["wrong"] == []
 
 
-def test_a_solver_that_is_not_installed_is_not_a_contestant(ran):
+def test_a_solver_that_is_not_installed_is_not_a_contestant(made):
     from opticoll.solvers.adapters import adapter
 
     if adapter("copt").installed():
         pytest.skip("copt is installed")
-    made = study_comparison.compare(load(ran[0]), Store(ran[1]))
     assert "copt" not in made.comparison.solvers
     assert (made.comparison.each["verdict"] == "unavailable").sum() == 2
 
@@ -95,18 +106,18 @@ def test_the_page_has_figures_and_tables(ran, tmp_path, capsys):
     assert len(rows) == 16
 
 
-def test_other_clocks_and_accuracies(ran):
-    study, store = load(ran[0]), Store(ran[1])
-    solver, total = (study_comparison.compare(study, store, clock=clock) for clock in ("solver", "total"))
-    assert (total.comparison.each["seconds"].dropna() > solver.comparison.each["seconds"].dropna()).all()
+def test_other_clocks_and_accuracies(ran, study, made):
+    store = Store(ran[1])
+    total = study_comparison.compare(study, store, clock="total")
+    assert (total.comparison.each["seconds"].dropna() > made.comparison.each["seconds"].dropna()).all()
     with pytest.raises(BadInput, match="accuracy"):
         study_comparison.compare(study, store, accuracy=0.0)
 
 
-def test_a_study_that_has_not_been_run_is_refused_in_one_line(ran, tmp_path, capsys):
+def test_a_study_that_has_not_been_run_is_refused_in_one_line(ran, study, tmp_path, capsys):
     file, _ = ran
     with pytest.raises(NoSolution, match="opticoll study"):
-        study_comparison.compare(load(file), Store(tmp_path / "none"))
+        study_comparison.compare(study, Store(tmp_path / "none"))
     assert main(["compare", str(file), "--store", str(tmp_path / "none")]) == 3
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert main(["compare", "no-such-study"]) == 2

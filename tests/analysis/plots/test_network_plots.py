@@ -31,12 +31,14 @@ def texts(figure):
 
 
 def assert_inside(figure):
-    edge = figure.bbox
-    for text, box in texts(figure):
+    """Check that no text is cut off; return all of them with their boxes."""
+    edge, shown = figure.bbox, texts(figure)
+    for text, box in shown:
         assert box.x0 >= edge.x0 - 1, text
         assert box.x1 <= edge.x1 + 1, text
         assert box.y0 >= edge.y0 - 1, text
         assert box.y1 <= edge.y1 + 1, text
+    return shown
 
 
 SPECS = (
@@ -52,11 +54,11 @@ SPECS = (
 def test_labels_are_inside_the_figure_and_not_on_each_other(spec):
     topology = oc.parse(spec)
     figure = oc.plot_topology(topology)
-    assert_inside(figure)
+    shown = assert_inside(figure)
     assert figure.get_size_inches().max() <= 8.5
     assert figure.get_figwidth() <= network_plots.PAGE
     names = set(topology.labels)
-    boxes = [box.shrunk(0.8, 0.6) for text, box in texts(figure) if text in names]
+    boxes = [box.shrunk(0.8, 0.6) for text, box in shown if text in names]
     for k, box in enumerate(boxes):
         assert not any(box.overlaps(other) for other in boxes[:k])
 

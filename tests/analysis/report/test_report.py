@@ -106,6 +106,12 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def findings(store):
+    """What is learned from that store; read only."""
+    return collect(store)
+
+
+@pytest.fixture(scope="module")
 def failed(tmp_path_factory):
     """A store of one failure, for what needs no figures; read only."""
     return fill(Store(tmp_path_factory.mktemp("failed") / "store"), record("dgx1", None))
@@ -205,9 +211,8 @@ def test_accessible(page):
     assert any(link.startswith("record-") for link in links)
 
 
-def test_failures_are_listed(page, store):
+def test_failures_are_listed(page, findings):
     words = " ".join("".join(page.words).split())
-    findings = collect(store)
     assert len(findings.failures) == 3
     assert "3 of 7 cells have no verified value" in words
     assert "the worker died" in words
@@ -299,12 +304,12 @@ def test_settings_tell_the_runs_of_a_formulation_apart_whether_or_not_it_is_know
     }
 
 
-def test_bounds_stand_beside_the_best_value(store):
-    bounds = collect(store).bounds
+def test_bounds_stand_beside_the_best_value(findings):
+    bounds = findings.bounds
     ring = bounds[(bounds["instance"] == "ring:8") & (bounds["bound"] == "closed-form")]
     assert len(ring) == 1, "two methods, one instance"
     assert ring["ratio"].iloc[0] == pytest.approx(1.0)
-    assert "hypercube:3 [printed=true]" in set(collect(store).bounds["instance"]) | set(collect(store).missing)
+    assert "hypercube:3 [printed=true]" in set(bounds["instance"]) | set(findings.missing)
 
 
 def test_an_instance_that_changed_has_no_bounds(tmp_path):
@@ -375,10 +380,10 @@ def test_a_long_store_is_cut_and_says_so(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_terminal(store, width):
+def test_terminal(findings, width):
     console = Console(width=width, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115,PTH123
     with console.file:
-        show(collect(store), console)
+        show(findings, console)
     output = console.export_text()
     for word in (
         "ring:8",

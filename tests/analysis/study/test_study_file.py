@@ -183,8 +183,8 @@ def test_finding_studies(tmp_path: Path) -> None:
         load(tmp_path / "binary.toml")
 
 
-#: Studies whose instances take seconds to make.
-LARGE = {"alltoall-fig7", "alltoall-fig13", "alltoall-fig14", "solver-bench", "topoopt-fig15"}
+#: Studies whose instances take seconds to make; ``test_figure`` loads the first of them.
+LARGE = {"scaling", "alltoall-fig7", "alltoall-fig13", "alltoall-fig14", "solver-bench", "topoopt-fig15"}
 
 
 @pytest.mark.parametrize(
