@@ -12,7 +12,7 @@ import argparse
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -303,14 +303,19 @@ DRAWS: Mapping[str, tuple[int, Draw]] = {
 }
 
 
-def population(seed: int = 0) -> Iterator[Case]:
-    """The cases, each drawn again until its formulation accepts it."""
-    number = 0
+def population(seed: int = 0, wanted: Collection[int] | None = None) -> Iterator[Case]:
+    """The cases, each drawn again until its formulation accepts it.
+
+    With the numbers of the ``wanted`` cases, only these and what is drawn before them for the same formulations.
+    """
+    first = 0
     for name, (count, draw) in DRAWS.items():
+        numbers = range(first, first + count)
+        first += count
+        last = numbers[-1] if wanted is None else max(set(numbers) & set(wanted), default=-1)
         random = np.random.default_rng([seed, *name.encode()])
-        for _ in range(count):
+        for number in range(numbers[0], last + 1):
             yield _accepted(number, name, draw, random)
-            number += 1
 
 
 def _accepted(number: int, name: str, draw: Draw, random: Random) -> Case:

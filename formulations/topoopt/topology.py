@@ -234,6 +234,22 @@ class Wiring(Formulation):
         return float(rounding.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
 
     @cached_property
+    def idle(self) -> float:
+        """Bytes by which n d Lambda exceeds the byte-hops of every design at least, rounded down.
+
+        A server forwards F_v >= 0 bytes, so its d incoming circuits carry R_v + F_v and its d outgoing ones S_v + F_v,
+        with max(S_v, R_v) + F_v <= d Lambda. The byte-hops are sum_v (S_v + F_v), so that
+
+            n d Lambda  >=  byte-hops + sum_v max(R_v - S_v, 0).
+
+        A member of a group sends as much of a ring as it receives; of trees it may not: then this is 0.
+        """
+        if self.free_rings and self.trees:
+            return 0.0
+        more = [rounding.sum_down([*self.fixed[:, v], *-self.fixed[v]]) for v in range(self.n)]
+        return max(rounding.sum_down(np.maximum(more, 0.0)), 0.0)
+
+    @cached_property
     def hops(self) -> float:
         """H [U], at most the minimum byte-hops: a decimal like L and U, as data of exact solves."""
         return -rounding.digits_up(-rounding.quotient_down(self.byte_hops, self.unit), 9)
@@ -554,8 +570,13 @@ class Wiring(Formulation):
         return np.inf if read is None else self.value_of(read)
 
     def bounds(self) -> list[Bound]:
-        """The :attr:`lower_bounds`."""
-        return self.lower_bounds
+        """The :attr:`lower_bounds`, and for the maximum load what :attr:`idle` adds to them."""
+        if self.goal != "max-load" or not self.idle:
+            return self.lower_bounds
+        reason = "byte-hops of the transport bound, and circuits of servers that receive more or less than they send"
+        total = rounding.sum_down([self.byte_hops, self.idle])
+        value = rounding.quotient_down(total, self.n * self.degree)
+        return [*self.lower_bounds, Bound("imbalance", value, reason, "topoopt")]
 
     def describe(self, values: Mapping[str, F64]) -> Mapping[str, Json]:
         """Summary of a verified design."""

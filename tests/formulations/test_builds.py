@@ -139,7 +139,7 @@ USERS = {f"{f.__module__.rpartition('.')[2]}.{f.__qualname__}": (f, using) for f
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("most", [3, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", USERS)
 def test_every_change_of_a_build_is_noticed(place, most, patience):
     function, using = USERS[place]

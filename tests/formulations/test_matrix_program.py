@@ -144,15 +144,14 @@ def read_by_scip(arguments, arrays, report):
 
 
 @pytest.mark.parametrize(
-    ("formulation", "instance", "settings"),
+    ("formulation", "instance", "settings", "suffix"),
     [
-        ("alltoall.master", "torus:3x3", {}),
-        ("alltoall.path-mcf", "ring:5", {}),
-        ("lumorph.rounds", "lightpath:2x2,lasers=4", {}),
-        ("topoopt.strategy", "servers:n=8,degree=2,traffic=dlrm", {}),
+        ("alltoall.master", "torus:3x3", {}, ".mps"),
+        ("alltoall.path-mcf", "ring:5", {}, ".lp"),
+        ("lumorph.rounds", "lightpath:2x2,lasers=4", {}, ".lp"),
+        ("topoopt.strategy", "servers:n=8,degree=2,traffic=dlrm", {}, ".mps"),
     ],
 )
-@pytest.mark.parametrize("suffix", [".mps", ".lp"])
 def test_exported_models_come_back(tmp_path, formulation, instance, settings, suffix):
     file = tmp_path / f"a{suffix}"
     solve.export(formulation, instance, file, settings=settings)

@@ -129,7 +129,7 @@ def test_more_configurations_than_stated_do_not_help(case):
         assert exhaustive(demand, switches, delay, number + 1) == pytest.approx(optimum(case))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.lists(st.floats(0, 10), min_size=9, max_size=9), st.integers(0, 4))
 def test_any_prices_bound(prices, case):
     demand, switches, delay = EVERY[case]
@@ -238,7 +238,7 @@ def test_schedules_keep_ports_and_serve(seed):
         assert better.makespan(data) <= schedule.makespan(data) * (1 + 1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 1000))
 def test_exchanges_keep_every_circuit(seed):
     demand = drawn(6, seed, 0.6)

@@ -110,7 +110,10 @@ CONNECTED_GRAPHS = {
 }
 
 
-@pytest.mark.parametrize(("size", "count"), CONNECTED_GRAPHS.items())
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [pytest.param(size, count, marks=[pytest.mark.slow] * (count > 50)) for size, count in CONNECTED_GRAPHS.items()],
+)
 def test_regular_graphs_are_as_many_as_known(size, count):
     n, d = size
     results = [parse(spec) for spec in expand(f"all-graphs:n={n},d={d}")]

@@ -39,7 +39,7 @@ def topologies(draw):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(topology=topologies(), suffix=st.sampled_from(SUFFIXES))
 def test_files_round_trip(tmp_path_factory, topology, suffix):
     path = tmp_path_factory.mktemp("t") / f"t.{suffix}"
@@ -168,7 +168,7 @@ def _outcome(path):
     return topology.n, topology.hash, topology.labels, topology.capacity_unit
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 60))])
 def test_lines_read_together_are_as_lines_read_one_by_one(seed, tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text(_long_list(seed), newline="")
@@ -367,7 +367,7 @@ def test_traffic_files_with_bad_bytes(tmp_path, cell):
         parse(f"servers:n=2,degree=1,traffic=file:{path}")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(topology=topologies())
 def test_networkx_round_trip(topology):
     graph = to_networkx(topology)

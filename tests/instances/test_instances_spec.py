@@ -50,7 +50,7 @@ def test_every_family_states_its_source():
         assert row["example"].split(":")[0].split("+")[0] == row["name"] or row["kind"] == "modifier"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.data())
 def test_round_trip_of_drawn_specs(data):
     small = st.integers(2, 9)

@@ -569,7 +569,7 @@ def test_options_of_read_topology(tmp_path):
         read_topology(path, first=2)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_mutated_files_are_refused_in_one_line_or_read_completely(tmp_path, data):
     """A file with one character changed is never a traceback; what is read is read again by its spec."""
@@ -599,7 +599,7 @@ NUMBERED = {
 }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=24, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_changed_number_changes_exactly_its_capacity(tmp_path, data):
     suffix = data.draw(st.sampled_from(sorted(NUMBERED)))

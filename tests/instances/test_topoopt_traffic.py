@@ -123,7 +123,7 @@ def test_groups_are_part_of_the_instance():
     assert one.traffic.tolist() == [[0, 5, 0], [0, 0, 5], [5, 0, 0]]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.permutations(range(6)))
 def test_relabelling_moves_traffic_along(order):
     pool = parse("servers:n=6,degree=2,traffic=vgg,parallel=hybrid")

@@ -41,9 +41,9 @@ def test_every_lp_adapter_gives_the_same_verified_optimum(adapter, name):
     if not state.usable:
         pytest.skip(f"{adapter}: {state.state}")
     master, exact = name.endswith("master"), adapters()[adapter].capabilities.exact
-    jobs = forms_of(name, tuple(s for s in SMALL if master or parse(s).n <= 8)[:: 1 if master else 2])
+    jobs = forms_of(name, tuple(s for s in SMALL if master or parse(s).n <= 8)[:: 2 if master else 4])
     if not exact:  # many steps each; that all layers give one matrix is tested with the formulation
-        jobs = [job for job in jobs if job[1] == job[2].forms[0]]
+        jobs = [job for job in jobs if job[1] == job[2].forms[0]][::2]
     if "size" in state.state:  # a size-limited licence: what fits it
         jobs = [job for job in jobs if max(job[3].A.shape) <= 1000 and job[3].A.nnz <= 4000]
     arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[3].arrays().items()}

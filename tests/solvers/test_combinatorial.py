@@ -122,7 +122,14 @@ def changed(document, at, value):
     return other
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("routes", "servers")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "wafers"))
+        for name in CASES
+        if name not in ("routes", "servers")
+    ],
+)
 def test_no_changed_certificate_proves_a_false_claim(name, documents, tmp_path):
     """A changed problem is another one's, which check refuses; what else is accepted still holds the optimum."""
     document, _, _ = documents[name]

@@ -267,7 +267,7 @@ def test_a_tree_with_a_leaf_too_few_is_refused():
 
 
 @pytest.mark.parametrize("calls", [0, 1, 3, 6, 12, 40, 10**6])
-@pytest.mark.parametrize("seed", [3, 4, 5])
+@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (4, 5))])
 def test_a_tree_without_time_proves_a_bound(calls, seed, tmp_path):
     """The clock says 100 s at first and, after some calls, that the time for trees and linear programs is over."""
     rng = np.random.default_rng(seed)

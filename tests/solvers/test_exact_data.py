@@ -32,15 +32,19 @@ def with_capacities(topology, capacities):
 
 
 def problems():
-    """Every case of every formulation whose data are its own, on its topology with each of the capacities."""
+    """Every case of every formulation whose data are its own, on its topology with each of the capacities.
+
+    With other capacities than their own, the first of each formulation is quick.
+    """
     for name, cases in CASES.items():
         if formulation(name).needs is not None:
             continue
-        for spec, settings in cases:
+        for place, (spec, settings) in enumerate(cases):
             yield pytest.param(name, spec, settings, None, id=f"{name} {spec} {settings}")
             if isinstance(parse(spec), Topology) and name.startswith(("alltoall", "lumorph.min")):
                 for kind in CAPACITIES:
-                    yield pytest.param(name, spec, settings, kind, id=f"{name} {spec} {settings} {kind}")
+                    marks = [pytest.mark.slow] * (place > 0)
+                    yield pytest.param(name, spec, settings, kind, id=f"{name} {spec} {settings} {kind}", marks=marks)
 
 
 def data_of(name, spec, settings, kind):
@@ -59,7 +63,7 @@ def test_the_program_of_every_formulation_is_stated_in_fractions(name, spec, set
     except OpticollError as error:  # such as a path that the capacities' topology does not have
         assert kind is not None
         pytest.skip(str(error))
-    for layer in (None, *model.forms):
+    for layer in model.forms:
         exact_problem(data, layer)
 
 

@@ -30,8 +30,8 @@ SMALL = sorted(
     key=lambda one: KNOWN[one.name].size["nonzeros"],
 )
 FORTY = SMALL[:40]
-#: Two maximizations and two minimizations, linear and integer; the rest are slow.
-FEW = ("broadcast-dgx1", "min-congestion-hypercube-3", "design-servers-n-6-degree-2", "master-ring-16")
+#: A linear maximization and an integer minimization; the rest are slow.
+FEW = ("min-congestion-hypercube-3", "master-ring-16")
 #: Solvers whose solutions are printed to six digits.
 SIX_DIGITS = ("lp_solve",)
 

@@ -316,7 +316,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
 
 def test_building_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, build=lambda data, form=None: busy())
-    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
+    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=1.0))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
     assert run.bound is not None  # of the analytic bounds
@@ -346,7 +346,7 @@ def test_a_build_that_sleeps_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def endless(monkeypatch: pytest.MonkeyPatch, hook: str, **changed: Any) -> Run:
     """Solve the master LP where a function of the formulation does not return, as if the limit were over by then."""
-    monkeypatch.setattr(Budget, "checking", lambda self: (OwnLimits(time.monotonic(), None, None, 0.5), 20.0))
+    monkeypatch.setattr(Budget, "checking", lambda self: (OwnLimits(time.monotonic(), None, None, 0.25), 20.0))
     slow(monkeypatch, **{hook: lambda *given: busy()}, **changed)
     return solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=3600.0))
 

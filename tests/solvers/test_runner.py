@@ -34,8 +34,14 @@ def test_a_record_has_every_key_of_the_contract():
     assert run.exit_status == 0
 
 
-@pytest.mark.parametrize("method", ["master-child", "flow-decomposition", "time-form"])
-@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5"])
+@pytest.mark.parametrize(
+    ("spec", "method"),
+    [
+        ("genkautz:n=7,d=3", "master-child"),
+        ("hypercube:2+host=1.5", "flow-decomposition"),
+        ("hypercube:2+host=1.5", "time-form"),
+    ],
+)
 def test_methods_attain_the_link_mcf_and_are_proven(spec, method):
     run = solve.solve(Task("alltoall.link-mcf", spec, method=method))
     assert run.proof is Proof.OPTIMAL
@@ -461,8 +467,7 @@ def test_pipes_are_refused_without_waiting_for_them(tmp_path, suffix):
         check("alltoall.master", "ring:8", pipe)
 
 
-@pytest.mark.parametrize("suffix", ["mps", "lp"])
-@pytest.mark.parametrize("name", ["alltoall.master", "alltoall.link-mcf"])
+@pytest.mark.parametrize(("name", "suffix"), [("alltoall.master", "mps"), ("alltoall.link-mcf", "lp")])
 def test_exported_files_hold_the_same_problem(tmp_path, suffix, name):
     from opticoll.solvers.isolation import call_isolated
 

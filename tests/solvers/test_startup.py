@@ -71,7 +71,9 @@ def slow_ones(loaded: object) -> set[str]:
     "words",
     [
         ("lumorph.min-overlap", "lightpath:16x16", "circuits=permutation"),
-        ("lumorph.min-overlap", "lightpath:8x16", "circuits=recursive-doubling:6"),
+        pytest.param(
+            ("lumorph.min-overlap", "lightpath:8x16", "circuits=recursive-doubling:6"), marks=pytest.mark.slow
+        ),
         ("lumorph.rounds", "lightpath:8x8,lasers=2,waveguides=2", "collective=all-gather"),
     ],
 )

@@ -38,7 +38,7 @@ CASES = {
     "topoopt.topology": ("servers:n=3,degree=2,traffic=dlrm", {}, "design-search"),
     "topoopt.utility": ("servers:n=5,degree=3,traffic=random,seed=1", {}, "transportation"),
     "topology.design": ("servers:n=5,degree=2", {}, "symmetric-search"),
-    "topology.sequence": ("servers:n=4,degree=1", {"configurations": 3, "directed": True}, "sequence-search"),
+    "topology.sequence": ("servers:n=3,degree=1", {"configurations": 2, "directed": True}, "sequence-search"),
     "topology.matchings": ("servers:n=4,degree=3", {"demand": "permutation:2"}, "matching-search"),
     "topology.steps": ("ring:8", {"algorithm": "shifts", "delay": 0.5}, "step-choice"),
     "topoopt.routing": ("servers:n=5,degree=2,traffic=dlrm", {}, "certified-pdlp"),

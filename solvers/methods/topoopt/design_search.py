@@ -200,7 +200,7 @@ MOST_SERVERS = 24
 #: Nodes between two checks of the clock; survivors routed at a time; steps that adjust lengths for a complete wiring.
 NODES, ROOM, STEPS = 20_000, 64, 200
 #: Targets tau, as fractions of the way from the analytic bound to the incumbent's value.
-STAGES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+STAGES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 #: Relative round-off of the bounds that rule out a wiring: sums of at most a few thousand positive terms.
 ROUND_OFF = 1e-12
 #: Exchanges of one descent per pair of circuits, their largest number times n^3, steps of the bounds they compare.
@@ -274,7 +274,7 @@ class WiringSearch:
         for g, group in enumerate(groups):
             self.member[g] = np.isin(self.order, group.members)
         self.transfer = np.array([group.transfer for group in groups])
-        self.constant = float(sum(group.total for group in groups))
+        self.constant = float(sum(group.total for group in groups)) + (0.0 if self.tax else data.idle)
         whole = self.tax or len(groups) > 0
         #: Whether descents anneal optimal loads; whether they do for few servers.
         self.loaded = not whole and data.n * (data.degree + 1) <= MOST_LOADED

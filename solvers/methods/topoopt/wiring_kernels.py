@@ -344,7 +344,7 @@ def enumerate_wirings(
     demand, ranked, turned, ranked_back
         Bytes and targets by decreasing bytes, ``(n, n)``; the same for the transposed demand.
     constant
-        Additional bytes that take at least one hop.
+        Byte-hops beyond those of ``demand``, of rings; for loads also those that circuits leave idle.
     degree, most, deficits
         Ports; most circuits of a pair; whether servers may have free ports (only where no circuit can be added).
     member, transfer, steps

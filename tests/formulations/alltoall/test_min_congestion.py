@@ -162,10 +162,11 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
     ("spec", "kappa", "time"),
     [
         ("bipartite:4x4", 2, 3.5),
-        ("bipartite:4x4", 3, 4.0),
         ("bipartite:4x4", 4, 5.5),
-        pytest.param("torus:3x3x3", 2, 9.5, marks=pytest.mark.slow),
-        ("torus:3x3x3", 4, 11.75),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("bipartite:4x4", 3, 4.0), ("torus:3x3x3", 2, 9.5), ("torus:3x3x3", 4, 11.75))
+        ),
     ],
 )
 def test_equal_split_is_proven_by_lengths(spec, kappa, time):
@@ -234,7 +235,7 @@ def test_lp_rounding_is_feasible_and_bounded(settings):
     ("spec", "paths", "load"),
     [
         ("torus:3x3x3", "all", 9),
-        ("torus:3x3x3", "disjoint", 9),
+        pytest.param("torus:3x3x3", "disjoint", 9, marks=pytest.mark.slow),
         ("genkautz:n=16,d=4", "all", 8),
         ("mesh:3x3", "all", 6),
     ],

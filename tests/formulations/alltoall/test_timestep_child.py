@@ -103,8 +103,8 @@ def test_corrupted_flows_are_refused(spec):
 @pytest.mark.parametrize(
     ("spec", "demand", "time", "split"),
     [
-        ("path:4", {}, 4.0, "paths"),
-        ("hypercube:3", {}, 4.0, "lp"),
+        pytest.param("path:4", {}, 4.0, "paths", marks=pytest.mark.slow),
+        pytest.param("hypercube:3", {}, 4.0, "lp", marks=pytest.mark.slow),
         # 3 shards of its own and 1 forwarded leave a host at 1.5
         *(("hypercube:2+host=1.5", {"steps": 3}, 8 / 3, split) for split in ("lp", "paths")),
         ("ring:5", {"demand": "permutation:2"}, None, "lp"),

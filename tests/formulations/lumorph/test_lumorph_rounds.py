@@ -196,7 +196,7 @@ def test_closed_forms_of_sufficient_rounds_that_are_exact(spec, collective, best
     assert data.least == [program.rounds for program in data.programs] == [best]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.sampled_from(
         [
@@ -249,7 +249,7 @@ def test_symmetries_are_checked_not_assumed():
     assert len(delivery_symmetries(cornered)) <= 1  # the diagonal alone keeps a corner
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 4), st.integers(0, 50), st.integers(1, 4))
 def test_candidate_routes_are_distinct_simple_chains(rows, columns, failed, seed, k):
     if rows * columns < 2:

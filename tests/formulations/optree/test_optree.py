@@ -192,7 +192,7 @@ def test_corrupted_assignments_are_refused(instance):
     assert np.isinf(max(data.residuals({}).values()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(n=st.integers(3, 40), turn=st.integers(0, 39), mirror=st.booleans())
 def test_rotating_and_mirroring_a_ring_keeps_an_assignment_valid(n, turn, mirror):
     pairs = wavelengths.assign(n, ring=True)
@@ -321,7 +321,7 @@ def test_any_potentials_bound_the_optimum():
     assert data.certify({}) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(n=st.integers(2, 300), w=st.integers(1, 40), count=st.sampled_from(COUNTS), is_ring=st.booleans())
 def test_more_wavelengths_and_fewer_ceilings_take_no_more_steps(n, w, count, is_ring):
     fabric = Fabric(n, w, is_ring, count)
@@ -376,7 +376,7 @@ def test_every_tree_is_an_all_gather_within_its_count(fibres):
                 assert schedule.rounds <= sum(fabric.stages(radices)), (n, w, radices)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data(), n=st.integers(15, 70), w=st.integers(1, 9), is_ring=st.booleans())
 def test_trees_of_any_radices_are_all_gathers(data, n, w, is_ring):
     radices, product = [], 1
@@ -442,7 +442,7 @@ def test_corrupted_schedules_are_refused():
     assert "post" in {k for k, v in violations(instance, good.taken(np.arange(good.circuits), rest)).items() if v}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1, max_size=60))
 def test_interval_colours_are_fewest(intervals):
     first = np.array([a for a, _ in intervals])
@@ -456,7 +456,7 @@ def test_interval_colours_are_fewest(intervals):
         assert (last[order[:-1]] <= first[order[1:]]).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(n=st.integers(5, 24), turn=st.integers(0, 23), w=st.integers(1, 4))
 def test_a_rotated_ring_schedule_is_valid(n, turn, w):
     """Rotation is a symmetry of the ring: nodes, chunks and arcs move together, and nothing else changes."""

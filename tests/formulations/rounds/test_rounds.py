@@ -174,7 +174,7 @@ def test_collectives_say_what_they_mean(name, pieces):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.permutations(range(6)), st.sampled_from(COLLECTIVES))
 def test_renaming_vertices_renames_a_collective(order, name):
     result = collective(name, 6)

@@ -221,7 +221,7 @@ def performs(document, n, ways):
     return all(has[r] >= set(document["output_map"][str(r)]) for r in range(n))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=48, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_changed_algorithms_are_judged_as_by_sets(tmp_path, data):
     collective, document = data.draw(st.sampled_from([("allgather", AROUND), ("alltoall", SWAP)]))
@@ -240,7 +240,7 @@ def test_changed_algorithms_are_judged_as_by_sets(tmp_path, data):
     assert verdict.valid == performs(document, 3, ways), verdict.message
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_mutated_files_give_a_verdict_or_one_line(tmp_path, data):
     document, topology, collective = data.draw(

@@ -88,7 +88,7 @@ def test_chunks_keep_the_routes(tmp_path):
         uncut(parse("ring:5"), [], 0)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(st.integers(0, 10**6))
 def test_cycles_are_those_of_the_dependency_graph(seed):
     draw = np.random.default_rng(seed)

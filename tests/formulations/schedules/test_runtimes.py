@@ -385,7 +385,7 @@ def compared(text: str, path, without: frozenset[tuple[int, int]] = frozenset())
     return verdict.reason, second_verdict(text, arcs)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     which=st.integers(0, len(FILES) - 1),
     seed=st.integers(0, 2**32 - 1),
@@ -515,7 +515,7 @@ def test_rates_of_messages_are_max_min_fair():
     assert rates == pytest.approx([0.5, 0.5, 2.5])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_no_message_gets_more_without_loss_of_a_slower_one(seed):
     rng = np.random.default_rng(seed)

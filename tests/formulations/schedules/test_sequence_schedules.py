@@ -40,7 +40,7 @@ CASES = {
 @cache
 def solved(name):
     spec, settings = CASES[name]
-    search = {"method": "sequence-search", "starts": 1, "exchanges": 15, "sequences": 0}
+    search = {"method": "sequence-search", "starts": 1, "exchanges": 3, "sequences": 0}
     return oc.solve(NAME, spec, **search, **settings)
 
 
@@ -78,7 +78,7 @@ def test_whole_chunks_are_stored_and_forwarded(name, chunks):
     assert schedule.time >= max(bound.value for bound in result.plan.data.bounds()) * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 7))])
 def test_the_stated_model_gives_schedules_as_well(seed):
     settings = {"delay": 0.5, "overlap": bool(seed % 2), "relays": ("pass", "step")[seed // 2 % 2]}
     result = oc.solve(
@@ -169,7 +169,10 @@ def sooner(document, draw):
 
 
 @pytest.mark.parametrize("change", [dropped, earlier, darker, brighter, faster, larger, sooner])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in ("pass", "overlap-step", "racks"))) for name in CASES],
+)
 def test_changed_schedules_are_refused(name, change):
     result = solved(name)
     whole = {chunks: document_of(result, chunks) for chunks in (None, 2)}

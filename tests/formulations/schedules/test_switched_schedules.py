@@ -97,7 +97,7 @@ def test_every_collective_along_trees_is_executable(folder, topology, name):
     assert_executable(oc.solve(name, topology), folder)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(switched())
 def test_added_routes_are_shortest_paths_of_their_pairs(topology):
     result = oc.solve("alltoall.master", topology)

@@ -150,7 +150,7 @@ def test_both_builds_are_one_matrix():
             assert data.estimate() == form.size
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), power=st.integers(-20, 20))
 def test_names_units_and_direction_do_not_matter(seed, power):
     rng = np.random.default_rng(seed)
@@ -165,7 +165,7 @@ def test_names_units_and_direction_do_not_matter(seed, power):
     assert polynomial(ServerPool(pool.n, pool.degree + 1, pool.traffic))[1] <= time
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(data=st.data(), n=st.integers(1, 12), colours=st.integers(1, 9))
 def test_every_multigraph_splits_into_matchings(data, n, colours):
     """A sum of permutations, some edges dropped: Koenig's colours suffice, and every edge is met once."""

@@ -231,7 +231,7 @@ def test_closed_forms():
     assert (one.objective, one.proof) == (6.0, Proof.OPTIMAL)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40), k=st.integers(1, 9), degree=st.integers(2, 6))
 def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
     rng = np.random.default_rng(seed)
@@ -248,7 +248,7 @@ def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
         assert max(data.residuals(other).values()) == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), power=st.integers(-20, 20))
 def test_units_and_rotations_do_not_matter(seed, power):
     rng = np.random.default_rng(seed)
@@ -290,7 +290,7 @@ def test_ranges_of_algorithm_1_by_hand(parents, text, printed, spanned):
         assert members(state.candidates(last)) == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.integers(0, 10**6))
 def test_every_range_gives_placements_within_the_distance(seed):
     rng = np.random.default_rng(seed)

@@ -175,7 +175,7 @@ def test_hundreds_of_wavelengths_are_proven_optimal():
     assert greedy.bound <= run.objective * (1 + 1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_turning_the_ring_changes_no_bound(seed):
     rng = np.random.default_rng(seed)
@@ -189,7 +189,7 @@ def test_turning_the_ring_changes_no_bound(seed):
     assert ring.RingTraffic.prepare(ServerPool(n, pool.degree + 1, pool.traffic)).least <= least
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 6))
 def test_heaviest_set_by_enumeration(seed, n):
     rng = np.random.default_rng(seed)

@@ -53,7 +53,7 @@ def test_waiting_is_erlangs():
     assert np.mean(waits) == pytest.approx(0.5964 / 0.8, abs=0.06)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 def test_no_schedule_violates_a_condition(data):
     sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=15))

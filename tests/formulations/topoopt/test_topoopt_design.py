@@ -158,7 +158,7 @@ def test_bounds_against_every_topology_of_one_port():
         assert any(abs(result.max_load - load) < 1e-9 for load in loads)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.permutations(range(12)))
 def test_renaming_servers_keeps_the_value_of_a_design(order):
     pool = parse("servers:n=12,degree=4,traffic=dlrm")
@@ -182,7 +182,7 @@ def test_renaming_servers_keeps_the_value_of_a_design(order):
     assert all(one[name].value == pytest.approx(other[name].value) for name in one)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(2, 9), st.integers(1, 4), st.integers(0, 10**6))
 def test_scaled_traffic_has_the_same_circuits(n, degree, seed):
     demand = np.random.default_rng(seed).integers(0, 4, (n, n)) * ~np.eye(n, dtype=bool)
@@ -249,7 +249,7 @@ def test_greedy_circuits_halve_what_they_serve():
     assert np.bincount(result[:, 0]).max() <= 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.integers(2, 10), st.integers(1, 3), st.integers(0, 10**6), st.floats(0, 1))
 def test_separate_components_get_connected(n, degree, seed, share):
     random = np.random.default_rng(seed)

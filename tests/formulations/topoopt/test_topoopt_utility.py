@@ -99,7 +99,7 @@ def test_the_linear_program_attains_the_best_of_all_circuits(discount, seed):
     assert float(best) <= data.price_bound(out, into) <= float(best) * (1 + 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(2, 9), st.integers(1, 5), st.integers(0, 10**6), st.sampled_from(DISCOUNTS))
 def test_the_linear_program_equals_min_cost_flow(n, degree, seed, discount):
     data = drawn(n, degree, seed, discount)
@@ -112,7 +112,7 @@ def test_the_linear_program_equals_min_cost_flow(n, degree, seed, discount):
     assert best / 2 <= greedy <= best
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.integers(2, 5), st.integers(1, 3), st.integers(0, 10**6), st.floats(-1.0, 5.0))
 def test_any_prices_bound_every_choice(n, degree, seed, size):
     data = drawn(n, degree, seed)

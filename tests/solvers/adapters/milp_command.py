@@ -1,4 +1,4 @@
-"""A solver as a command: SciPy's ``milp`` on a file that highspy reads, and ways for a command to fail.
+"""A solver as a command: HiGHS through highspy with two kinds of output, and ways for a command to fail.
 
 milp_command.py FILE SOLUTION [--mode MODE] [--time S] [--style highs|plain] [--gap G]
 """
@@ -49,7 +49,7 @@ def main():
         time.sleep(600)
     if asked.mode == "sleep":
         time.sleep(600)
-    return highs(asked) if asked.style == "highs" else scipy(asked)
+    return highs(asked) if asked.style == "highs" else plain(asked)
 
 
 def read(file):
@@ -71,24 +71,23 @@ def highs(asked):
     return 0
 
 
-def scipy(asked):
-    import numpy as np
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csc_array
+def plain(asked):
+    import highspy
 
-    lp = read(asked.file).getLp()
-    matrix = lp.a_matrix_
-    A = csc_array((matrix.value_, matrix.index_, matrix.start_), shape=(lp.num_row_, lp.num_col_))
-    rows = [LinearConstraint(A, lp.row_lower_, lp.row_upper_)] if lp.num_row_ else []
-    whole = np.array([int(kind) for kind in lp.integrality_] or np.zeros(lp.num_col_))
-    options = {"time_limit": min(asked.time, 1e7)} | ({} if asked.gap is None else {"mip_rel_gap": asked.gap})
-    result = milp(
-        lp.col_cost_, integrality=whole, bounds=Bounds(lp.col_lower_, lp.col_upper_), constraints=rows, options=options
-    )
-    print(result.message)
-    if result.x is None:
-        return {2: 2, 3: 3}.get(result.status, 1)
-    asked.solution.write_text("".join(f"{n} {v!r}\n" for n, v in zip(lp.col_names_, result.x.tolist(), strict=True)))
+    highs = read(asked.file)
+    highs.setOptionValue("presolve", "off")  # which may leave open whether a problem is infeasible or unbounded
+    highs.setOptionValue("time_limit", min(asked.time, 1e7))
+    if asked.gap is not None:
+        highs.setOptionValue("mip_rel_gap", asked.gap)
+    highs.run()
+    status = highs.getModelStatus()
+    print(f"the problem is {highs.modelStatusToString(status).lower()}")
+    if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return {highspy.HighsModelStatus.kInfeasible: 2}.get(status, 1)
+    if status == highspy.HighsModelStatus.kUnbounded:
+        return 3
+    names, values = highs.getLp().col_names_, highs.getSolution().col_value
+    asked.solution.write_text("".join(f"{n} {v!r}\n" for n, v in zip(names, values, strict=True)))
     return 0
 
 

@@ -34,7 +34,7 @@ from opticoll.solvers.verify import dual_bound
 SCRIPT = Path(__file__).with_name("milp_command.py")
 TABLE = """
 [milp]
-title = "SciPy's milp"
+title = "A solver of programs"
 command = '"{python}" "{script}" {{mps}} {{sol}} --time {{time_limit_s}}'
 mip = true
 version_command = '"{python}" "{script}" --version'
@@ -95,8 +95,7 @@ OPTIMUM = 3 * 1.8 + 2 * 1.1 + 1  # at x = 1.8, y = 1.1; with whole numbers 7 at 
 
 
 @pytest.mark.parametrize("name", ["milp", "highs-command"])
-@pytest.mark.parametrize("sense", ["max", "min"])
-@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize(("sense", "integer"), [("max", False), ("min", True)])
 def test_a_command_solves_linear_and_integer_programs(name, sense, integer):
     flip = 1.0 if sense == "max" else -1.0
     problem = form(integer=integer, sense=sense)

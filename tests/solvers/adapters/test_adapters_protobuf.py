@@ -23,7 +23,7 @@ def one_by_one(value: int) -> bytes:
     return bytes(out)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 300), st.integers(0, 2**63 - 1))))
 def test_varints_follow_the_definition(values: list[int]) -> None:
     assert varints(np.array(values, dtype=np.int64)) == b"".join(map(one_by_one, values))

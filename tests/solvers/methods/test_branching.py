@@ -51,7 +51,7 @@ def answer_of(form):
     return result.fun + form.offset if result.success else np.inf
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 3), st.integers(0, 2))
 def test_the_optimum_is_another_solvers(seed, continuous, equalities):
     form = program(seed, continuous=continuous, equalities=equalities)
@@ -68,7 +68,7 @@ def test_the_optimum_is_another_solvers(seed, continuous, equalities):
         assert tree.bound == np.inf
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 12))
 def test_a_stopped_tree_proves_no_more_than_is_true(seed, most):
     form = program(seed, rows=6, columns=9)
@@ -83,7 +83,7 @@ def test_a_stopped_tree_proves_no_more_than_is_true(seed, most):
     assert tree.bound <= answer_of(form) + 1e-6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
 def test_any_duals_bound_and_no_ray_empties_what_is_not_empty(seed, other):
     form = program(seed, equalities=0)

@@ -87,7 +87,7 @@ def all_cuts(form, random):
             yield cut
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 40))])
 def test_every_solution_over_integers_satisfies_every_cut_exactly(seed):
     random = np.random.default_rng(seed)
     form = program(random, integers=4, continuous=0)
@@ -97,7 +97,7 @@ def test_every_solution_over_integers_satisfies_every_cut_exactly(seed):
         assert all(sum(a * v for a, v in zip(exact, x, strict=True)) <= Fraction(float(limit)) for x in points)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 12))])
 def test_every_mixed_solution_satisfies_every_cut_exactly(seed):
     random = np.random.default_rng(100 + seed)
     form = program(random, integers=2, continuous=2, rows=3)

@@ -65,7 +65,7 @@ def enumerated(form):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.integers(0, 100_000), st.sampled_from([np.inf, 1.5, 1.0]))
 def test_the_optimum_is_that_of_an_enumeration_in_fractions(seed, above):
     form, found = routing(seed), []
@@ -83,7 +83,7 @@ def test_the_optimum_is_that_of_an_enumeration_in_fractions(seed, above):
         assert np.array_equal(x[:-1], np.rint(x[:-1]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.integers(0, 100_000), st.integers(0, 8))
 def test_a_stopped_tree_proves_no_more_than_is_true(seed, most):
     form = routing(seed)
@@ -150,7 +150,7 @@ def test_steps():
     assert common_step(np.array([])) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.integers(0, 100_000))
 def test_propagation_and_reduction_keep_an_optimum(seed):
     form = routing(seed)

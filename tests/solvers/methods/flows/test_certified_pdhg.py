@@ -33,7 +33,7 @@ from opticoll.solvers.solution import solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 
-relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def prepared(spec):
@@ -68,7 +68,10 @@ def assert_certified(data, closing, tol, F=None):
         assert bound >= F * (1 - 1e-7)
 
 
-@pytest.mark.parametrize("spec", [*SMALL, *MEDIUM])
+@pytest.mark.parametrize(
+    "spec",
+    [pytest.param(spec, marks=[pytest.mark.slow] * (place % 3 > 0)) for place, spec in enumerate((*SMALL, *MEDIUM))],
+)
 def test_the_optimum_of_the_lp_lies_between_the_bounds(spec):
     data = prepared(spec)
     assert_certified(data, closed(data), 1e-4, exact(data))
@@ -129,8 +132,8 @@ def test_what_scales():
 
 @pytest.mark.parametrize("precision", [np.float32, np.float64])
 def test_the_result_does_not_depend_on_the_run_or_the_threads(precision):
-    data = prepared("random-regular:n=150,d=3,seed=1")
-    runs = [closed(data, 1e-3, threads=threads, precision=precision) for threads in (1, 1, 2, 3)]
+    data = prepared("random-regular:n=100,d=3,seed=1")
+    runs = [closed(data, 1e-3, threads=threads, precision=precision) for threads in (1, 1, 3)]
     for other in runs[1:]:
         assert (other.steps, other.lower, other.upper) == (runs[0].steps, runs[0].lower, runs[0].upper)
         np.testing.assert_array_equal(other.flows, runs[0].flows)
@@ -183,7 +186,7 @@ def test_errors_of_helpers_reach_the_caller():
 @pytest.mark.parametrize(
     "spec",
     [
-        "genkautz:n=40,d=4",
+        pytest.param("genkautz:n=40,d=4", marks=pytest.mark.slow),
         "genkautz:n=27,d=3",
         "circulant:n=12,offsets=1x3",
         "mesh:4x4",

@@ -136,7 +136,7 @@ def cases(draw):
     return tree, draft.finished()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(cases(), st.sampled_from([0.0, 0.25]))
 def test_the_engine_agrees_with_a_slow_simulator_and_beats_no_bound(case, latency):
     tree, graph = case

@@ -157,7 +157,7 @@ def test_ring_refuses_other_collectives_and_one_way_links():
     st.integers(1, 4),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_halving_meets_the_spread_bound(rows, columns, lasers, random):
     if rows * columns < 2:
         return
@@ -177,7 +177,7 @@ SPECS = ["lightpath:3x4", "lightpath:4x4+fail=4,seed=2", "ring:7", "petersen", "
 
 
 @given(st.sampled_from(SPECS), st.integers(1, 3), st.integers(1, 3), st.integers(1, 40), st.integers(0, 2**31))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_assigned_circuits_are_valid_and_not_below_the_bound(spec, lasers, waveguides, circuits, seed):
     topology = parse(spec)
     random = np.random.default_rng(seed)
