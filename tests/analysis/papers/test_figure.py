@@ -27,7 +27,7 @@ from opticoll.instances.spec import expand
 
 NAMES = [one.name for one in figures()]
 #: Figures that need no runs, one of every kind of drawing.
-COMPUTED = ("lumorph-5", "lumorph-7", "lumorph-11-ratios", "optree-savings", "topoopt-10", "topoopt-7", "topoopt-1")
+COMPUTED = ("lumorph-5", "optree-savings", "topoopt-10", "lumorph-7", "lumorph-11-ratios", "topoopt-7", "topoopt-1")
 STEPS = ("recursive-doubling:0", "recursive-doubling:1", "recursive-quadrupling:0")
 
 
@@ -79,7 +79,9 @@ def outside(figure):
     ]
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize(
+    "name", [*COMPUTED[:3], *(pytest.param(name, marks=pytest.mark.slow) for name in COMPUTED[3:])]
+)
 def test_a_figure_without_runs_has_data_source_and_texts_inside_its_box(name, computed):
     drawn = computed(name)
     assert isinstance(drawn, Figure)
