@@ -519,6 +519,7 @@ def test_the_number_of_configurations_is_chosen():
 def test_a_start_stands_until_it_is_changed():
     stay = oc.solve(NAME, "servers:n=4,degree=1", configurations=1, start="ring:4,directed", directed=True)
     assert stay.objective == pytest.approx(6)
+    assert max(bound.value for bound in stay.bounds) == pytest.approx(6)
     spec = "servers:n=5,degree=2"
     run = oc.solve(NAME, spec, configurations=2, start="ring:5", delay=0.25, method="sequence-search")
     assert run.metrics["topologies"][0] == "digraph:14.02.13.24.03"
@@ -658,6 +659,9 @@ def test_every_wrong_entry_is_noticed(solved):
         worse = max(data.residuals(wrong).values()) > 1e-3
         changes += worse or name == "t"  # lengths may be longer than needed by a ring of idle circuits
     assert changes == 60
+    wrong = {**values, "t": values["t"] / 2}
+    over = (values["g"].sum(axis=1)[::2] / np.maximum(values["x"].sum(axis=3), 1.0)).max(axis=(1, 2)) - wrong["t"]
+    assert data.residuals(wrong)["capacity"] >= over.max() > 0.1
     wrong = {key: array.copy() for key, array in values.items()}
     wrong["z"][:] = 0
     assert (data.residuals(wrong)["setting"] > 0.5) == bool((values["z"] > 0.5).any())
