@@ -281,9 +281,8 @@ def search(names: tuple[str, ...], time_limit: float, methods: tuple[str, ...], 
             record = run.record
             value = run.objective if run.verified else None
             better = improved(known, value, str(record.method), run.bound, str(record.bound_source))
-            new = better is not None and better.value != known.value  # a tighter bound leaves the file as it is
-            known = known if better is None else better
-            wanted = new or not (SOLUTIONS / f"{problem.name}.sol.gz").exists()
+            before, known = known, better or known
+            wanted = known.value != before.value or not (SOLUTIONS / f"{problem.name}.sol.gz").exists()
             if run.values is not None and wanted and _compared(known, value, None) == "equal":
                 _ship(problem, run.values)
             known = replace(known, tried="; ".join(tried) if known.open else "")

@@ -320,11 +320,10 @@ def by_commodity(
     """One group per given pair, with demand 1 or ``amount`` ``(|K|,)`` (link MCF and child LPs)."""
     demand = np.zeros((topology.n, sources.size))
     demand[targets, np.arange(sources.size)] = 1.0 if amount is None else amount
+    blocked = np.zeros((topology.arcs, sources.size), dtype=bool)
     if block:
-        blocked = topology.head[:, None] == sources[None, :]
+        blocked |= topology.head[:, None] == sources[None, :]
         blocked |= topology.tail[:, None] == targets[None, :]
-    else:
-        blocked = np.zeros((topology.arcs, sources.size), dtype=bool)
     caps = topology.capacity if capacity is None else capacity
     return ConcurrentFlow(topology, sources, demand, caps, blocked, equality=True, flow=flow)
 

@@ -243,6 +243,7 @@ class Wiring(Formulation):
             n d Lambda  >=  byte-hops + sum_v max(R_v - S_v, 0).
 
         A member of a group sends as much of a ring as it receives; of trees it may not: then this is 0.
+        :func:`opticoll.formulations.topology.sequence_bounds.unmatched` is the sum in fractions, for few nodes.
         """
         if self.free_rings and self.trees:
             return 0.0

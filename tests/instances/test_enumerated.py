@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from reference import labelled_digraphs
+from slow_cases import marked
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import Topology, parse
@@ -112,7 +113,7 @@ CONNECTED_GRAPHS = {
 
 @pytest.mark.parametrize(
     ("size", "count"),
-    [pytest.param(size, count, marks=[pytest.mark.slow] * (count > 50)) for size, count in CONNECTED_GRAPHS.items()],
+    [marked(size, count, slow=count > 50) for size, count in CONNECTED_GRAPHS.items()],
 )
 def test_regular_graphs_are_as_many_as_known(size, count):
     n, d = size

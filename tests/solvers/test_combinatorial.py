@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import shortest_path
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -124,11 +125,7 @@ def changed(document, at, value):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name == "wafers"))
-        for name in CASES
-        if name not in ("routes", "servers")
-    ],
+    [marked(name, slow=name == "wafers") for name in CASES if name not in ("routes", "servers")],
 )
 def test_no_changed_certificate_proves_a_false_claim(name, documents, tmp_path):
     """A changed problem is another one's, which check refuses; what else is accepted still holds the optimum."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -396,9 +397,7 @@ def is_true(path: Path) -> bool:
     return result.status == 0 and ends[0] - 1e-6 <= sign * result.fun <= ends[1] + 1e-6
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "branched in halves")) for name in texts()]
-)
+@pytest.mark.parametrize("name", [marked(name, slow=name == "branched in halves") for name in texts()])
 def test_mutations_are_refused_or_harmless_and_both_checkers_agree(name, tmp_path):
     text, form = texts()[name]
     answer = WRITTEN[name][1] if form is not None else None

@@ -12,6 +12,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -296,9 +297,7 @@ def test_shipped_rows_are_drawn_and_say_how_they_were_made(name):
     assert any(axes.has_data() for axes in drawn.axes)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in LAID_OUT)) for name in SHIPPED]
-)
+@pytest.mark.parametrize("name", [marked(name, slow=name not in LAID_OUT) for name in SHIPPED])
 def test_texts_of_shipped_figures_are_inside_their_box(name):
     assert not outside(oc.figure(name))
 

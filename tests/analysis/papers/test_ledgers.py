@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ledgers import alltoall, lumorph, optree, sipml, topoopt
 from second_measurements import OPEN, REPRODUCED
+from slow_cases import marked
 
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.ledger.ledger import claims
@@ -25,8 +26,8 @@ SAMPLED = {
 SAMPLED_QUICKLY = {"sequential", "split-cap", "distance", "hybrid-degree", "lemma2", "cover"}
 
 
-def marked(*values, slow):
-    return pytest.param(*values, marks=[pytest.mark.slow] * slow, id=".".join(map(str, values[:2])))
+def case_of(*values, slow):
+    return marked(*values, slow=slow, id=".".join(map(str, values[:2])))
 
 
 @pytest.mark.parametrize("one", LEDGERS.values(), ids=LEDGERS)
@@ -42,7 +43,7 @@ def test_every_paper_has_its_ledger():
 
 
 @pytest.mark.parametrize(
-    ("paper", "name"), [marked(paper, name, slow=LEDGERS[paper].takes_long(name)) for paper, name in CLAIMS]
+    ("paper", "name"), [case_of(paper, name, slow=LEDGERS[paper].takes_long(name)) for paper, name in CLAIMS]
 )
 def test_the_verdict_and_the_second_measurement(paper, name):
     row = LEDGERS[paper].confirm(name)
@@ -55,7 +56,7 @@ def test_the_verdict_and_the_second_measurement(paper, name):
 
 
 @pytest.mark.parametrize(
-    ("paper", "name", "case"), [marked(paper, case[0], case, slow=slow) for paper, case, slow in CASES]
+    ("paper", "name", "case"), [case_of(paper, case[0], case, slow=slow) for paper, case, slow in CASES]
 )
 def test_another_number_or_scope_gets_another_verdict(paper, name, case):
     _, changes, verdict, *wrong = case
@@ -66,7 +67,7 @@ def test_another_number_or_scope_gets_another_verdict(paper, name, case):
 @pytest.mark.parametrize(
     ("paper", "name"),
     [
-        marked(paper, name, slow=name not in SAMPLED_QUICKLY)
+        case_of(paper, name, slow=name not in SAMPLED_QUICKLY)
         for paper, names in SAMPLED.items()
         for name in names.split()
     ],

@@ -13,6 +13,7 @@ import pytest
 from cases import CASES, first_case
 from matplotlib.figure import Figure
 from msgspec import structs
+from slow_cases import marked
 
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.report import drawings
@@ -113,9 +114,7 @@ ALONE = (
 ALONE_QUICKLY = {"alltoall.child", "matrix.program", "topology.sequence"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in ALONE_QUICKLY)) for name in ALONE]
-)
+@pytest.mark.parametrize("name", [marked(name, slow=name not in ALONE_QUICKLY) for name in ALONE])
 def test_one_default_solve(name: str, runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path / "store")
     saved = save(store, runs[name])

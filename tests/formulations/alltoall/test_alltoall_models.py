@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import SMALL, assert_one_matrix, optimum
+from slow_cases import marked
 from strategies import topologies
 
 import opticoll as oc
@@ -76,10 +77,7 @@ def test_no_closed_form_where_the_family_was_changed():
 
 @pytest.mark.parametrize(
     "spec",
-    [
-        pytest.param(spec, marks=[pytest.mark.slow] * (place % 3 > 0))
-        for place, spec in enumerate(spec for spec in SMALL if parse(spec).n <= 12)
-    ],
+    [marked(spec, slow=place % 3 > 0) for place, spec in enumerate(spec for spec in SMALL if parse(spec).n <= 12)],
 )
 def test_link_mcf_is_master(spec):
     assert value("alltoall.link-mcf", spec) == pytest.approx(value("alltoall.master", spec), rel=1e-7)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.errors import BadInput
@@ -171,7 +172,7 @@ def sooner(document, draw):
 @pytest.mark.parametrize("change", [dropped, earlier, darker, brighter, faster, larger, sooner])
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name not in ("pass", "overlap-step", "racks"))) for name in CASES],
+    [marked(name, slow=name not in ("pass", "overlap-step", "racks")) for name in CASES],
 )
 def test_changed_schedules_are_refused(name, change):
     result = solved(name)

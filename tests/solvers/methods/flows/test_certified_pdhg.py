@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
+from slow_cases import marked
 
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations import formulation
@@ -70,7 +71,7 @@ def assert_certified(data, closing, tol, F=None):
 
 @pytest.mark.parametrize(
     "spec",
-    [pytest.param(spec, marks=[pytest.mark.slow] * (place % 3 > 0)) for place, spec in enumerate((*SMALL, *MEDIUM))],
+    [marked(spec, slow=place % 3 > 0) for place, spec in enumerate((*SMALL, *MEDIUM))],
 )
 def test_the_optimum_of_the_lp_lies_between_the_bounds(spec):
     data = prepared(spec)

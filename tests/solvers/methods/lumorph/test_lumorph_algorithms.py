@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_cases import marked
 
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuits import read_circuits
@@ -228,11 +229,7 @@ MACHINES = {
 
 @pytest.mark.parametrize(
     ("spec", "load"),
-    [
-        pytest.param(spec, load, marks=[pytest.mark.slow] * (load != MACHINES[spec]))
-        for spec in MACHINES
-        for load in (1, 3, None)
-    ],
+    [marked(spec, load, slow=load != MACHINES[spec]) for spec in MACHINES for load in (1, 3, None)],
 )
 def test_every_algorithm_passes_the_independent_check(spec, load):
     topology, limits = machine(spec, load)

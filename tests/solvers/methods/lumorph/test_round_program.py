@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from slow_cases import marked
 
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph import rounds
@@ -44,11 +45,7 @@ QUICK = {
 
 @pytest.mark.parametrize(
     ("spec", "collective"),
-    [
-        pytest.param(spec, collective, marks=[pytest.mark.slow] * (spec != QUICK[collective]))
-        for collective in QUICK
-        for spec in MESHES
-    ],
+    [marked(spec, collective, slow=spec != QUICK[collective]) for collective in QUICK for spec in MESHES],
 )
 def test_a_constructed_schedule_is_a_feasible_start(spec, collective):
     current = context(spec, collective=collective)
