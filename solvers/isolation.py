@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -43,6 +44,8 @@ _POLL_S = 0.05
 _GIB = 2**30
 #: Message of a solver that was ended at its limit of processor time.
 CPU_LIMIT = "stopped at its limit of processor time"
+#: Packages of solvers that abort a process which has loaded both.
+_EXCLUSIVE = ({"highspy", "ortools"},)
 _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate memory", "Unable to allocate")
 
 
@@ -377,11 +380,13 @@ def solve_in_worker(
 def solve_here(
     form: StandardForm, adapter_name: str, request: SolveRequest, progress: ProgressCallback | None = None
 ) -> Outcome:
-    """Solve in this process, for code that already runs in a worker.
+    """Solve in this process, for code that already runs in a worker; elsewhere use :func:`solve_isolated`.
 
-    Elsewhere use :func:`solve_isolated`: ortools and highspy cannot share a process, and nothing here enforces limits.
+    Nothing here enforces limits. OR-Tools and HiGHS cannot share a process: the second of them gets a worker.
     """
     chosen = adapter(adapter_name)
+    if any(chosen.package in pair and sys.modules.keys() & pair - {chosen.package} for pair in _EXCLUSIVE):
+        return solve_isolated(form, adapter_name, request, on_progress=progress)
     chosen.check(form, request)
     outcome = trivial_outcome(form)
     if outcome is None:

@@ -53,9 +53,9 @@ def send(end: socket.socket, values: Mapping[str, object], arrays: Arrays) -> No
         size += whole.nbytes + padding
     header = json.dumps({"values": dict(values), "arrays": described}, default=_plain).encode()
     header += b" " * (-len(header) % _ALIGNED)
-    end.sendall(_LENGTHS.pack(len(header), size) + header)
-    for content in contents:
-        end.sendall(content)
+    parts = [_LENGTHS.pack(len(header), size) + header, *contents]
+    for part in parts if size > _CHUNK else [b"".join(parts)]:
+        end.sendall(part)
 
 
 def _plain(value: Any) -> Any:

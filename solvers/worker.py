@@ -1,8 +1,8 @@
 """Worker processes for solvers: started before their job if possible, and reused for the next one.
 
-A worker gets its jobs over a socket: its process calls one function, sends reports and the answer, and exits at once,
-without running the destructors of libraries, which may crash. What it prints goes to a file that its parent reads. It
-is killed when its parent dies.
+A worker gets its jobs over a socket: its process calls one function, sends reports and the answer, and either waits for
+another job (:func:`may_stay`) or exits at once, without running the destructors of libraries, which may crash. What it
+prints goes to a file that its parent reads. It is killed when its parent dies.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from opticoll.solvers.shared_files import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
     from typing import IO, NoReturn
 
     import psutil
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).absolute().parents[2]
 """The folder that holds our packages; workers find them there from any working directory."""
 
-#: Whether a worker forks a process for every job and then takes another; otherwise it takes one job.
+#: Whether a worker forks the processes that do its jobs, and so can take several; otherwise it takes one job.
 FORKS = sys.platform == "linux"
 #: File in which Linux lists the children of this thread.
 _LISTED = Path("/proc/thread-self/children")
@@ -54,7 +55,9 @@ MOST_IDLE = 3
 
 #: Packages that a worker imports for its later jobs once a job has imported them. None of a solver, and not CVXPY,
 #: which imports those of all solvers: HiGHS and OR-Tools exclude each other in a process.
-_LEARNED = frozenset({"opticoll", "scipy", "numba", "networkx", "pyomo", "flint"})
+_LEARNED = frozenset({"opticoll", "numpy", "scipy", "numba", "llvmlite", "networkx", "pyomo", "flint", "psutil"})
+#: Packages that a process may have loaded to do another job; OR-Tools then gets another process.
+_HARMLESS = _LEARNED | sys.stdlib_module_names | {"highspy"}
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -79,10 +82,12 @@ def importable_places() -> list[str]:
 def isolated_environment(threads: int | None = None) -> dict[str, str]:
     """The environment of a worker, with the sizes of its thread pools.
 
-    It lacks the variable in which pytest names the current test: a worker serves one environment, and many tests.
+    It lacks variables that differ from job to job, and that in which pytest names the current test: a worker serves one
+    environment.
     """
     environment = dict(os.environ)
-    environment.pop("PYTEST_CURRENT_TEST", None)
+    for changing in (SCRATCH, "PYTEST_CURRENT_TEST"):
+        environment.pop(changing, None)
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     return environment
@@ -142,13 +147,16 @@ class Worker:
         os.close(ended)
         self._inbox = Inbox(self._connection)
         self._ending = b""  # a part of one
-        self._unread_endings = 0  # of jobs whose answer was taken before
+        self._answered = 0  # jobs of the present process
+        self._unread_endings = 0  # of processes whose last answer was taken before
+        self._used_s: float | None = None  # processor time of its processes before this job
         self.end = weakref.finalize(
             self, _end_worker, self.process, self._connection, self._endings, self.log, os.getpid()
         )
 
     def take(self, job: Mapping[str, object], arrays: Arrays) -> bool:
         """Send a job to the worker; return False if the worker has died."""
+        self._used_s = 0.0 if self._used_s is None else self._processor_s()
         self.returncode, self.reports = None, 0
         self.answer: Message | None = None
         self.values: dict[str, Any] = {}
@@ -204,9 +212,10 @@ class Worker:
                 self.arrays.update(arrays)
                 continue
             self.answer = values, arrays
-            if values["alone"] and self.returncode is None:  # do not wait until the system has ended the process
-                self.returncode = 0
-                self._unread_endings += 1
+            if self.returncode is None and (values["stays"] or values["alone"]):
+                self.returncode = 0  # do not wait until the system has ended the process
+                self._answered += values["stays"]
+                self._unread_endings += not values["stays"]
         return self.returncode is not None
 
     def _read_endings(self) -> None:
@@ -215,12 +224,13 @@ class Worker:
             self.returncode = self.process.wait()
         *lines, self._ending = (self._ending + chunk).split(b"\n")
         for line in lines:
-            if not line.startswith(_BEGUN):
+            answered, self._answered = self._answered, 0
+            if line.count(_BEGUN) == answered:
                 continue  # a process that was killed while it waited for a job
             if self._unread_endings:
                 self._unread_endings -= 1
             else:
-                self.returncode = int(line.removeprefix(_BEGUN))
+                self.returncode = int(line.lstrip(_BEGUN))
 
     def memory_mb(self) -> float:
         """Resident memory of the job's processes [MB]."""
@@ -236,6 +246,9 @@ class Worker:
 
     def cpu_s(self) -> float:
         """Processor time of the job's processes, those included that they have waited for [s]."""
+        return max(self._processor_s() - (self._used_s or 0.0), 0.0)
+
+    def _processor_s(self) -> float:
         import psutil
 
         total = 0.0
@@ -375,16 +388,18 @@ def _has_ended(process: psutil.Process) -> bool:
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-#: What a process that has begun a job writes before its exit status.
+#: What a process writes for every job that it begins, before its exit status.
 _BEGUN = b"!"
+#: Memory [MB] that a process may retain after its jobs to take another.
+_MOST_RETAINED_MB = 64.0
 
 
 def main() -> NoReturn:
     """Import modules (call them, if given as ``module:function``), then do jobs.
 
     The arguments are the parent's process id, the ends of the connection, of the pipe for exit statuses and of the log,
-    and the modules. Every job runs in its own process, forked from this one before the job arrives; what a job has
-    imported is imported here before the next one. Processes that a job leaves behind, in any session, are adopted by
+    and the modules. Jobs run in a process forked from this one before they arrive, and in another one when that has
+    ended; what it has imported is imported here first. Processes that it leaves behind, in any session, are adopted by
     this one and killed. If fork is not safe, this process does one job itself.
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
@@ -394,7 +409,7 @@ def main() -> NoReturn:
             import_module(module) if ":" not in module else resolve(module)()
     end, ended = socket.socket(fileno=int(connection)), int(endings)
     if not FORKS:
-        do_job(end, ended, int(log), watched=not tied)
+        do_jobs(end, ended, int(log), watched=not tied)
     adopt_orphans()
     ours, imported = os.getpid(), os.memfd_create("imported")
     while True:
@@ -402,7 +417,7 @@ def main() -> NoReturn:
         pid = os.fork()
         if pid == 0:
             tie_to_parent(ours)
-            do_job(end, ended, int(log), imported=imported)
+            do_jobs(end, ended, int(log), imported=imported)
         last, status = os.waitpid(-1, 0)
         while last != pid:  # an orphan of the job
             last, status = os.waitpid(-1, 0)
@@ -411,51 +426,86 @@ def main() -> NoReturn:
         import_again(imported)
 
 
-def do_job(end: socket.socket, ended: int, log: int, *, watched: bool = False, imported: int | None = None) -> NoReturn:
-    """Wait for a job and do it; end the worker if its parent closes the connection instead.
+def do_jobs(
+    end: socket.socket, ended: int, log: int, *, watched: bool = False, imported: int | None = None
+) -> NoReturn:
+    """Wait for a job and do it, and others while this process may stay; end the worker if its parent closes instead.
 
     Parameters
     ----------
     end, log
         The connection to the parent, and the file that takes what is printed.
     ended
-        Pipe to which a byte is written when the job has begun.
+        Pipe to which a byte is written when a job has begun.
     watched
         Whether to watch for the parent's death, which the system does not signal.
     imported
-        File that takes the names of the modules that the job imports, for :func:`import_again`.
+        File that takes the names of the modules that the jobs import, for :func:`import_again`.
     """
-    before = set(sys.modules)
-    select.select([end], [], [])
-    os.write(ended, _BEGUN)
-    inbox = Inbox(end)
-    try:
-        job, arrays = inbox.wait()
-    except (EOFError, OSError):
-        os.killpg(0, signal.SIGKILL)
-    if watched:
-        watch_connection(end)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    extend_path(job["path"])
-    limit_data(job["data_limit_bytes"])
-    if job["scratch"]:
-        os.environ[SCRATCH] = job["scratch"]
-    if job["log"]:
-        solver_log.show_in_worker()
-    answer, results = _answer(job, arrays, Report(end, inbox))
-    answer["peak_memory_mb"] = tree_peak_mb()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    answer["alone"] = FORKS and _LISTED.exists() and descendants(os.getppid()) == [os.getpid()]
-    try:
-        send(end, answer, results)
-    except TypeError as error:
-        send(end, {"failure": f"TypeError: {error}", "alone": False}, {})
+    before, inbox, retained_mb = set(sys.modules), Inbox(end), own_memory_mb() + _MOST_RETAINED_MB
+    stays = True
+    while stays:
+        select.select([end], [], [])
+        os.write(ended, _BEGUN)
+        try:
+            job, arrays = inbox.wait()
+        except (EOFError, OSError):
+            os.killpg(0, signal.SIGKILL)
+        if watched:
+            watch_connection(end)
+        counted = forget_peak()
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        answer, results = _answer(job, arrays, Report(end, inbox))
+        answer["peak_memory_mb"] = tree_peak_mb()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        del arrays
+        others = other_processes()
+        stays = counted and may_stay(job, answer, sys.modules.keys() - before, retained_mb)
+        answer["stays"] = stays = stays and (not others or others <= idle_processes())
+        answer["alone"] = not others
+        if stays:
+            _system().fflush(None)
+        try:
+            send(end, answer, results)
+        except TypeError as error:
+            stays = False
+            send(end, {"failure": f"TypeError: {error}", "alone": False, "stays": False}, {})
     if imported is not None:
         names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
         os.pwrite(imported, "\n".join(names).encode(), 0)
     os._exit(0)
+
+
+def other_processes() -> set[int]:
+    """The processes that a job has left behind, and this one itself where the system does not list them."""
+    if not (FORKS and _LISTED.exists()):
+        return {os.getpid()}
+    return {*descendants(os.getppid())} - {os.getpid()}
+
+
+def idle_processes() -> set[int]:
+    """The processes of our own idle workers, which the next job may use."""
+    workers = [worker.process.pid for worker in idle_workers.waiting.values()]
+    return {*workers, *(pid for worker in workers for pid in descendants(worker))}
+
+
+def may_stay(job: Mapping[str, Any], answer: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
+    """Whether the process that has done a job may do another: nothing that the job has left here can affect that one.
+
+    Not after failures, plug-ins, a limit on memory or a shown log; nor with threads, another package (of solvers only
+    HiGHS) or much memory left over.
+    """
+    return (
+        "values" in answer
+        and not job["plugins"]["plugins"]
+        and job["data_limit_bytes"] is None
+        and not job["log"]
+        and threading.active_count() == 1
+        and all(name.partition(".")[0] in _HARMLESS for name in loaded)
+        and own_memory_mb() < most_mb
+    )
 
 
 def import_again(names: int) -> None:
@@ -480,6 +530,13 @@ def import_again(names: int) -> None:
 def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> Message:
     """Call the job's function; return what it returned, or its error."""
     try:
+        extend_path(job["path"])
+        if job["data_limit_bytes"] is not None:
+            end_waiting()
+            limit_data(job["data_limit_bytes"])
+        os.environ[SCRATCH] = job["scratch"] or ""
+        if job["log"]:
+            solver_log.show_in_worker()
         os.chdir(job["folder"])
         with plugins.exits_refused():
             plugins.accept(job["plugins"])
@@ -552,10 +609,8 @@ def processor_s_of_children() -> float:
     return sum(os.times()[2:4])
 
 
-def limit_data(limit_bytes: int | None) -> None:
+def limit_data(limit_bytes: int) -> None:
     """Let the kernel limit private memory to ``limit_bytes``, where it supports this."""
-    if limit_bytes is None:
-        return
     try:
         import resource
 
@@ -589,6 +644,17 @@ def watch_connection(end: socket.socket) -> None:
 
 
 _nested_peak_mb = 0.0
+
+
+def forget_peak() -> bool:
+    """Measure peak memory from now on; return whether the system can."""
+    global _nested_peak_mb
+    _nested_peak_mb = 0.0
+    try:
+        Path("/proc/self/clear_refs").write_bytes(b"5")
+    except OSError:
+        return False
+    return True
 
 
 def note_nested_peak(child_mb: float | None) -> None:

@@ -86,6 +86,17 @@ for _command in (
 # errors -------------------------------------------------------------------------------------------------------
 
 
+def _plain(error: click.UsageError) -> str:
+    """The message of an error; if a value is not a number, it says what the option counts."""
+    message = error.format_message().rstrip(".")
+    counted = {"S": "a number of seconds", "GIB": "a number of GiB"}
+    number = counted.get(getattr(getattr(error, "param", None), "metavar", None) or "", "a number")
+    for words, plain in (("a valid float", number), ("a valid integer", "a whole number")):
+        for end in (" range", ""):
+            message = message.replace(f"is not {words}{end}", f"is not {plain}")
+    return message
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; every error is one line on stderr and an exit status, never a traceback."""
     try:
@@ -95,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
         command = error.ctx.command_path if error.ctx is not None else "opticoll"
-        message = error.format_message().rstrip(".")
+        message = _plain(error)
         group = None if error.ctx is None or error.ctx.parent is None else error.ctx.command
         if isinstance(group, click.Group) and message.startswith("No such command"):
             message += f"; known: {', '.join(sorted(group.commands))}"

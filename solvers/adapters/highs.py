@@ -149,6 +149,7 @@ class Highs(Adapter):
             highs.cbMipLogging += lambda event: log.bound(finite_or_none(event.data_out.mip_dual_bound))
         highs.run()
         self._retry(highspy, highs, request, effective)
+        highs.resetGlobalScheduler(True)  # its threads would wait actively for more work
         outcome = self._outcome(highspy, highs, form, effective)
         outcome.incumbents = log.incumbents
         basis = highs.getBasis() if request.want_basis and outcome.x is not None and not form.is_mip else None

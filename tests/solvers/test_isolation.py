@@ -588,7 +588,84 @@ def test_a_process_that_died_while_it_waited_for_a_job_is_replaced(none_waiting:
         assert waiting() == [first]
 
 
-def test_a_worker_has_a_process_per_job_and_keeps_nothing_of_it() -> None:
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that takes several jobs")
+def test_solves_share_a_process_until_one_may_have_left_something(none_waiting: None) -> None:
+    def process() -> list[int]:
+        assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
+        [worker] = waiting()
+        return worker_module.descendants(worker.process.pid)
+
+    first = process()
+    assert process() == first
+    assert solve_isolated(SMALL, "highs", SolveRequest(threads=2), memory_limit_gib=8.0).objective == pytest.approx(2.0)
+    second = process()
+    assert second != first
+    os.kill(second[0], signal.SIGKILL)
+    assert gone(second[0])
+    assert process() != second
+
+
+CALM: dict[str, Any] = {"plugins": {"plugins": []}, "data_limit_bytes": None, "log": False}
+
+
+@pytest.mark.parametrize(
+    ("job", "answer", "loaded", "may"),
+    [
+        ({}, {"values": {}}, {"opticoll.errors", "scipy.sparse", "json"}, True),
+        ({}, {"failure": "ValueError"}, set(), False),
+        ({"plugins": {"plugins": ["a"]}}, {"values": {}}, set(), False),
+        ({"data_limit_bytes": 2**33}, {"values": {}}, set(), False),
+        ({"log": True}, {"values": {}}, set(), False),
+        ({}, {"values": {}}, {"ortools.sat"}, False),
+        ({}, {"values": {}}, {"users_own"}, False),
+    ],
+)
+def test_what_a_job_leaves_in_its_process(
+    job: Any, answer: Any, loaded: set[str], may: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    room_mb = worker_module.own_memory_mb() + 1000.0
+    assert worker_module.may_stay(CALM | job, answer, loaded, room_mb) is may
+    assert not worker_module.may_stay(CALM | job, answer, loaded, most_mb=1.0)
+
+
+def test_a_process_with_threads_takes_no_other_job() -> None:
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    room_mb = worker_module.own_memory_mb() + 1000.0
+    assert not worker_module.may_stay(CALM, {"values": {}}, set(), room_mb)
+    done.set()
+    other.join()
+
+
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that takes several jobs")
+def test_earlier_jobs_of_a_process_do_not_count_for_the_next(none_waiting: None) -> None:
+    form = knapsack()
+    first = solve_isolated(form, "highs", SolveRequest(threads=1, time_limit_s=1.0))
+    [worker] = waiting()
+    killed = solve_isolated(form, "highs", SolveRequest(threads=1), wall_limit_s=0.3)
+    assert worker.process.poll() is not None, "it was the same worker"
+    assert first.termination is killed.termination is Termination.TIME_LIMIT
+    assert killed.cpu_s is not None
+    assert killed.solve_s is not None
+    assert killed.cpu_s <= killed.solve_s + 0.1  # the system counts in hundredths
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs a system that forgets a peak")
+def test_the_peak_of_an_earlier_job_is_forgotten() -> None:
+    large = np.ones(20_000_000)
+    before = worker_module.tree_peak_mb()
+    del large
+    worker_module.note_nested_peak(1e6)
+    assert worker_module.forget_peak()
+    after = worker_module.tree_peak_mb()
+    assert before is not None
+    assert after is not None
+    assert after < before - 100.0
+
+
+def test_a_function_of_a_users_module_has_a_process_of_its_own() -> None:
     first = misbehaving("state")
     second = misbehaving("state")
     assert first.values["calls"] == second.values["calls"] == 1
