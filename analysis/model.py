@@ -435,7 +435,7 @@ class Model:
 
     def _usual_start(self, form: StandardForm) -> Mapping[str, F64] | None:
         """The last solution, if it is one of the integer program as it is now."""
-        if self._values is None or not form.columns.keys() <= self._values.keys():
+        if self._values is None:
             return None
         x = verify.pack(form, self._values)
         feasible = x is not None and max(verify.matrix_violations(form, x).values()) <= verify.FEASIBLE

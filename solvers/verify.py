@@ -536,11 +536,13 @@ def _over(values: NDArray[np.float64], size: float) -> float:
 
 
 def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
-    """The column vector of named arrays; None if some column has no name."""
+    """The column vector of named arrays; None if some column has no name, or no value as in another form of a model."""
     x = np.full(form.A.shape[1], np.nan)
     for name, block in form.columns.items():
-        mask = block.index >= 0
-        x[block.index[mask]] = np.asarray(values[name], dtype=float).ravel()[mask]
+        mask, given = block.index >= 0, np.asarray(values.get(name, ()), dtype=float).ravel()
+        if given.size != mask.size:
+            return None
+        x[block.index[mask]] = given[mask]
     return None if np.isnan(x).any() else x
 
 

@@ -215,7 +215,7 @@ def _ship(problem: Problem, values: Mapping[str, NDArray[np.float64]]) -> None:
     from opticoll.analysis.benchmark.runs import Stated, packed_solution
 
     stated = Stated.of(problem)
-    x = verify.pack(stated.form, values) if stated.form.columns.keys() <= values.keys() else None
+    x = verify.pack(stated.form, stated.data.unfold(values))
     target = SOLUTIONS / f"{problem.name}.sol.gz"
     target.unlink(missing_ok=True)
     content = b"" if x is None else packed_solution(stated, np.asarray(x))

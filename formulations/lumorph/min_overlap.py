@@ -290,9 +290,17 @@ class Overlap(PathFlow, Formulation):
         routes = traced(self, np.asarray(values["x"], dtype=float))
         if routes is None:
             return None
-        x = np.zeros((self.topology.arcs, self.circuits.count))
-        x[routes.arcs, np.repeat(routes.pair, routes.length)] = 1.0
-        return {"x": x, "Lambda": np.asarray(overlap(routes))}
+        return _on_all_arcs(self, routes)
+
+    def unfold(self, values: Mapping[str, F64]) -> dict[str, F64]:
+        """The arc form of a solution that lists its own routes, if it is not too large; else the values."""
+        size = self.topology.arcs * self.circuits.count
+        if self.model != "arc" or _on_arcs(self, values) or size > MOST_VARIABLES:
+            return dict(values)
+        try:
+            return _on_all_arcs(self, path_flow.chosen_paths(self, values))
+        except NotApplicable:  # no routes, which the checker reports
+            return dict(values)
 
     def certify(self, duals: Mapping[str, F64]) -> Bound | None:
         """Bound proven by the duals of ``congestion`` (or ``capacity``), read as arc lengths."""
@@ -497,6 +505,13 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
 def _on_arcs(data: Overlap, values: Mapping[str, F64]) -> bool:
     """Whether x has one entry per arc and circuit."""
     return data.model == "arc" and "path_arcs" not in values
+
+
+def _on_all_arcs(data: Overlap, routes: PathSet) -> dict[str, F64]:
+    """The variables of the arc form for the routes of all circuits."""
+    x = np.zeros((data.topology.arcs, data.circuits.count))
+    x[routes.arcs, np.repeat(routes.pair, routes.length)] = 1.0
+    return {"x": x, "Lambda": np.asarray(overlap(routes))}
 
 
 def traced(data: Overlap, x: F64) -> PathSet | None:

@@ -12,13 +12,16 @@ its positive entries), Delta for the largest p_l, c for a configuration, of leng
 Ports. Sum_c tau_c >= rho, for a line is lit by one circuit of a configuration. If u <= min(s, m) switches are used,
 u T >= sum_c tau_c + delay m, so T >= rho/min(s,m) + delay m / min(s,m).
 
-Partners. A configuration joins a line l to one partner, so m = p_l + e with e >= 0. Some switch has q = ceil(m/s)
-configurations or more. Of all configurations, e are idle at l or repeat a partner; so at most e are idle there, and
-at most 2 e serve partners that are served twice or more; at least q - 2 e of those of this switch are the only ones of
-their partner, and last at least as long as its demand. So for every line l
+Partners. A configuration joins a line l to one partner, so m >= Delta, and m = p_l + e with e >= 0. Of all
+configurations, e are idle at l or repeat a partner; so at most e partners are served twice or more, and each of the
+others has a configuration of its own, no shorter than its demand. These are whole jobs that are divided among the
+switches, together with a delay for every configuration: with P(e) the least makespan on s machines of the p_l - e
+smallest demands of l, each with a delay, and 2 e delays alone,
 
-    T >= min over e >= 0 of max( (rho + delay (p_l+e)) / min(s, p_l+e),
-                                 delay q + the q - 2 e smallest demands of l ),    q = ceil((p_l+e)/s).
+    T >= min over m >= Delta of max over lines l of max( (rho + delay m) / min(s, m), P(m - p_l) ).
+
+For more than twelve jobs P(e) is bounded by a switch that has q = ceil(m/s) configurations or more, of which q - 2 e
+are the only ones of their partners: P(e) >= delay q + the q - 2 e smallest demands.
 
 Prices. Let pi >= 0 be prices of the pairs, and theta the largest value of W(tau) / (tau + delay), where W(tau) is the
 largest weight of a matching with weights pi_ij min(D_ij, tau). A configuration of length tau serves at most
@@ -65,6 +68,8 @@ if TYPE_CHECKING:
 
 #: Largest number of lengths at which prices are examined exactly; beyond, they are grouped.
 MOST_LENGTHS = 256
+#: Most jobs that are divided among the switches exactly.
+MOST_JOBS = 12
 
 
 def lines_of(demand: F64) -> list[list[float]]:
@@ -89,29 +94,61 @@ def port_time(data: TopologyMatchings, configurations: int) -> Fraction:
     return (largest_line(data.demand) + least(data.delay) * configurations) / used
 
 
-def partner_time(data: TopologyMatchings, line: list[float], rho: Fraction) -> Fraction:
-    """Least makespan by the partners of one line, with its demands in ascending order."""
-    s, delay, p = data.switches, least(data.delay), len(line)
-    amounts = [Fraction(0)]
-    for value in line:
-        amounts.append(amounts[-1] + least(value))
+def divided(jobs: list[Fraction], machines: int) -> Fraction:
+    """Least makespan of whole jobs on machines alike."""
+    scale = math.lcm(*(job.denominator for job in jobs))
+    sizes = sorted((int(job * scale) for job in jobs), reverse=True)
+    loads, best = [0] * machines, sum(sizes)
+    least_load = max(-(-best // machines), sizes[0])
+
+    def place(number: int) -> None:
+        nonlocal best
+        if best == least_load:
+            return
+        if number == len(sizes):
+            best = max(loads)
+            return
+        for load in sorted(set(loads)):  # machines of one load are alike
+            if load + sizes[number] < best:
+                machine = loads.index(load)
+                loads[machine] += sizes[number]
+                place(number + 1)
+                loads[machine] = load
+
+    place(0)
+    return Fraction(best, scale)
+
+
+def line_time(data: TopologyMatchings, line: list[Fraction], configurations: int) -> Fraction:
+    """Least makespan of this many configurations by the partners of a line, its demands in ascending order."""
+    delay, twice = least(data.delay), 2 * (configurations - len(line))
+    alone = line[: max(configurations - twice, 0)]
+    if configurations <= MOST_JOBS:
+        return divided([delay + amount for amount in alone] + [delay] * (configurations - len(alone)), data.switches)
+    q = -(-configurations // data.switches)
+    return delay * q + sum(alone[: max(q - twice, 0)], Fraction(0))
+
+
+def partner_time(data: TopologyMatchings) -> Fraction:
+    """Least makespan by the partners of the lines."""
+    rho, s, delay = largest_line(data.demand), data.switches, least(data.delay)
+    lines = [[least(amount) for amount in line] for line in {tuple(line) for line in lines_of(data.demand)}]
+    first = max(map(len, lines))
     best: Fraction | None = None
-    for e in range(2 * p + s + 1):
-        m = p + e
+    for m in range(first, 3 * first + 2 * s + 1):  # from there on both terms grow with m
         shared = (rho + delay * m) / min(s, m)
-        if best is not None and m >= s and shared >= best:
-            return best
-        q = -(-m // s)
-        alone = delay * q + amounts[min(max(q - 2 * e, 0), p)]
-        best = max(shared, alone) if best is None else min(best, max(shared, alone))
-    # from e = max(p, s - p) on, both terms grow with e
+        if best is None or shared < best:
+            alone = max(line_time(data, line, m) for line in lines)
+            best = max(shared, alone) if best is None else min(best, max(shared, alone))
+        elif m >= s:
+            break
     assert best is not None
     return best
 
 
 def bounds(data: TopologyMatchings) -> list[Bound]:
     """Analytic bounds on the makespan, rounded down."""
-    rho, lines, partners = largest_line(data.demand), lines_of(data.demand), most_partners(data.demand)
+    rho, partners = largest_line(data.demand), most_partners(data.demand)
     earlier = Fraction(0) if data.first else largest(data.delay)
     s, delay = data.switches, least(data.delay)
     exact = rounding.as_decimals(data.demand) and least(data.delay) == largest(data.delay)
@@ -119,7 +156,7 @@ def bounds(data: TopologyMatchings) -> list[Bound]:
         reason = f"a node has {partners} partners, and the switches {data.switches * data.configurations} matchings"
         return [Bound("partners", math.inf, reason, "topology")]
     ports = min(port_time(data, m) for m in range(1, s + 1))
-    by_partner = max(partner_time(data, line, rho) for line in {tuple(line): line for line in lines}.values())
+    by_partner = partner_time(data)
     count = max(partners, 1)
     if delay == 0 and data.enough:
         reason = "the largest row or column over all switches, which is attained without delay"

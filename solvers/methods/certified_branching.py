@@ -140,11 +140,8 @@ class _Proof:
         """Start from the known solution, if there is one."""
         if self.context.start is None:
             return False
-        try:
-            x = pack(self.stated, self.context.start)
-        except (KeyError, IndexError, ValueError):  # values of another model of the formulation
-            x = None
-        if x is None or x.shape != self.form.cost.shape or max(matrix_violations(self.form, x).values()) > FEASIBLE:
+        x = pack(self.stated, self.context.start)
+        if x is None or max(matrix_violations(self.form, x).values()) > FEASIBLE:
             return self._known_value(self.context.start)
         self._found(x, float(self.form.cost @ x) + self.form.offset)
         return True

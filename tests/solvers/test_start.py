@@ -31,6 +31,13 @@ def test_it_is_returned_if_nothing_better_is_found(solved):
     assert result.objective <= solved.objective
 
 
+def test_routes_as_paths_start_the_arc_form():
+    routed = oc.solve("lumorph.min-overlap", "lightpath:3x3", circuits="all", method="negotiated-rerouting")
+    assert "path_arcs" in routed.values
+    result = oc.solve("lumorph.min-overlap", "lightpath:3x3", circuits="all", method="highs", start=routed)
+    assert (result.record.start.used, result.record.start.objective) == (["highs"], routed.objective)
+
+
 def test_files_and_values(solved, tmp_path):
     path = solved.save(tmp_path / "known.json")
     assert oc.solve(NAME, SPEC, method="highs", start=path).record.start.source == f"start {path}"

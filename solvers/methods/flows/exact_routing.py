@@ -5,6 +5,7 @@ Routes, kappa paths per commodity, are converted to the variables x and Lambda o
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json
@@ -167,8 +168,8 @@ def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
 
 #: Steps of the search between two checks of the time limit.
 STEPS = 100_000
-#: Steps of the first tries.
-QUICK = 20_000
+#: Steps of the first tries, and how many of them start from other roundings.
+QUICK, ROUNDINGS = 20_000, 6
 #: In the search, demands are rounded up to multiples of the largest over this number; most target loads tried.
 MOST_UNITS, TARGETS = 1e6, 8
 #: Branch and bound is used for matrices of at most this many nonzeros.
@@ -184,7 +185,8 @@ def run(context: Context) -> Answer:
     2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more
        than the bound allows: first over shortest paths alone (if the bound leaves no slack, no others can attain it),
        then over all candidates, starting from a rounding of the fluid optimum (of the relaxation for kappa > 1). If
-       that fails within its steps, the next possible load is tried.
+       that fails within its steps, it starts from other roundings: the paths of largest share, then random ones. If
+       none succeeds, the next possible load is tried.
     3. HiGHS on the ILP over the candidates, if time and size allow, for a load below the best one.
 
     The result is proven optimal if its load equals the bound of its set. If it equals the bound over all paths, it is
@@ -210,10 +212,19 @@ def bound_and_search(context: Context, known: PathSet | None) -> Answer:
     candidates = candidates_for(data, paths)
     relaxed: F64 | None = None
     if data.kappa == 1:
-        start = round_shares(paths, share, data.amount, random, tries=20)
+        likeliest = pick(paths, largest(paths, share, 1))
+
+        def draw(tries: int) -> PathSet:
+            return round_shares(paths, share, data.amount, random, tries)
     else:
+        listed_ones = candidates
         weight, relaxed = relaxation(context, data, candidates)
-        start = draw_different(candidates, weight, data.share, data.kappa, random, tries=20)
+        likeliest = pick(candidates, largest(candidates, weight, data.kappa))
+
+        def draw(tries: int) -> PathSet:
+            return draw_different(listed_ones, weight, data.share, data.kappa, random, tries)
+
+    start = draw(20)
     rounding = worst_load(start, data.share)
     if known is not None:
         candidates = union(candidates, known)
@@ -222,7 +233,7 @@ def bound_and_search(context: Context, known: PathSet | None) -> Answer:
     state = _State(context, data, over_all, fluid, candidates, start, rounding)
     if data.kappa > 1:
         state.tighten(relaxed)
-    state.search(random)
+    state.search(random, itertools.chain([likeliest], (draw(1) for _ in itertools.count())))
     if not state.done:
         state.branch_and_bound()
     return state.answer()
@@ -311,33 +322,35 @@ class _State:
             self.out_of_time = True
         return self.out_of_time
 
-    def search(self, random: np.random.Generator) -> None:
+    def search(self, random: np.random.Generator, roundings: Iterator[PathSet]) -> None:
         """Reroute towards the bound, then towards the loads above it that would still be better."""
         paths = self.candidates
         direct = subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
         if (np.diff(direct.first) < self.data.kappa).any():
             direct = paths
         steps, tries = int(self.context.parameters["steps"]), int(self.context.parameters["tries"])
-        # Easy instances take hundreds of steps, so short tries come first.
-        plan = [(direct, min(steps, QUICK)), (paths, min(steps, QUICK))]
+        # Easy instances take hundreds of steps, so short tries come first: from the best routes, then from others.
+        quick = min(steps, QUICK)
+        plan = [(direct, quick, False), (paths, quick, False), *[(paths, quick, True)] * ROUNDINGS]
         if self.data.traffic is None:  # other loads are rarely attained exactly
-            plan += [(which, steps) for which in (paths, direct) for _ in range(tries)]
+            plan += [(which, steps, False) for which in (paths, direct) for _ in range(tries)]
         target = self.bound
         least_step = 0.0 if self.data.traffic is None else (self.load - self.bound) / TARGETS
         while target < self.load * (1 - 1e-9) and not self.done:
-            for which, most in plan:
-                if self._try(which, target, most, int(random.integers(2**31))):
+            for which, most, anew in plan:
+                start = next(roundings) if anew else self.best
+                if self._try(which, start, target, most, int(random.integers(2**31))):
                     return
                 if self.out_of_time:
                     return
             target = max(next_load(target, self.capacity, self.unit), target + least_step)
 
-    def _try(self, paths: PathSet, target: float, most: int, seed: int) -> bool:
-        """Whether rerouting over ``paths`` reaches a load of ``target`` within its steps."""
+    def _try(self, paths: PathSet, start: PathSet, target: float, most: int, seed: int) -> bool:
+        """Whether rerouting over ``paths`` from ``start`` reaches a load of ``target`` within its steps."""
         from opticoll.solvers.methods.flows.local_search import reroute
 
         limit = np.floor(target * self.capacity / self.unit * (1 + 1e-9)).astype(np.int64)
-        choice = _place(paths, self.best, self.data.kappa)
+        choice = _place(paths, start, self.data.kappa)
         left = most
         while left > 0 and not self._time_is_up():
             over, steps = reroute(

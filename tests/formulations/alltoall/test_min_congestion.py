@@ -238,6 +238,7 @@ def test_lp_rounding_is_feasible_and_bounded(settings):
         pytest.param("torus:3x3x3", "disjoint", 9, marks=pytest.mark.slow),
         ("genkautz:n=16,d=4", "all", 8),
         ("mesh:3x3", "all", 6),
+        pytest.param("genkautz:n=64,d=4", "disjoint", 47, marks=pytest.mark.slow),
     ],
 )
 def test_exact_routing_proves_the_optimum_over_all_paths(spec, paths, load):

@@ -13,6 +13,7 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.alltoall.layer_assignment import breaking_cycles, conflict_colouring, random_assignment
+from opticoll.solvers.methods.alltoall.layer_orders import ordered_layers
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
@@ -133,6 +134,24 @@ def test_every_route_on_its_own_dependency_cycle_needs_two():
     data = model.LayeredRoutes(routes.topology, routes, 3)
     for assign in HEURISTICS.values():
         assert assign(data).max() == 1
+
+
+def test_orders_of_arcs_need_fewer_layers():
+    run = solve.solve(Task(NAME, "torus:4x4", "layer-assignment"))
+    numbers = run.record["metrics"]["layers_by_heuristic"]
+    assert (run.objective, run.proof, numbers.pop("orders")) == (2, Proof.OPTIMAL, 2)
+    assert min(numbers.values()) == 3
+    assert not has_cycle(run.plan.data, model.layers_of(run.plan.data, run.values))
+    without = solve.solve(Task(NAME, "torus:4x4", "layer-assignment", settings={"moves": "0"}))
+    assert without.objective == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_orders_give_layers_without_cycles_or_none(seed):
+    data = first_shortest("ring:5,directed")
+    layer = ordered_layers(data.known_routes, 3, 20_000, seed, lambda: None)
+    assert not has_cycle(data, layer)
+    assert ordered_layers(data.known_routes, 2, 20_000, seed, lambda: None) is None
 
 
 @pytest.mark.parametrize("routes", ["exact-routing", "sssp"])
