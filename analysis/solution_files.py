@@ -22,7 +22,7 @@ from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
 from opticoll.instances.readers.reading import as_path
 from opticoll.instances.topology import parse_size
-from opticoll.solvers.task import plain
+from opticoll.solvers.task import Proof, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,7 +93,7 @@ class Outputs:
     @staticmethod
     def _certifies(path: Path, run: Run) -> bool:
         """Whether a run has what the certificate in this file proves."""
-        return run.verified if _is_combinatorial(path) else run.exact is not None
+        return run.verified if _is_combinatorial(path) else run.exact is not None or run.proof is Proof.EXACT
 
 
 def _is_combinatorial(path: Path) -> bool:
@@ -480,9 +480,11 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
             raise BadInput(msg)
         return {"file": str(path), **proof, "write_s": written - began, "check_s": time.perf_counter() - written}
     if run.exact is None or not vipr_file.is_certificate(path):
-        reason = (
-            "nothing is proven exactly; solve with exact=True" if run.exact is None else "name it .vipr or .proof.json"
-        )
+        reason = "name it .vipr or .proof.json"
+        if run.proof is Proof.EXACT and run.exact is None:
+            reason = "the program is too large for a VIPR file; name it .proof.json"
+        elif run.exact is None:
+            reason = "nothing is proven exactly; solve with exact=True"
         msg = f"{path}: no certificate was written: {reason}"
         raise BadInput(msg)
     form, answer = run.exact

@@ -109,9 +109,10 @@ def _solve(
             if refutation is None:
                 memory.refuse_plan(task, plan)
             if refutation is None and task.exact and plan.formulation.needs is None:
-                from opticoll.solvers.exact.prove import exact_problem
+                from opticoll.solvers.exact.prove import exact_problem, on_orbits
 
-                plan = replace(plan, stated=exact_problem(plan.formulation))
+                if not on_orbits(plan.formulation):
+                    plan = replace(plan, stated=exact_problem(plan.formulation))
     except LimitReached:
         assert limits.ending is not None
         msg = f"{limits.message} while {task.instance} was read and prepared; raise the limit or use a smaller instance"

@@ -127,6 +127,14 @@ class Orbits:
         """The flows of all groups that settled flows of the representatives, ``(m, |R|)``, stand for."""
         return flows if self.trivial else SymmetricFlow(self.vertex_images, self.arc_images, self.data.sources, flows)
 
+    def averaged(self, flows: F64) -> F64:
+        """The mean of all groups' flows, ``(m, |K|)``, each moved to its representative, ``(m, |R|)``."""
+        made = trees(group_images(self.vertex_images, self.data.sources, self.data.topology.n))
+        total = flows.T.copy()
+        for group, parent, by in reversed(list(zip(*(one.tolist() for one in made[2:]), strict=True))):
+            total[parent] += total[group][self.arc_images[by]]
+        return np.asarray(total[made.root].T / self.weight)
+
     def lift(self, flows: F64) -> F64:
         """The same as an array, ``(m, |K|)``."""
         return np.asarray(self.symmetric(flows))

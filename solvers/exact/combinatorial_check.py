@@ -65,6 +65,13 @@ design     Links of capacity 1 between nodes, at most "degree" out of and into a
            argument {"full": [...], "lacking": [...]}: the most nodes at distance 1, 2, ... of a node, and of one with
            degree - 1 links, which exists if links are two-way and nodes x degree is odd (else []). The flows need at
            least the sum of all distances, and the links carry at most their largest number.
+orbits     Flows from every rank to every other, F to each; the value is the time T = 1/F. "symmetries" permute the arcs
+           so that capacities and ranks are kept; the orbits of arcs and of ranks are theirs.
+           problem {"vertices", "ranks": [v, ...], "arcs": [[u, v, capacity]], "symmetries": [[image of each arc]]}
+           solution {"flows": [[rank, [arc or -1, ...], [[arc, amount]]]]}, for one rank of every orbit: a tree, by the
+           arc into every vertex, and the amounts on other arcs; the tree carries what is left of 1 for every rank.
+           The flows of the other ranks are images of these, so an orbit of arcs shares its load equally.
+           argument {"lengths": [...]}, equal on orbits: flows are worth at least the distances, arcs capacity x length.
 """
 
 from __future__ import annotations
@@ -79,7 +86,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from fractions import Fraction
 from heapq import heappop, heappush
-from math import ceil, inf
+from math import ceil, inf, lcm
 from typing import Any
 
 NUMBER = re.compile(r"-?[0-9]{1,4000}(/0*[1-9][0-9]{0,3999}|\.[0-9]{1,4000})?")
@@ -479,6 +486,106 @@ def depths(layers: Any, n: int, first: int, onward: int) -> int:
     return total
 
 
+def joined(size: int, images: list[list[int]]) -> list[int]:
+    """The smallest member of the orbit of every element under permutations."""
+    least, towards = [-1] * size, list(map(list, zip(*images)))
+    for first in range(size):
+        stack = [first] if least[first] < 0 else []
+        while stack:
+            k = stack.pop()
+            if least[k] < 0:
+                least[k] = first
+                stack += towards[k] if towards else ()
+    return least
+
+
+def left_over(parent: list[int], ends: list[tuple[int, int]], needed: list[int], source: int) -> dict[int, int]:
+    """The flow on the arcs of a tree, given what every vertex needs."""
+    order: list[int] = []
+    reached = {source}
+    for v in range(len(parent)):
+        path: list[int] = []
+        while v not in reached and parent[v] >= 0:
+            require(len(path) < len(parent), "a tree has a cycle")
+            path.append(v)
+            v = ends[parent[v]][0]
+        reached.update(path)
+        order += reversed(path)
+    for v in reversed(order):
+        needed[ends[parent[v]][0]] += needed[v]
+    require(all(v == source or parent[v] >= 0 or not needed[v] for v in range(len(parent))), "a vertex needs more")
+    return {parent[v]: needed[v] for v in order}
+
+
+def orbits_of(
+    n: int, ends: list[tuple[int, int]], capacity: list[Fraction], ranks: set[int], images: list[Any]
+) -> tuple[list[int], list[int]]:
+    """The orbits of arcs and of vertices under permutations of the arcs that keep ends, capacities and ranks."""
+    m, moves = len(ends), []
+    for image in images:
+        goes = [(u, w) for a, b in enumerate(listed(image, m)) for u, w in zip(ends[a], ends[index(b, m)])]
+        moved = dict(goes)
+        permutes = (
+            len(set(image)) == m and len(set(moved.values())) == len(moved) == n and set(goes) == set(moved.items())
+        )
+        kept = all(capacity[a] == capacity[b] for a, b in enumerate(image)) and {moved.get(v) for v in ranks} == ranks
+        require(permutes and kept, "a symmetry does not keep the arcs, their capacities or the ranks")
+        moves.append([moved[v] for v in range(n)])
+    return joined(m, images), joined(n, moves)
+
+
+def orbits(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
+    n, ranks, arcs, symmetries = field(problem, "vertices", "ranks", "arcs", "symmetries")
+    require(index(n) <= 2 * len(listed(arcs)), "a vertex has no arc")
+    ends = [(index(u, n), index(v, n)) for u, v, _ in listed(arcs, width=3)]
+    capacity, m = [number(c) for _, _, c in arcs], len(ends)
+    ranked = {index(v, n) for v in listed(ranks)}
+    require(len(ranked) == len(ranks) > 1 and all(c > 0 for c in capacity), "there are no ranks, or an arc is empty")
+    orbit, class_of = orbits_of(n, ends, capacity, ranked, listed(symmetries))
+    size = Counter(class_of[v] for v in ranked)
+    low = high = None
+    if solution is not None:
+        load: dict[int, Fraction] = defaultdict(Fraction)
+        flows = listed(field(solution, "flows")[0], width=3)
+        require(
+            Counter(class_of[index(s, n)] for s, _, _ in flows) == Counter(list(size)), "not one rank of each orbit"
+        )
+        for s, parent, ties in flows:
+            require(s in ranked, "a flow starts at no rank")
+            into = [index(a, m) if a != -1 else -1 for a in listed(parent, n)]
+            require(all(a < 0 or ends[a][1] == v for v, a in enumerate(into)), "an arc of a tree ends elsewhere")
+            amounts = [(index(a, m), number(x)) for a, x in listed(ties, width=2)]
+            below = lcm(*(x.denominator for _, x in amounts))
+            needed = [below * (v in ranked and v != s) for v in range(n)]
+            taken = [(a, int(x * below)) for a, x in amounts]
+            for a, x in taken:
+                needed[ends[a][0]] += x
+                needed[ends[a][1]] -= x
+            taken += left_over(into, ends, needed, s).items()
+            require(all(x >= 0 for _, x in taken), "a flow is negative")
+            for a, x in taken:
+                load[orbit[a]] += Fraction(x * size[class_of[s]], below)
+        room: dict[int, Fraction] = defaultdict(Fraction)
+        for a, c in enumerate(capacity):
+            room[orbit[a]] += c
+        high = max(load[k] / room[k] for k in room)
+    if argument is not None:
+        length = [number(x) for x in listed(field(argument, "lengths")[0], m)]
+        require(all(x >= 0 for x in length) and any(length), "lengths must be >= 0, not all 0")
+        require(all(length[a] == length[b] for a, b in enumerate(orbit)), "lengths differ on an orbit")
+        whole = lcm(*(x.denominator for x in length))
+        out: dict[int, list[tuple[int, Any]]] = defaultdict(list)
+        for (u, v), far in zip(ends, length):
+            out[u].append((v, int(far * whole)))
+        cost = Fraction(0)
+        for k, count in size.items():
+            near = distances(out, next(v for v in ranked if class_of[v] == k), None, 1)
+            require(all(v in near for v in ranked), "a rank cannot reach another")
+            cost += count * sum((near[v][0] for v in ranked), Fraction(0))
+        low = cost / sum((c * x * whole for c, x in zip(capacity, length)), Fraction(0))
+    return low, high
+
+
 KINDS = {
     "routes": routes,
     "circuits": circuits,
@@ -488,6 +595,7 @@ KINDS = {
     "layers": layers,
     "placement": placement,
     "design": design,
+    "orbits": orbits,
 }
 
 

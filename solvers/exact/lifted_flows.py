@@ -182,7 +182,7 @@ def _divided(
 
 def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> Leaf:
     """Leaf with arc lengths and shortest distances as multipliers, scaled so that the demand has price 1."""
-    reach = _distances(data, lengths)
+    reach = distances(data, lengths)
     scale = sum((demand * reach[k][u] for k in range(data.groups) for u, demand in _demands(data, k)), Fraction(0))
     y: dict[int, Fraction] = {}
     balance = form.rows["balance"].index.reshape(form.rows["balance"].shape)
@@ -227,7 +227,7 @@ def _demands(data: ConcurrentFlow, k: int) -> list[tuple[int, Fraction]]:
     return [(u, decimal(float(data.demand[u, k]))) for u in np.flatnonzero(data.demand[:, k]).tolist()]
 
 
-def _distances(data: ConcurrentFlow, lengths: list[Fraction]) -> list[list[Fraction]]:
+def distances(data: ConcurrentFlow, lengths: list[Fraction]) -> list[list[Fraction]]:
     """Exact shortest distances from every source to every vertex; 0 where there is no path."""
     whole, below = common(lengths)
     out: list[list[tuple[int, int]]] = [[] for _ in range(data.topology.n)]

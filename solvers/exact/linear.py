@@ -399,7 +399,7 @@ def _pair(form: ExactForm, basis: Basis) -> _Pair | None:
     places = sp.csr_array((np.arange(1, data.size + 1), form.indices, form.indptr), shape=form.shape)
     square = sp.csr_array(places[tight][:, basic])
     square.sort_indices()
-    system = _System(square.indptr, square.indices, data[square.data - 1], basic.size)
+    system = System(square.indptr, square.indices, data[square.data - 1], basic.size)
 
     x = [_ZERO] * form.shape[1]
     for j in np.flatnonzero(basis.columns != _BASIC).tolist():
@@ -430,7 +430,7 @@ def _resting(status: int, low: End, high: End) -> Fraction:
     return _ZERO if high is None else high
 
 
-class _System:
+class System:
     """A square sparse system of integers, by row."""
 
     def __init__(self, indptr: I64, indices: I64, data: Whole, size: int) -> None:

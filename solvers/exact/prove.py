@@ -23,8 +23,9 @@ from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.auto import bounds_of, fastest_form
 from opticoll.solvers.exact.apart import answer_apart, call_apart
+from opticoll.solvers.exact.arguments.argument import arguments
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
-from opticoll.solvers.exact.lifted_flows import answer_of, bounded_by
+from opticoll.solvers.exact.lifted_flows import GROUPED, answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.own_limits import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
@@ -48,8 +49,10 @@ MOST_NONZEROS = 2_000_000
 LIMIT_S = 300.0
 #: Largest relative difference between a float and the fraction that it stands for.
 NEAR = 1e-14
-#: Source of a bound that the rows prove.
-ROWS = "exact multipliers of the rows"
+#: Source of a bound that the rows prove, and of one on the orbits of symmetries.
+ROWS, ORBITS = "exact multipliers of the rows", "exact lengths of the orbits of arcs"
+#: Gap to which a program that is proven on orbits is solved again, if its solution proves no optimum.
+CLOSE = 1e-9
 #: Description of a proof of infeasibility by a tree.
 BRANCHED = "branch and bound in rational arithmetic"
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
@@ -113,6 +116,14 @@ def exact_problem(formulation: Formulation, layer: str | None = None, needed: Ar
     derived = list(formulation.derived())
     taken = {value for _, values in (needed or {}).values() for value in values.values()}
     return ExactForm.of(built, reader([*derived, *taken], formulation.name))
+
+
+def on_orbits(formulation: Formulation) -> bool:
+    """Whether the optimum is proven on the orbits of symmetries alone: the program is too large to be stated."""
+    if formulation.name != GROUPED or ((formulation.estimate() or {}).get("nonzeros") or 0) <= MOST_NONZEROS:
+        return False
+    argument = arguments().get(GROUPED)
+    return argument is not None and not argument.refuses(formulation.data)
 
 
 def needed_arrays(run: Run) -> Arrays | None:
@@ -270,6 +281,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
             raise NoSolution(TIMED_OUT)
         return solve_apart(wanted, left, start, task.memory_limit_gib, task.threads, stop)
 
+    if plan.stated is None and on_orbits(plan.formulation):
+        return _by_orbits(run, end, limited=limit is not None, stop=stop)
     form, answer, figures, message = _answered(run, solve)
     if message and limit is not None:
         message += f" (this step was given {share:.3g} of the {limit:g} seconds)"
@@ -293,6 +306,46 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         late = f"exact: the checks of the formulation did not return within {least_s:g} s of work"
         message = joined_messages(record.message, late)
     return replace(run, record=msgspec.structs.replace(record, message=message))
+
+
+def _by_orbits(run: Run, end: float, *, limited: bool, stop: threading.Event | None) -> Run:
+    """The run with the optimum that flows and lengths on orbits prove (:mod:`orbit_optimum`), or with a bound.
+
+    If the run is not close enough to the optimum, it is solved again, to the gap :data:`CLOSE`.
+    """
+    from opticoll.solvers.exact.arguments.orbits import interval
+    from opticoll.solvers.solve import solve
+
+    assert run.plan is not None
+    began, near = time.monotonic(), run
+    limits = OwnLimits(end if limited else None, None, stop, CHECK_S)
+    try:
+        with limits:
+            low, high, values = interval(run.plan.data, near.values or {}, near.duals or {})
+        left = end - time.monotonic()
+        if low < high and left > 0 and (run.record.gap is None or run.record.gap > CLOSE):
+            task = msgspec.structs.replace(run.task, tol=CLOSE, exact=False, time_limit_s=left if limited else None)
+            near = solve(task, stop=stop)
+            with limits:
+                low, high, values = interval(run.plan.data, near.values or {}, near.duals or {})
+    except LimitReached:
+        if limits.ending is None:  # the limit of a solve whose hook calls this one
+            raise
+        return _told(run, TIMED_OUT, began)
+    except NoSolution as error:
+        return _told(run, str(error), began)
+    if low == high:
+        return _told(_optimal(replace(run, duals=near.duals), 1 / high, values, ORBITS, None), "", began)
+    return _told(_with_bound(run, 1 / low, 1 / high, None), "", began)
+
+
+def _told(run: Run, message: str, began: float) -> Run:
+    """The run with a message and the time of its exact step, which began at ``began``."""
+    record = run.record
+    times = msgspec.structs.replace(record.time, exact_s=time.monotonic() - began)
+    return replace(
+        run, record=msgspec.structs.replace(record, time=times, message=joined_messages(record.message, message))
+    )
 
 
 def _answered(
@@ -344,19 +397,20 @@ def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fractio
     return max(known, key=lambda one: one[0]) if form.sense == "min" else min(known, key=lambda one: one[0])
 
 
-def _with_bound(run: Run, form: ExactForm, answer: ExactAnswer, bound: Fraction) -> Run:
-    """The run with an exactly proven bound, unless its own value contradicts it."""
+def _with_bound(run: Run, bound: Fraction, value: Fraction | None, exact: tuple[ExactForm, ExactAnswer] | None) -> Run:
+    """The run with an exactly proven bound, and a solution's value, unless its own value contradicts the bound."""
     record = run.record
-    gap = verify.relative_gap(record.objective, float(bound), form.sense) if record.verified else None
+    assert run.plan is not None
+    gap = verify.relative_gap(record.objective, float(bound), run.plan.formulation.sense) if record.verified else None
     if gap is not None and gap < -verify.FEASIBLE:
         wrong = f"exact: the bound {bound} is contradicted by {record.objective!r}"
         message = joined_messages(record.message, wrong)
         return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message))
-    result = "" if answer.objective is None else f" and a solution of value {answer.objective}"
+    result = "" if value is None else f" and a solution of value {value}"
     only = f"exact: only the bound {bound}{result} is proven, not the optimum"
     message = joined_messages(record.message, only)
     metrics = dict(record.metrics or {}) | {"bound_exact": str(bound)}
-    return replace(run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message))
+    return replace(run, exact=exact, record=msgspec.structs.replace(record, metrics=metrics, message=message))
 
 
 def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
@@ -412,25 +466,37 @@ def _contradicted(run: Run, objective: float, stated: float, violations: dict[st
 
 def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run with the exact answer in place of its own value, bound and proof."""
-    plan, record = run.plan, run.record
-    assert plan is not None
-    model = plan.formulation
-    message = record.message or ""
     source = ROWS
     if answer.status == "bounded":
         bound, source = _best_bound(run, form, answer)
         if bound != answer.objective:
-            return _with_bound(run, form, answer, bound)
+            return _with_bound(run, bound, answer.objective, (form, answer))
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         return _without_optimum(run, form, answer)
-    objective = float(answer.objective)
     vector = np.array([float(value) for value in answer.x])
-    values = {name: block.gather(vector) for name, block in form.columns.items()}
-    values = model.unfold(values)
+    assert run.plan is not None
+    values = run.plan.formulation.unfold({name: block.gather(vector) for name, block in form.columns.items()})
+    return _optimal(run, answer.objective, values, source, (form, answer))
+
+
+def _optimal(
+    run: Run,
+    optimum: Fraction,
+    values: Mapping[str, NDArray[np.float64]],
+    source: str,
+    exact: tuple[ExactForm, ExactAnswer] | None,
+) -> Run:
+    """The run with an exact optimum and its solution in floating point, unless the formulation contradicts it.
+
+    ``source`` names what proves the optimum.
+    """
+    plan, record = run.plan, run.record
+    assert plan is not None
+    model, objective, message = plan.formulation, float(optimum), record.message or ""
     violations = verify.residuals(model, values)
     wrong = _contradicted(run, objective, verify.objective(model, values), violations)
     if wrong is not None:
-        wrong = f"exact: the optimum {answer.objective} is contradicted: {wrong}; nothing is proven exactly"
+        wrong = f"exact: the optimum {optimum} is contradicted: {wrong}; nothing is proven exactly"
         message = joined_messages(message, wrong)
         return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message))
     if record.objective is not None and abs(record.objective - objective) > verify.PAST * abs(objective):
@@ -438,21 +504,20 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     metrics = dict(record.metrics or {})
     metrics |= model.metrics(objective)
     metrics |= model.describe(values)
-    if answer.objective and {"F", "T"} <= metrics.keys():
-        flow = answer.objective if metrics["F"] == objective else 1 / answer.objective
+    if optimum and {"F", "T"} <= metrics.keys():
+        flow = optimum if metrics["F"] == objective else 1 / optimum
         metrics |= {"F_exact": str(flow), "T_exact": str(1 / flow)}
     return replace(
         run,
         values=values,
-        duals=run.duals,
-        exact=(form, answer),
+        exact=exact,
         record=msgspec.structs.replace(
             record,
             termination=Termination.OPTIMAL,
             proof=Proof.EXACT,
             objective=objective,
             bound=objective,
-            objective_exact=str(answer.objective),
+            objective_exact=str(optimum),
             bound_source=source,
             gap=0.0,
             verified=True,

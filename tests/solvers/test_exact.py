@@ -24,7 +24,7 @@ from opticoll.solvers import solve
 from opticoll.solvers.exact import lifted_flows, prove, vipr_check, vipr_file
 from opticoll.solvers.exact.exact_form import ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.integer import solve_integer
-from opticoll.solvers.exact.linear import _System, solve_linear
+from opticoll.solvers.exact.linear import System, solve_linear
 from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly
 from opticoll.solvers.exact.vipr_verify import verify
 from opticoll.solvers.methods import prepared
@@ -170,7 +170,7 @@ def test_an_ill_conditioned_system_is_solved_by_flint():
     hilbert = [[Q(1, i + j + 1) for j in range(size)] for i in range(size)]
     below = [np.lcm.reduce([v.denominator for v in row]) for row in hilbert]
     whole = np.array([int(v * k) for row, k in zip(hilbert, below, strict=True) for v in row], dtype=object)
-    system = _System(np.arange(0, size * size + 1, size), np.tile(np.arange(size), size), whole, size)
+    system = System(np.arange(0, size * size + 1, size), np.tile(np.arange(size), size), whole, size)
     x = [Q(k - 5, k + 1) for k in range(size)]
     right = [sum(v * k * z for v, z in zip(row, x, strict=True)) for row, k in zip(hilbert, below, strict=True)]
     assert system.solve(right) == x
@@ -180,7 +180,7 @@ def test_an_ill_conditioned_system_is_solved_by_flint():
 
 def test_sides_beyond_the_range_of_floats_are_solved_exactly():
     whole = np.array([2, 1, 1, 3], dtype=object)
-    system = _System(np.array([0, 2, 4]), np.array([0, 1, 0, 1]), whole, 2)
+    system = System(np.array([0, 2, 4]), np.array([0, 1, 0, 1]), whole, 2)
     x = [Q(2**1100 + 1), Q(-(3**700), 5)]
     assert system.solve([2 * x[0] + x[1], x[0] + 3 * x[1]]) == x
     assert system.solve([2 * x[0] + x[1], x[0] + 3 * x[1]], transposed=True) == x
@@ -189,11 +189,11 @@ def test_sides_beyond_the_range_of_floats_are_solved_exactly():
 @pytest.mark.parametrize("size", [4, 30])
 def test_multipliers_of_rows_of_many_digits_are_found_without_flint(size, monkeypatch):
     """The multiplier of a row of 20 digits is that much smaller than the others."""
-    monkeypatch.setattr(_System, "_dense", lambda *_args, **_settings: pytest.fail("FLINT is not needed"))
+    monkeypatch.setattr(System, "_dense", lambda *_args, **_settings: pytest.fail("FLINT is not needed"))
     random = np.random.default_rng(size)
     whole = np.array(random.integers(0, 2, (size, size)) + 2 * size * np.eye(size, dtype=int), dtype=object)
     whole[::2] = whole[::2] * (10**20 + 39)
-    system = _System(np.arange(0, size * size + 1, size), np.tile(np.arange(size), size), whole.ravel(), size)
+    system = System(np.arange(0, size * size + 1, size), np.tile(np.arange(size), size), whole.ravel(), size)
     right = [Q(int(k == 0)) for k in range(size)]
     result = system.solve(right, transposed=True)
     assert (whole.T @ np.array(result, dtype=object)).tolist() == right

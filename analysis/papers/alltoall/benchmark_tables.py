@@ -175,11 +175,10 @@ EXACT = (
     "bipartite:64x64",
 )
 TIGHT = (
-    ("genkautz:n=1000,d=4", "1e-7"),
+    ("genkautz:n=1000,d=4", "1e-9"),
     ("genkautz:n=200,d=4+fail=10,seed=1", "1e-8"),
     ("random-regular:n=200,d=4,seed=1", "1e-8"),
     ("genkautz:n=4096,d=4", "1e-3"),
-    ("genkautz:n=16384,d=4", "1e-2"),
 )
 
 
@@ -223,8 +222,24 @@ def exact() -> list[Row]:
 
 
 def tight() -> list[Row]:
-    """Small gaps, and the largest digraph."""
-    return [_solved(instance, tol) for instance, tol in TIGHT]
+    """Small gaps, and a large digraph, in CPU seconds: a busy machine changes them less."""
+    rows = []
+    for instance, tol in TIGHT:
+        record, cpu, seconds = _measured("alltoall.master", instance, "--tol", tol)
+        rows.append(
+            {
+                "instance": instance,
+                "tol": tol,
+                "method": record["method"],
+                "source orbits": record["metrics"]["source_orbits"],
+                "T": record["metrics"]["T"],
+                "gap": record["gap"],
+                "peak MB": record["peak_memory_mb"],
+                "CPU [s]": cpu,
+                "whole command [s]": seconds,
+            }
+        )
+    return rows
 
 
 def weighted_paths() -> list[Row]:
@@ -361,7 +376,7 @@ TABLES = (
     ),
     Table("scale", "`alltoall.master` to a certified gap of 1e-3 (single runs, two threads)", families),
     Table("orbits", "Vertex-transitive networks, exact on orbits of verified automorphisms", exact),
-    Table("tight", "Small certified gaps at scale", tight),
+    Table("tight", "Small certified gaps at scale (single runs on a busy machine: CPU seconds)", tight),
     Table("paths", "Weighted paths for every commodity", weighted_paths),
     Table(
         "split-flows", "Figure 6 end to end: master LP and weighted paths of all commodities on GK(N,4)", split_flows

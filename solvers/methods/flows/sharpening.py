@@ -90,11 +90,11 @@ def _pass(orbits: Orbits, near: ReducedSolution, *, with_zeros: bool) -> Reduced
     unit = demand[demand > 0].mean()
     lengths = near.lengths / near.lengths.mean()
     used = _used(orbits, lengths, near.flows / unit, with_zeros=with_zeros)
-    cycles = _cycles(orbits, used, near.flows)
+    cycles = cycles_of(orbits, used, near.flows)
     if cycles is None or not cycles.tie.size:
         return None
     folded = cycles.folded(orbits)
-    full = _full(orbits, lengths, near.flows, near.lower)
+    full = full_orbits(orbits, lengths, near.flows, near.lower)
     projected = _projected(folded, orbits.by_orbit(lengths), full)
     better = near.with_lengths(orbits, np.maximum(projected, 0.0)[orbits.arc_orbit])
     assert better.lengths is not None
@@ -102,10 +102,10 @@ def _pass(orbits: Orbits, near: ReducedSolution, *, with_zeros: bool) -> Reduced
     flows = unit_flow(topology, reduced.sources, demand, np.where(used, near.flows, 0.0))
     if flows is None:
         return better
-    full = _full(orbits, better.lengths / better.lengths.mean(), flows, better.lower)
+    full = full_orbits(orbits, better.lengths / better.lengths.mean(), flows, better.lower)
     wanted = orbits.by_orbit(better.lower * reduced.capacity - flows @ weight) * orbits.arcs_in_orbit
     size = np.maximum(flows[cycles.tie, cycles.group], LEAST_FLOW * unit)
-    theta = _moves(folded, full, wanted, size, weight[cycles.group])
+    theta = moves(folded, full, wanted, size, weight[cycles.group])
     np.add.at(flows, (cycles.arc, cycles.group[cycles.row]), cycles.sign * theta[cycles.row])
     return better.with_flows(orbits, flows)
 
@@ -119,14 +119,14 @@ def _used(orbits: Orbits, lengths: F64, flows: F64, *, with_zeros: bool) -> Mask
     return used & np.isfinite(cost) & ~orbits.reduced.blocked
 
 
-def _full(orbits: Orbits, lengths: F64, flows: F64, T: float) -> Mask:
+def full_orbits(orbits: Orbits, lengths: F64, flows: F64, T: float) -> Mask:
     """Orbits of arcs that are full at an optimum, ``(orbits,)``."""
     reduced = orbits.reduced
     room = 1.0 - orbits.fold(flows @ orbits.weight) / (T * reduced.capacity)
     return np.asarray(np.bincount(orbits.arc_orbit, lengths > room) > 0)
 
 
-def _cycles(orbits: Orbits, used: Mask, flows: F64) -> Cycles | None:
+def cycles_of(orbits: Orbits, used: Mask, flows: F64) -> Cycles | None:
     """The cycles of the arcs ``used``, over the tree of the largest inflow of every vertex; None if that is no tree."""
     reduced = orbits.reduced
     topology, groups = reduced.topology, reduced.groups
@@ -172,7 +172,7 @@ def _projected(folded: sp.csr_matrix, lengths: F64, full: Mask) -> F64:
     return lengths
 
 
-def _moves(folded: sp.csr_matrix, full: Mask, wanted: F64, size: F64, weight: F64) -> F64:
+def moves(folded: sp.csr_matrix, full: Mask, wanted: F64, size: F64, weight: F64) -> F64:
     """Flow around every cycle, ``(ties,)``, for the ``wanted`` change of the load of full orbits of arcs.
 
     Of least norm relative to ``size``; ``weight`` is how many sources a group stands for.
