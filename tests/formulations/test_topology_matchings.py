@@ -24,6 +24,7 @@ from opticoll.formulations.topology.matching_bounds import (
 )
 from opticoll.formulations.topology.matchings import NAME, matchings_data
 from opticoll.solvers.methods.topology.birkhoff import decomposed, filled_up, permutations_of
+from opticoll.solvers.methods.topology.matching_enumeration import MatchingEnumeration
 from opticoll.solvers.methods.topology.matching_prices import MatchingColumns
 from opticoll.solvers.methods.topology.matching_schedules import (
     assigned,
@@ -275,6 +276,60 @@ def test_methods_against_all_lists(method, case):
     assert run.objective >= optimum(case) * (1 - 1e-9)
     if method == "matching-search":
         assert run.objective == pytest.approx(optimum(case), rel=1e-6)
+
+
+def enumerated(data, value):
+    """The enumeration from any value, its lower bound, and the best makespan that it finds."""
+    found = [value]
+
+    def better(schedule):
+        found.append(schedule.makespan(data))
+        return found[-1]
+
+    rest = MatchingEnumeration(data, value, 1e-6)
+    assert rest.run(better, lambda: None, 200_000)
+    return rest.least, found[-1]
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("case", range(len(EVERY)))
+def test_enumeration_against_all_lists(case, first):
+    demand, switches, delay = EVERY[case]
+    best = optimum(case) - (0.0 if first else delay)
+    data = matchings_data(demand, switches, delay, first=first)
+    least, value = enumerated(data, 2.0 * best)
+    assert value == pytest.approx(best, rel=1e-6)
+    assert best * (1 - 2e-6) <= least <= best * (1 + 1e-9)
+    least, value = enumerated(data, 0.9 * best)  # no schedule is that short
+    assert value == 0.9 * best
+    assert least == pytest.approx(0.9 * best, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_enumeration_against_the_stated_model(seed):
+    """Demands near to each other, so that pairs are served by several configurations."""
+    demand = (1.0 + 0.3 * np.random.default_rng(seed).random((4, 4))) * uniform(4)
+    run = oc.solve(NAME, "servers:n=4,degree=1", delay=0.2, demand=demand, method="highs", time_limit=60)
+    assert run.termination == "optimal"
+    least, value = enumerated(matchings_data(demand, 1, 0.2), 20.0)
+    assert value == pytest.approx(run.objective, rel=1e-5)
+    assert least <= value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("switches", [2, 3])
+def test_small_problems_are_proven(switches):
+    run = oc.solve(
+        NAME, f"servers:n=6,degree={switches}", demand="random:1", method="matching-search", price_s=1, starts=20
+    )
+    assert (run.proof, run.record.bound_source.split()[0]) == ("optimal", "enumeration")
+
+
+def test_too_many_assignments_prove_nothing():
+    run = oc.solve(
+        NAME, "servers:n=6,degree=2", demand="random:1", method="matching-search", price_s=1, starts=20, assignments=100
+    )
+    assert run.proof == "certified-gap"
+    assert not run.record.bound_source.startswith("enumeration")
 
 
 # the checker ----------------------------------------------------------------------------------------------------------

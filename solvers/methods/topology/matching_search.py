@@ -12,6 +12,7 @@ from opticoll.formulations.model import Parameter
 from opticoll.formulations.topology import matching_bounds
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology import birkhoff, spectra
+from opticoll.solvers.methods.topology.matching_enumeration import MatchingEnumeration
 from opticoll.solvers.methods.topology.matching_prices import MatchingColumns
 from opticoll.solvers.methods.topology.matching_schedules import (
     MatchingSchedule,
@@ -255,6 +256,20 @@ class MatchingSearch:
                 now = judged
                 self.keep(judged)
 
+    def enumerate(self, most: int) -> None:
+        """Enumerate the schedules that may be shorter, in at most this many partial assignments."""
+        if most <= 0 or self.proven():
+            return
+
+        def better(schedule: MatchingSchedule) -> float:
+            self.keep(schedule)
+            return self.value
+
+        rest = MatchingEnumeration(self.data, self.value, self.context.task.tol)
+        if rest.run(better, self.context.remaining, most) and rest.least > self.bound:
+            self.bound = rest.least
+            self.source = f"enumeration of {rest.tally[0]} partial assignments of pairs, by lengths that lines need"
+
     def answer(self, ending: Termination) -> Answer:
         """The best schedule as arrays of the model."""
         return Answer(
@@ -281,8 +296,10 @@ def run(context: Context) -> Answer:
     3. Schedules like Spectra's of the demand with random factors.
     4. Exchanges from the best schedule: two matchings exchange the circuits of an alternating path, a matching moves to
        another switch, or one is set once more; each judged by the linear program.
+    5. Enumeration of all schedules that may be shorter
+       (:mod:`opticoll.solvers.methods.topology.matching_enumeration`), if that ends soon.
 
-    A value is proven where it meets a bound. On small problems ``auto`` continues with ``certified-branching``.
+    A value is proven where it meets a bound.
     """
     search = MatchingSearch(context)
     settings = context.parameters
@@ -296,6 +313,7 @@ def run(context: Context) -> Answer:
         search.draw(int(settings["starts"]))
         if search.best is not None:
             search.descend(search.best, int(settings["moves"]))
+            search.enumerate(int(settings["assignments"]))
     except TimeoutError:
         ending = Termination.TIME_LIMIT
     if search.best is None:
@@ -307,9 +325,9 @@ def run(context: Context) -> Answer:
 
 METHOD = Method(
     name="matching-search",
-    title="Matchings by exchanges, bounded by prices of pairs",
+    title="Matchings by exchanges, bounded by prices of pairs and enumeration",
     summary="matchings from known schedules, improved by exchanges that linear programs judge; bound by column "
-    "generation over matchings",
+    "generation over matchings, and by enumeration of small problems",
     serves=("topology.matchings",),
     # n=4, s=2 209 variables in 5.2 s; n=4, s=2 365, n=5, s=1 295 not proven, the search and certified-branching do.
     takes_over=(Beyond("topology.matchings", 240, 1_000, proves=False),),
@@ -317,6 +335,7 @@ METHOD = Method(
         Parameter("starts", int, default=100, help="schedules of demands with random factors"),
         Parameter("moves", int, default=400, help="exchanges from the best schedule"),
         Parameter("iterations", int, default=1_000, help="most rounds of column generation; 0 for no prices"),
+        Parameter("assignments", int, default=1_000_000, help="most partial assignments enumerated; 0 for no proof"),
         Parameter("price_s", float, default=10.0, help="time limit of column generation [s]"),
     ),
     run=run,
