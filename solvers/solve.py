@@ -232,7 +232,7 @@ def _exactly(run: Run, budget: Budget) -> Run:
         return run
     from opticoll.solvers.exact.prove import proven_exactly
 
-    return proven_exactly(run, budget.stop)
+    return proven_exactly(run, budget.stop, lambda task, stop: solve(task, stop=stop))
 
 
 def _solve_needed(

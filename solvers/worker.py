@@ -327,7 +327,8 @@ def worker_job(
         "arguments": dict(arguments),
         "path": importable_places(),
         "folder": str(Path.cwd()),
-        "plugins": plugins.shipped(),
+        "plugins": (shipped := plugins.shipped()),
+        "own": bool(shipped["plugins"]),
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
         "log": solver_log.shown(),
         "scratch": None if scratch is None else str(scratch),
@@ -491,7 +492,7 @@ def idle_processes() -> set[int]:
     return {*workers, *(pid for worker in workers for pid in descendants(worker))}
 
 
-def may_stay(job: Mapping[str, Any], answer: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
+def may_stay(job: Mapping[str, object], answer: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
     """Whether the process that has done a job may do another: nothing that the job has left here can affect that one.
 
     Not after failures, plug-ins, a limit on memory or a shown log; nor with threads, another package (of solvers only
@@ -499,7 +500,7 @@ def may_stay(job: Mapping[str, Any], answer: Mapping[str, object], loaded: Abstr
     """
     return (
         "values" in answer
-        and not job["plugins"]["plugins"]
+        and not job["own"]
         and job["data_limit_bytes"] is None
         and not job["log"]
         and threading.active_count() == 1

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances.types import Json
     from opticoll.solvers.messages import Report
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.task import Run, Task
+
+    Solve = Callable[[Task, threading.Event | None], Run]
 
 #: Programs with more nonzeros are not solved exactly.
 MOST_NONZEROS = 2_000_000
@@ -252,7 +254,7 @@ def solve_apart(
     return result
 
 
-def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
+def proven_exactly(run: Run, stop: threading.Event | None = None, solve_task: Solve | None = None) -> Run:
     """The run with its exact optimum if that is proven; otherwise with a message that gives the reason.
 
     Parameters
@@ -261,6 +263,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         A finished run; its solution is the first incumbent of an integer program.
     stop
         Ends the exact step when set.
+    solve_task
+        Solves a task; called if the run is not close enough to the optimum.
 
     Raises
     ------
@@ -282,7 +286,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         return solve_apart(wanted, left, start, task.memory_limit_gib, task.threads, stop)
 
     if plan.stated is None and on_orbits(plan.formulation):
-        return _by_orbits(run, end, limited=limit is not None, stop=stop)
+        return _by_orbits(run, end, solve_task, limited=limit is not None, stop=stop)
     form, answer, figures, message = _answered(run, solve)
     if message and limit is not None:
         message += f" (this step was given {share:.3g} of the {limit:g} seconds)"
@@ -308,13 +312,12 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     return replace(run, record=msgspec.structs.replace(record, message=message))
 
 
-def _by_orbits(run: Run, end: float, *, limited: bool, stop: threading.Event | None) -> Run:
+def _by_orbits(run: Run, end: float, solve_task: Solve | None, *, limited: bool, stop: threading.Event | None) -> Run:
     """The run with the optimum that flows and lengths on orbits prove (:mod:`orbit_optimum`), or with a bound.
 
     If the run is not close enough to the optimum, it is solved again, to the gap :data:`CLOSE`.
     """
     from opticoll.solvers.exact.arguments.orbits import interval
-    from opticoll.solvers.solve import solve
 
     assert run.plan is not None
     began, near = time.monotonic(), run
@@ -323,9 +326,10 @@ def _by_orbits(run: Run, end: float, *, limited: bool, stop: threading.Event | N
         with limits:
             low, high, values = interval(run.plan.data, near.values or {}, near.duals or {})
         left = end - time.monotonic()
-        if low < high and left > 0 and (run.record.gap is None or run.record.gap > CLOSE):
+        far = low < high and (run.record.gap is None or run.record.gap > CLOSE)
+        if far and left > 0 and solve_task is not None:
             task = msgspec.structs.replace(run.task, tol=CLOSE, exact=False, time_limit_s=left if limited else None)
-            near = solve(task, stop=stop)
+            near = solve_task(task, stop)
             with limits:
                 low, high, values = interval(run.plan.data, near.values or {}, near.duals or {})
     except LimitReached:
@@ -482,7 +486,7 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
 def _optimal(
     run: Run,
     optimum: Fraction,
-    values: Mapping[str, NDArray[np.float64]],
+    values: Mapping[str, Any],
     source: str,
     exact: tuple[ExactForm, ExactAnswer] | None,
 ) -> Run:

@@ -605,7 +605,7 @@ def test_solves_share_a_process_until_one_may_have_left_something(none_waiting: 
     assert process() != second
 
 
-CALM: dict[str, Any] = {"plugins": {"plugins": []}, "data_limit_bytes": None, "log": False}
+CALM: dict[str, Any] = {"own": False, "data_limit_bytes": None, "log": False}
 
 
 @pytest.mark.parametrize(
@@ -613,7 +613,7 @@ CALM: dict[str, Any] = {"plugins": {"plugins": []}, "data_limit_bytes": None, "l
     [
         ({}, {"values": {}}, {"opticoll.errors", "scipy.sparse", "json"}, True),
         ({}, {"failure": "ValueError"}, set(), False),
-        ({"plugins": {"plugins": ["a"]}}, {"values": {}}, set(), False),
+        ({"own": True}, {"values": {}}, set(), False),
         ({"data_limit_bytes": 2**33}, {"values": {}}, set(), False),
         ({"log": True}, {"values": {}}, set(), False),
         ({}, {"values": {}}, {"ortools.sat"}, False),

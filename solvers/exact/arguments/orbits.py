@@ -13,11 +13,15 @@ from opticoll.formulations.flows.symmetric_flow import SymmetricFlow
 from opticoll.solvers.exact.arguments.argument import Argument, numbers, pairs_of, unequal, word
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Document, Parts, Values
     from opticoll.solvers.exact.orbit_optimum import ExactPair
     from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
+
+    Flows = dict[str, SymmetricFlow | NDArray[np.float64]]
 
 
 def orbits_problem(data: Any) -> dict[str, Json]:
@@ -47,7 +51,7 @@ def near_optimum(orbits: Orbits, values: Values, duals: Values) -> ReducedSoluti
     return near.with_lengths(orbits, orbits.fold(np.abs(duals["capacity"])))
 
 
-def stated_pair(orbits: Orbits, pair: ExactPair) -> tuple[dict[str, Any], dict[str, Any]]:
+def stated_pair(orbits: Orbits, pair: ExactPair) -> tuple[dict[str, Json], dict[str, Json]]:
     """Solution and argument of a certificate."""
     flow = pair.flow
     ties: list[list[list[Any]]] = [[] for _ in orbits.representative]
@@ -86,7 +90,7 @@ def _pair(orbits: Orbits, values: Values, duals: Values) -> ExactPair:
     return pair
 
 
-def interval(data: Any, values: Values, duals: Values) -> tuple[Fraction, Fraction, dict[str, Any]]:
+def interval(data: Any, values: Values, duals: Values) -> tuple[Fraction, Fraction, Flows]:
     """The interval of T that flows and lengths near the given ones prove, checked in fractions, and these flows.
 
     Raises

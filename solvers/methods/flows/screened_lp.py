@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Gap at which the first-order method stops; below it, interior point gains the next digit faster.
 FIRST_TOL = 3e-5
 #: Arcs are kept up to this reduced cost, in mean lengths; it grows in each round.
-THRESHOLD, GROWTH = 0.01, 3.0
+THRESHOLD, GROWTH = 0.02, 3.0
 
 
 def run_screened_lp(context: Context) -> Answer:
