@@ -463,8 +463,8 @@ def do_jobs(
         sys.stderr.flush()
         del arrays
         others = other_processes()
-        stays = counted and may_stay(job, answer, sys.modules.keys() - before, retained_mb)
-        answer["stays"] = stays = stays and (not others or others <= idle_processes())
+        calm = may_stay(job, answer, sys.modules.keys() - before, retained_mb)
+        answer["stays"] = stays = counted and calm and others <= idle_processes()
         answer["alone"] = not others
         if stays:
             _system().fflush(None)
