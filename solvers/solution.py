@@ -361,16 +361,16 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
     worst = max(violations, key=lambda k: violations[k])
     objective = verify.objective(problem, values)
     reason, notes = "", list(() if program is None else program.notes)
+    own = form.objective(x)
+    if _differs(own, objective):
+        notes.append(f"the file's columns give {own:.12g}; the objective is recomputed from the solution")
     if violations[worst] > FEASIBLE:
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
-        own = form.objective(x)
-        if abs(own - objective) > FEASIBLE * max(abs(own), abs(objective), 1.0):
-            notes.append(f"the file's columns give {own:.12g}; the objective is recomputed from the solution")
         if program is not None and worst in {"row", "column", "integrality"}:
             reason += f", most at {most_violated(program, values, worst)}"
     elif result.objective is not None:
         claimed = [result.objective] if form.sense == "min" else [result.objective, -result.objective]
-        if all(abs(objective - one) > FEASIBLE * max(abs(objective), abs(one), 1.0) for one in claimed):
+        if all(_differs(value, one) for value in (objective, own) for one in claimed):
             reason = f"the file claims objective {result.objective}, but its values have {objective!r}"
         elif form.sense == "max" and objective * result.objective < 0:
             result.objective = -result.objective
@@ -392,6 +392,10 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
     record |= {"claimed": result.objective, "bound": bound, "notes": notes}
     record["bound_source"] = None if bound is None else "lp-dual"
     return record
+
+
+def _differs(one: float, other: float) -> bool:
+    return abs(one - other) > FEASIBLE * max(abs(one), abs(other), 1.0)
 
 
 def _sol_values(

@@ -88,6 +88,13 @@ def test_an_infeasible_file_shows_the_objective_of_its_columns_too(tmp_path):
     assert "the file's columns give 3; the objective is recomputed from the solution" in checked["notes"]
 
 
+def test_a_file_may_state_the_objective_of_its_columns(copied, tmp_path):
+    path, _ = solution_of(NAME, tmp_path)
+    path.write_text(path.read_text().replace("=obj= 4\n", "=obj= 6\n").replace("\nLambda 4\n", "\nLambda 6\n"))
+    result = records.examined(records.problem_of(path), path)
+    assert (result.verdict, result.value) == ("better", 4.0)
+
+
 def test_a_file_is_of_the_problem_that_it_is_named_after(tmp_path):
     for ending in (".sol", ".sol.gz", ".json", ".vipr.gz", ".proof.json.gz"):
         assert records.problem_of(tmp_path / f"{NAME}{ending}").name == NAME
