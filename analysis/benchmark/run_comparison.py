@@ -59,14 +59,14 @@ def compare(
     accuracy: float = 1e-6,
     limit_s: float | None = None,
 ) -> Compared:
-    """Compare the runs of folders, with those that are published.
+    """Compare the runs of folders, with those that are published on the same problems.
 
     Parameters
     ----------
     folders
         Folders that ``opticoll benchmark run`` wrote.
     names
-        Problems; by default all.
+        Problems; by default those of the folders, and without folders all.
     published
         Whether to add the published runs.
     accuracy

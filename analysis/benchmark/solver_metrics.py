@@ -53,8 +53,8 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
         and ``answered_s``, when an integer program's run ended by the clock of its incumbents, by default the
         solver's time.
     best
-        Proven values by the problem's name; where one is missing, the best verified value and the best bound of
-        the runs are used.
+        Best known values by the problem's name. The best of these and of the verified values of the runs counts,
+        but not past the best bound; likewise for bounds.
     accuracy
         Largest residual of a solved linear program; an integer program's value must be within 1e-6 of the best.
 
@@ -109,15 +109,19 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
 
 
 def _reference(runs: pd.DataFrame, known: BestKnown | None) -> tuple[float, float]:
-    """Best value and best bound of a problem, from its runs and the best known values; NaN if there is none."""
-    sign = 1.0 if runs["sense"].iloc[0] == "min" else -1.0
+    """Best value, never past the best bound, and this bound, of runs and the best known values; NaN if none."""
+    tried = runs[runs["termination"] != "unavailable"]  # the others may not state the sense of their file
+    sense = (tried if len(tried) else runs)["sense"].iloc[0]
+    sign = 1.0 if sense == "min" else -1.0
     values = list(runs.loc[runs["verified"].astype("boolean").fillna(value=False), "objective"].dropna())
     bounds = list(runs["bound"].dropna())
     if known is not None:
         values += [] if known.value is None else [known.value]
         bounds += [] if known.bound is None else [known.bound]
+    bound = sign * max((sign * b for b in bounds), default=np.nan)
     value = sign * min((sign * v for v in values), default=np.nan)
-    return value, sign * max((sign * b for b in bounds), default=np.nan)
+    # A value past the bound violates constraints within its tolerance; exact answers must not be worse than it.
+    return (value if np.isnan(bound) else sign * max(sign * value, sign * bound)), bound
 
 
 def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float) -> dict[str, Any]:

@@ -108,6 +108,14 @@ def test_without_a_proven_value_the_best_of_the_runs_stands_in():
     assert table.to_dict() == {"a": "solved", "b": "wrong", "c": "wrong"}
 
 
+def test_a_value_past_the_bound_makes_no_exact_answer_wrong():
+    loose = run(solver="loose", objective=10.0 - 5e-6, violations='{"rows": 5e-7}')
+    exact = run(solver="exact", requested_tol=1e-9)
+    table = table_of(loose, exact).set_index("solver")
+    assert list(table["verdict"]) == ["solved", "solved"]
+    assert (table.loc["exact", "best"], table.loc["exact", "error"]) == (10.0, 0.0)
+
+
 def test_a_heuristic_at_the_best_known_value_has_solved_nothing_that_no_bound_proves():
     rows = [
         run(solver=name, objective=10.0, bound=bound, termination="iteration-limit")
