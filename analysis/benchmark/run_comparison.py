@@ -80,6 +80,8 @@ def compare(
         If there are no runs of these problems, or a folder has no runs.
     """
     frames = [frame(_runs_in(folder), here=folder != PUBLISHED) for folder in dict.fromkeys(folders)]
+    if names is None and frames:
+        names = {str(name) for one in frames for name in one["problem_name"]}
     frames += [frame(read_runs(PUBLISHED))] if published and PUBLISHED not in folders else []
     rows = pd.concat([one for one in frames if len(one)] or [frame([])], ignore_index=True)
     rows = rows if names is None else rows[rows["problem_name"].isin(list(names))].reset_index(drop=True)

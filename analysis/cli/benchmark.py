@@ -185,7 +185,7 @@ def compare(
     accuracy: float,
     out: Path | None,
 ) -> int:
-    """Compare runs in FOLDERs with the published ones; without a folder, the published ones."""
+    """Compare runs in FOLDERs with the published ones on the same problems; without a folder, the published ones."""
     from opticoll.analysis.benchmark import run_comparison, solver_metrics
     from opticoll.analysis.benchmark.study_comparison import SHOWN
     from opticoll.analysis.cli import output

@@ -252,6 +252,14 @@ def test_a_linear_program_without_duals_counts_by_its_certified_gap(tmp_path):
     assert verdicts.to_dict() == {"near 1.2 (here)": "solved", "far 1.2 (here)": "inexact"}
 
 
+def test_published_runs_are_compared_on_the_problems_of_the_folders(tmp_path):
+    runs.append(tmp_path, row(problem=LINEAR, solver="mine", value=best_known()[LINEAR].value, kkt_primal=0.0))
+    made = run_comparison.compare([tmp_path]).comparison
+    assert set(made.each["problem"]) == {LINEAR}
+    assert len(made.solvers) > 2
+    assert made.summaries["linear"]["mean_penalised_s"].notna().all()
+
+
 def test_without_runs_the_command_that_makes_them_is_named(tmp_path):
     with pytest.raises(NoSolution, match="opticoll benchmark run"):
         run_comparison.compare(names=[], published=False)
