@@ -168,7 +168,7 @@ def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[Pro
     Raises
     ------
     BadInput
-        For an unknown name.
+        For an unknown name, or if no problem has one of the grades.
     """
     listed = {one.name: one for one in problems()}
     for name in names:
@@ -178,5 +178,11 @@ def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[Pro
             msg = f"unknown problem {name!r}; {hint}"
             raise BadInput(msg)
     chosen = [listed[name] for name in names] if names else list(listed.values())
-    known = best_known() if grades else {}
-    return [one for one in chosen if not grades or (one.name in known and known[one.name].grade in grades)]
+    if not grades:
+        return chosen
+    known = best_known()
+    chosen = [one for one in chosen if one.name in known and known[one.name].grade in grades]
+    if not chosen:
+        msg = f"none of the problems is graded {' or '.join(grades)}; `opticoll benchmark list NAME` shows the grades"
+        raise BadInput(msg)
+    return chosen

@@ -285,7 +285,7 @@ def search(names: tuple[str, ...], time_limit: float, methods: tuple[str, ...], 
             wanted = known.value != before.value or not (SOLUTIONS / f"{problem.name}.sol.gz").exists()
             if run.values is not None and wanted and _compared(known, value, None) == "equal":
                 _ship(problem, run.values)
-            known = replace(known, tried="; ".join(tried) if known.open else "")
+            known = replace(known, tried="; ".join(dict.fromkeys(tried)) if known.open else "")
             write_known(best_known() | {problem.name: known})
             click.echo(f"{problem.name}, {method}: {known}")
             if known.proof in PROVEN_PROOFS:

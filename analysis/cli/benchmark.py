@@ -102,7 +102,7 @@ def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int
     from opticoll.analysis.benchmark.exported_set import export_set
 
     rows = export_set(target, _chosen(names, grades), notify)
-    click.echo(f"wrote {len(rows)} problems and their index to {target}", err=True)
+    click.echo(f"wrote {len(rows)} problem{'s' * (len(rows) != 1)} and the index to {target}", err=True)
     return 0
 
 
@@ -151,11 +151,15 @@ def run(
             ran = ran or row.termination != "unavailable"
             spent = "" if row.cpu_s is None else f" {row.cpu_s:.3g} s"
             why = f": {row.message}" if row.message else ""
-            notify(f"{place} of {total}: {row.problem}, {row.solver}: {row.termination}{spent}{why}")
+            variant = {"seed": row.seed, "order": row.order, "repetition": row.repetition}
+            variant |= {"tol": row.tol} if tols else {}
+            which = "".join(f" {name}={value:g}" for name, value in variant.items() if value)
+            notify(f"{place} of {total}: {row.problem}, {row.solver}{which}: {row.termination}{spent}{why}")
     except KeyboardInterrupt:
         notify(f"run: interrupted; {place} of {total} runs are in {out}; the same command resumes")
         return 130
-    click.echo(f"{place} runs are in {out}; compare them with `opticoll benchmark compare {out}`", err=True)
+    done = f"wrote {place} run{'s' * (place != 1)} to {out}" if total else f"all of these runs are in {out}"
+    click.echo(f"{done}; compare them with `opticoll benchmark compare {out}`", err=True)
     return 0 if ran or not total else 4
 
 

@@ -274,7 +274,10 @@ def test_commands_run_and_compare(tmp_path):
     assert result.exit_code == 0, result.output
     assert f"1 of 1: {NAME}, highs: optimal" in result.output
     again = CliRunner().invoke(cli, ["benchmark", *words])
-    assert "0 runs are in" in again.output or "optimal" not in again.output
+    assert again.output.startswith(f"all of these runs are in {folder}; compare them")
+    result = CliRunner().invoke(cli, ["benchmark", *words, "--seed", "3", "--order", "2"])
+    assert f"1 of 1: {NAME}, highs seed=3 order=2: optimal" in result.output
+    assert f"wrote 1 run to {folder};" in result.output
     words = ["compare", str(folder), "--problem", NAME, "--alone", "--out", str(page)]
     result = CliRunner().invoke(cli, ["benchmark", *words])
     assert result.exit_code == 0, result.output

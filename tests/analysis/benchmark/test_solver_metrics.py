@@ -704,3 +704,9 @@ def test_gaps_over_time_are_of_the_problems_that_all_ran_on():
 def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):
     with pytest.raises(BadInput, match="master-ring-16"):
         benchmark_set.problems_named(["master-ring-61"])
+
+
+def test_no_problem_of_a_grade_is_an_error():
+    assert len(benchmark_set.problems_named(["master-ring-16", "master-torus-8x8"], ["hard"])) == 1
+    with pytest.raises(BadInput, match="none of the problems is graded hard"):
+        benchmark_set.problems_named(["master-ring-16"], ["hard"])
