@@ -253,8 +253,8 @@ def graded(known: BestKnown, runs: Iterable[RunRow]) -> BestKnown:
     ended = [row.cpu_s for row in mine if row.termination == "optimal" and row.verified and row.cpu_s is not None]
     limit = max(row.cpu_limit_s for row in mine)
     seconds = min(ended, default=None)
-    if seconds is None and known.highs_s is not None and known.highs_s > limit:
-        return known  # solved before, under a larger limit
+    if seconds is None and known.limit_s > limit:
+        return known  # of runs under a larger limit
     grade = "hard" if seconds is None else "easy" if seconds < EASY_S else "medium"
     return replace(known, highs_s=seconds, limit_s=limit, grade=grade)
 

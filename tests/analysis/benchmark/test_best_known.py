@@ -130,6 +130,10 @@ def test_grades_follow_from_the_runs_of_highs():
     assert records.graded(known, []) == known
     for seconds, ending, grade in ((0.5, "optimal", "easy"), (2.0, "optimal", "medium"), (9.0, "time-limit", "hard")):
         assert records.graded(known, [replace(row, cpu_s=seconds, termination=ending)]).grade == grade
+    stopped = replace(row, cpu_s=9.0, cpu_limit_s=9.0, termination="time-limit")
+    for seconds, grade in ((20.0, "medium"), (None, "hard")):  # under a larger limit, which says more
+        before = replace(known, highs_s=seconds, limit_s=60.0, grade=grade)
+        assert records.graded(before, [stopped]) == before
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.sol.gz"), key=lambda path: path.stat().st_size)[:12])
