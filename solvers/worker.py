@@ -115,6 +115,8 @@ def descendants(root: int) -> list[int]:
 
 #: Size of arrays [bytes] that the system buffers in any case, and how long [s] a larger job is waited for.
 _BUFFERED, _TAKEN_S = 2**15, 1.0
+#: How long [s] a worker may take to collect the processes that were killed.
+_COLLECTED_S = 0.5
 
 
 class Worker:
@@ -261,7 +263,7 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the worker, also from another thread than the one that waits; that one sees the job end."""
-        kill_tree(self.process)
+        kill_tree(self.process, self._connection)
 
     def release(self) -> None:
         """Kill the job if it is still running; a worker that has answered and can take another job becomes idle.
@@ -349,25 +351,34 @@ def _end_worker(
 ) -> None:
     if parent != os.getpid():
         return
-    kill_tree(process)
+    kill_tree(process, connection)
     connection.close()
     os.close(endings)
     log.close()
 
 
-def kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """Kill a worker and every process it started, and wait until it has ended."""
+def kill_tree(process: subprocess.Popen[bytes], connection: socket.socket) -> None:
+    """Kill a worker and every process it started, and wait until it has ended.
+
+    The others are killed first, so that the worker collects them and their processor time counts as that of children
+    of ours; as the connection is shut down, it then ends by itself.
+    """
     import psutil
 
     family: list[psutil.Process] = []
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
     if process.poll() is None:
         with suppress(psutil.Error):
             family = psutil.Process(process.pid).children(recursive=True)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
     for child in family:
         with suppress(psutil.Error):
             child.kill()
+    if family and FORKS:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_COLLECTED_S)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
     with suppress(ProcessLookupError):
         process.kill()
     process.wait()
@@ -424,6 +435,8 @@ def main() -> NoReturn:
             last, status = os.waitpid(-1, 0)
         kill_orphans()
         os.write(ended, b"%d\n" % os.waitstatus_to_exitcode(status))
+        if closed(end):
+            os.killpg(0, signal.SIGKILL)
         import_again(imported)
 
 
@@ -477,6 +490,16 @@ def do_jobs(
         names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
         os.pwrite(imported, "\n".join(names).encode(), 0)
     os._exit(0)
+
+
+def closed(end: socket.socket) -> bool:
+    """Whether the parent will send nothing more, nor has sent anything that is not read yet."""
+    try:
+        return not end.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def other_processes() -> set[int]:

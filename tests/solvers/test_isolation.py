@@ -652,6 +652,19 @@ def test_earlier_jobs_of_a_process_do_not_count_for_the_next(none_waiting: None)
     assert killed.cpu_s <= killed.solve_s + 0.1  # the system counts in hundredths
 
 
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that takes several jobs")
+@pytest.mark.parametrize("wall_limit_s", [None, 0.6])
+def test_the_processor_time_of_a_worker_that_is_killed_counts(wall_limit_s: float | None, none_waiting: None) -> None:
+    assert solve_isolated(SMALL, "highs", SolveRequest(threads=1)).objective == pytest.approx(2.0)
+    before = worker_module.processor_s_of_children()
+    limit_s = 0.5 if wall_limit_s is None else None
+    request = SolveRequest(threads=1, time_limit_s=limit_s)
+    used = solve_isolated(knapsack(), "highs", request, wall_limit_s=wall_limit_s).cpu_s
+    worker_module.end_waiting()
+    assert used is not None
+    assert worker_module.processor_s_of_children() - before >= 0.9 * used > 0.0
+
+
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs a system that forgets a peak")
 def test_the_peak_of_an_earlier_job_is_forgotten() -> None:
     large = np.ones(20_000_000)
@@ -736,7 +749,8 @@ def test_descendants_are_the_processes_below_one(listed, monkeypatch):
         below = worker_module.descendants(process.pid)
         assert [psutil.Process(pid).ppid() for pid in below] == [process.pid]
         assert process.pid in worker_module.descendants(os.getpid())
-        worker_module.kill_tree(process)
+        with socket.socket() as unconnected:
+            worker_module.kill_tree(process, unconnected)
     assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in below)
 
 
