@@ -151,7 +151,7 @@ def run(
             ran = ran or row.termination != "unavailable"
             spent = "" if row.cpu_s is None else f" {row.cpu_s:.3g} s"
             why = f": {row.message}" if row.message else ""
-            variant = {"seed": row.seed, "order": row.order, "repetition": row.repetition}
+            variant: dict[str, float] = {"seed": row.seed, "order": row.order, "repetition": row.repetition}
             variant |= {"tol": row.tol} if tols else {}
             which = "".join(f" {name}={value:g}" for name, value in variant.items() if value)
             notify(f"{place} of {total}: {row.problem}, {row.solver}{which}: {row.termination}{spent}{why}")
