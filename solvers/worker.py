@@ -443,7 +443,7 @@ def main() -> NoReturn:
 def do_jobs(
     end: socket.socket, ended: int, log: int, *, watched: bool = False, imported: int | None = None
 ) -> NoReturn:
-    """Wait for a job and do it, and others while this process may stay; end the worker if its parent closes instead.
+    """Wait for a job and do it, and others while this process may stay; end if its parent closes instead.
 
     Parameters
     ----------
@@ -463,8 +463,10 @@ def do_jobs(
         os.write(ended, _BEGUN)
         try:
             job, arrays = inbox.wait()
-        except (EOFError, OSError):
-            os.killpg(0, signal.SIGKILL)
+        except (EOFError, OSError):  # the parent has closed
+            if imported is None:
+                os.killpg(0, signal.SIGKILL)
+            os._exit(0)
         if watched:
             watch_connection(end)
         counted = forget_peak()

@@ -653,16 +653,16 @@ def test_earlier_jobs_of_a_process_do_not_count_for_the_next(none_waiting: None)
 
 
 @pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that takes several jobs")
-@pytest.mark.parametrize("wall_limit_s", [None, 0.6])
+@pytest.mark.parametrize("wall_limit_s", [None, 1.0])
 def test_the_processor_time_of_a_worker_that_is_killed_counts(wall_limit_s: float | None, none_waiting: None) -> None:
-    assert solve_isolated(SMALL, "highs", SolveRequest(threads=1)).objective == pytest.approx(2.0)
-    before = worker_module.processor_s_of_children()
-    limit_s = 0.5 if wall_limit_s is None else None
-    request = SolveRequest(threads=1, time_limit_s=limit_s)
-    used = solve_isolated(knapsack(), "highs", request, wall_limit_s=wall_limit_s).cpu_s
-    worker_module.end_waiting()
-    assert used is not None
-    assert worker_module.processor_s_of_children() - before >= 0.9 * used > 0.0
+    limit_s = 1.0 if wall_limit_s is None else None
+    for _ in range(2):
+        before = worker_module.processor_s_of_children()
+        request = SolveRequest(threads=1, time_limit_s=limit_s)
+        used = solve_isolated(knapsack(), "highs", request, wall_limit_s=wall_limit_s).cpu_s
+        worker_module.end_waiting()
+        assert used is not None
+        assert worker_module.processor_s_of_children() - before >= 0.9 * used > 0.0
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs a system that forgets a peak")

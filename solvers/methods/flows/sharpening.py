@@ -43,8 +43,8 @@ GAIN = 0.1
 ZERO = 1e-10
 #: Flow, in mean demands, that a tie without flow counts as in the norm.
 LEAST_FLOW = 1e-6
-#: Regularization, relative to the mean diagonal, and steps of iterative refinement.
-RIDGE, REFINEMENTS = 1e-12, 10
+#: Regularizations, relative to the mean diagonal, the first that leaves a matrix definite; steps of refinement.
+RIDGES, REFINEMENTS = (1e-12, 1e-9), 10
 
 
 class Cycles(NamedTuple):
@@ -162,11 +162,11 @@ def cycles_of(orbits: Orbits, used: Mask, flows: F64) -> Cycles | None:
 
 def _projected(folded: sp.csr_matrix, lengths: F64, full: Mask) -> F64:
     """The lengths nearest to ``lengths`` (by orbit) with ``C l = 0``, to rounding, and 0 for arcs that are not full."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve
 
     lengths = np.where(full, lengths, 0.0)
     loops = folded.multiply(full).tocsr()
-    factor = cho_factor(_ridged((loops.T @ loops).toarray()))
+    factor = _factor((loops.T @ loops).toarray())
     for _ in range(REFINEMENTS):
         lengths = lengths - cho_solve(factor, loops.T @ (loops @ lengths))
     return lengths
@@ -177,17 +177,33 @@ def moves(folded: sp.csr_matrix, full: Mask, wanted: F64, size: F64, weight: F64
 
     Of least norm relative to ``size``; ``weight`` is how many sources a group stands for.
     """
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve
 
     loads = folded.multiply(full).multiply(weight[:, None]).tocsr()
-    factor = cho_factor(_ridged((loads.T @ loads.multiply((size**2)[:, None])).toarray()))
+    factor = _factor((loads.T @ loads.multiply((size**2)[:, None])).toarray())
     theta = np.zeros(size.size)
     for _ in range(REFINEMENTS):
         theta += size**2 * (loads @ cho_solve(factor, np.where(full, wanted, 0.0) - loads.T @ theta))
     return theta
 
 
-def _ridged(gram: F64) -> F64:
-    """The matrix with a small multiple of the identity added."""
+def _factor(gram: F64) -> tuple[F64, bool]:
+    """The Cholesky factor of the matrix with a small multiple of the identity added.
+
+    Raises
+    ------
+    LinAlgError
+        If it is not positive definite even then.
+    """
+    from scipy.linalg import LinAlgError, cho_factor
+
     mean = np.trace(gram) / len(gram)
-    return np.asarray(gram + RIDGE * (mean if mean > 0 else 1.0) * np.eye(len(gram)))
+    for ridge in RIDGES:
+        try:
+            factor: tuple[F64, bool] = cho_factor(gram + ridge * (mean if mean > 0 else 1.0) * np.eye(len(gram)))
+        except LinAlgError:
+            if ridge == RIDGES[-1]:
+                raise
+        else:
+            break
+    return factor
