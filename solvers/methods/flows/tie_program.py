@@ -17,7 +17,7 @@ The program affects the time only: its flow is made exact, and its lengths bound
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,13 +53,6 @@ SCALE = 1e5
 NEGATIVE, LEAST = 1e-9, 1e-10
 
 
-class Move(NamedTuple):
-    """Flows and lengths of a program."""
-
-    flows: F64
-    lengths: F64
-
-
 def suits(orbits: Orbits) -> bool:
     """Whether there are few orbits of arcs for the flows."""
     reduced = orbits.reduced
@@ -76,10 +69,10 @@ def closed_by_ties(orbits: Orbits, near: ReducedSolution, tol: float, solve: Sol
         if best.gap <= tol:
             break
         before = best.gap
-        move = _moved(orbits, best, cost <= (TIES if number else FIRST_TIES), solve, rounds)
-        if move is None:
+        moved = _moved(orbits, best, cost <= (TIES if number else FIRST_TIES), solve, rounds)
+        if moved is None:
             break
-        best = best.with_flows(orbits, move.flows).with_lengths(orbits, move.lengths)
+        best = best.with_flows(orbits, moved[0]).with_lengths(orbits, moved[1])
         assert best.lengths is not None
         cost = np.minimum(cost, _costs(orbits, best.lengths))
         if number and best.gap >= 0.5 * before:
@@ -93,8 +86,8 @@ def _costs(orbits: Orbits, lengths: F64) -> F64:
     return np.where(np.isfinite(cost) & ~orbits.reduced.blocked, cost, np.inf)
 
 
-def _moved(orbits: Orbits, near: ReducedSolution, used: Mask, solve: Solver, rounds: int) -> Move | None:
-    """The solution of a program over the ties of ``used``; None without trees, ties or lengths."""
+def _moved(orbits: Orbits, near: ReducedSolution, used: Mask, solve: Solver, rounds: int) -> tuple[F64, F64] | None:
+    """Flows and lengths by a program over the ties of ``used``; None without trees, ties or lengths."""
     reduced, weight = orbits.reduced, orbits.weight
     assert near.flows is not None
     assert near.lengths is not None
@@ -126,7 +119,7 @@ def _moved(orbits: Orbits, near: ReducedSolution, used: Mask, solve: Solver, rou
     theta, prices = solution
     lengths = (prices / orbits.by_orbit(reduced.capacity))[orbits.arc_orbit]
     moved = settled(_around(cycles, flows, theta * unit))
-    return None if moved is None or not lengths.mean() > 0 else Move(moved, lengths)
+    return None if moved is None or not lengths.mean() > 0 else (moved, lengths)
 
 
 def _around(cycles: Cycles, flows: F64, theta: F64) -> F64:
