@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 FIRST_TOL = 3e-5
 #: Arcs are kept up to this reduced cost, in mean lengths; it grows in each round.
 THRESHOLD, GROWTH = 0.02, 3.0
+#: Reduced cost, in mean lengths, of arcs on shortest paths.
+SHORTEST = 1e-9
 
 
 def run_screened_lp(context: Context) -> Answer:
@@ -42,8 +44,8 @@ def run_screened_lp(context: Context) -> Answer:
        (:mod:`opticoll.solvers.methods.flows.tie_program`): GK(1000,4) has 400 rows then instead of 100,300.
     4. Otherwise interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem,
        because shortest paths use all arcs. Both are sharpened (:mod:`opticoll.solvers.methods.flows.sharpening`). If
-       the gap is not closed, the threshold grows, arcs that are short under the new lengths are added, and step 4 is
-       repeated.
+       the gap is not closed, the threshold grows, arcs on shortest paths under the prices of the program are added, and
+       step 4 is repeated.
 
     Screening affects the time only. Flow and bound are checked on the whole problem by independent code.
     """
@@ -78,11 +80,14 @@ def run_screened_lp(context: Context) -> Answer:
         best = closed_by_ties(orbits, best, tol, lambda form: _solved(context, form))
         best = sharpened(orbits, best, tol)
     counts, keep = keeper.counts(), np.zeros((orbits.data.topology.arcs, orbits.representative.size), dtype=bool)
+    reduced: ReducedSolution | None = None
     threshold, rounds = float(context.parameters["threshold"]), 0
     try:
         while best.gap > tol and rounds < int(context.parameters["rounds"]) and not keep.all():
             assert best.lengths is not None
             keep |= screened(orbits, closing.lengths, threshold) | screened(orbits, best.lengths, threshold)
+            if reduced is not None and reduced.lengths is not None:
+                keep |= shortest(orbits, reduced.lengths, closing.lengths)
             reduced = solve_reduced(context, orbits, keep, "highs-ipx")
             rounds, threshold = rounds + 1, threshold * GROWTH
             best = sharpened(orbits, _better(best, reduced), tol)
@@ -104,6 +109,24 @@ def screened(orbits: Orbits, lengths: F64, threshold: float) -> Mask:
     from opticoll.formulations.flows.concurrent_flow import reduced_costs
 
     return np.asarray(reduced_costs(orbits.reduced, lengths) <= threshold * lengths.mean())
+
+
+def shortest(orbits: Orbits, lengths: F64, preferred: F64) -> Mask:
+    """Arcs of a tree of shortest paths under ``lengths`` for every representative, ``(m, |R|)``.
+
+    Of several arcs into a vertex the one of least reduced cost under the lengths ``preferred``. The prices of a program
+    without some arcs make those short that it lacks.
+    """
+    from opticoll.formulations.flows.concurrent_flow import reduced_costs
+
+    groups, head = orbits.representative.size, orbits.data.topology.head
+    arc, group = np.nonzero(screened(orbits, lengths, SHORTEST) & ~orbits.reduced.blocked)
+    place = head[arc] * groups + group
+    order = np.lexsort((reduced_costs(orbits.reduced, preferred)[arc, group], place))
+    first = order[np.flatnonzero(np.diff(place[order], prepend=-1))]
+    result = np.zeros((head.size, groups), dtype=bool)
+    result[arc[first], group[first]] = True
+    return result
 
 
 def _better(first: ReducedSolution, second: ReducedSolution) -> ReducedSolution:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import networkx as nx
 import numpy as np
 import pytest
 from reference import optimum
@@ -160,3 +161,30 @@ def test_programs_over_ties_serve_few_orbits_of_many_flows():
     wide, narrow = (reduction.find(context_of(spec).data) for spec in ("genkautz:n=1000,d=4", "genkautz:n=30,d=3"))
     assert suits(wide)
     assert not suits(narrow)
+
+
+@pytest.mark.parametrize("spec", SPECS[:3])
+def test_shortest_paths_under_prices_are_kept_as_trees(spec):
+    orbits = reduction.find(context_of(spec).data)
+    rng, topology = np.random.default_rng(0), orbits.reduced.topology
+    lengths, preferred = (orbits.fold(rng.integers(0, 4, topology.arcs).astype(float)) for _ in range(2))
+    kept = screened_lp.shortest(orbits, lengths, preferred)
+    for group, source in enumerate(orbits.reduced.sources.tolist()):
+        arcs = np.flatnonzero(kept[:, group])
+        assert sorted(topology.head[arcs].tolist()) == [v for v in range(topology.n) if v != source]
+        graph, tree = nx.DiGraph(), nx.DiGraph()
+        for network, chosen in ((graph, range(topology.arcs)), (tree, arcs.tolist())):
+            for a in chosen:
+                ends = int(topology.tail[a]), int(topology.head[a])
+                old = network.get_edge_data(*ends, default={"weight": np.inf})["weight"]
+                network.add_edge(*ends, weight=min(old, float(lengths[a])))
+        expected = nx.single_source_dijkstra_path_length(graph, source)
+        found = nx.single_source_dijkstra_path_length(tree, source)
+        assert found == pytest.approx(expected)
+
+
+def test_prices_bring_back_what_the_first_lengths_leave_out(unsharpened):
+    """Without them it takes 14 rounds, until the threshold is large."""
+    answer = run_screened_lp(context_of("genkautz:n=60,d=3", threshold=1e-9, rounds=40))
+    assert answer.termination == Termination.OPTIMAL
+    assert answer.metrics["rounds"] <= 10
