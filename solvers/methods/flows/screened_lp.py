@@ -76,13 +76,13 @@ def run_screened_lp(context: Context) -> Answer:
         algorithm="reflected Halpern PDHG",
     )
     best = sharpened(orbits, best, tol)
-    if suits(orbits):
-        best = closed_by_ties(orbits, best, tol, lambda form: _solved(context, form))
-        best = sharpened(orbits, best, tol)
     counts, keep = keeper.counts(), np.zeros((orbits.data.topology.arcs, orbits.representative.size), dtype=bool)
     reduced: ReducedSolution | None = None
     threshold, rounds = float(context.parameters["threshold"]), 0
     try:
+        if suits(orbits):
+            best = closed_by_ties(orbits, best, tol, lambda form: _solved(context, form))
+            best = sharpened(orbits, best, tol)
         while best.gap > tol and rounds < int(context.parameters["rounds"]) and not keep.all():
             assert best.lengths is not None
             keep |= screened(orbits, closing.lengths, threshold) | screened(orbits, best.lengths, threshold)

@@ -19,6 +19,7 @@ of shortest paths over all arcs, the flow is made exact again, and the better of
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -63,6 +64,12 @@ class Cycles(NamedTuple):
         shape = (self.tie.size, orbits.arcs_in_orbit.size)
         return sp.csr_matrix((self.sign, (self.row, orbits.arc_orbit[self.arc])), shape=shape)
 
+    def around(self, flows: F64, theta: F64) -> F64:
+        """The flows, ``(m, |R|)``, after a change ``theta``, ``(ties,)``, around every cycle."""
+        result = flows.copy()
+        np.add.at(result, (self.arc, self.group[self.row]), self.sign * theta[self.row])
+        return result
+
 
 def sharpened(orbits: Orbits, near: ReducedSolution, tol: float) -> ReducedSolution:
     """Improve both bounds of ``near`` beyond its solver's tolerance, where possible; ``near`` itself otherwise."""
@@ -85,29 +92,33 @@ def _pass(orbits: Orbits, near: ReducedSolution, *, with_zeros: bool) -> Reduced
     """One projection of the lengths and one move of the flow; None without trees of the arcs read off, or ties."""
     assert near.flows is not None
     assert near.lengths is not None
-    reduced, weight = orbits.reduced, orbits.weight
-    topology, demand = reduced.topology, reduced.demand / weight
+    reduced = orbits.reduced
+    demand = reduced.demand / orbits.weight
     unit = demand[demand > 0].mean()
     lengths = near.lengths / near.lengths.mean()
     used = _used(orbits, lengths, near.flows / unit, with_zeros=with_zeros)
     cycles = cycles_of(orbits, used, near.flows)
     if cycles is None or not cycles.tie.size:
         return None
-    folded = cycles.folded(orbits)
     full = full_orbits(orbits, lengths, near.flows, near.lower)
-    projected = _projected(folded, orbits.by_orbit(lengths), full)
+    projected = _projected(cycles.folded(orbits), orbits.by_orbit(lengths), full)
     better = near.with_lengths(orbits, np.maximum(projected, 0.0)[orbits.arc_orbit])
-    assert better.lengths is not None
-
-    flows = unit_flow(topology, reduced.sources, demand, np.where(used, near.flows, 0.0))
+    flows = unit_flow(reduced.topology, reduced.sources, demand, np.where(used, near.flows, 0.0))
     if flows is None:
         return better
-    full = full_orbits(orbits, better.lengths / better.lengths.mean(), flows, better.lower)
-    wanted = orbits.by_orbit(better.lower * reduced.capacity - flows @ weight) * orbits.arcs_in_orbit
-    size = np.maximum(flows[cycles.tie, cycles.group], LEAST_FLOW * unit)
-    theta = moves(folded, full, wanted, size, weight[cycles.group])
-    np.add.at(flows, (cycles.arc, cycles.group[cycles.row]), cycles.sign * theta[cycles.row])
-    return better.with_flows(orbits, flows)
+    return better.with_flows(orbits, levelled(orbits, cycles, flows, better))
+
+
+def levelled(orbits: Orbits, cycles: Cycles, flows: F64, near: ReducedSolution) -> F64:
+    """The flows after the least move around the cycles that loads the arcs that ``near`` reads as full with T c."""
+    assert near.lengths is not None
+    reduced, weight = orbits.reduced, orbits.weight
+    demand = reduced.demand / weight
+    full = full_orbits(orbits, near.lengths / near.lengths.mean(), flows, near.lower)
+    wanted = orbits.by_orbit(near.lower * reduced.capacity - flows @ weight) * orbits.arcs_in_orbit
+    size = np.maximum(flows[cycles.tie, cycles.group], LEAST_FLOW * demand[demand > 0].mean())
+    theta = moves(cycles.folded(orbits), full, wanted, size, weight[cycles.group])
+    return cycles.around(flows, theta)
 
 
 def _used(orbits: Orbits, lengths: F64, flows: F64, *, with_zeros: bool) -> Mask:
@@ -199,11 +210,8 @@ def _factor(gram: F64) -> tuple[F64, bool]:
 
     mean = np.trace(gram) / len(gram)
     for ridge in RIDGES:
-        try:
+        with suppress(LinAlgError):
             factor: tuple[F64, bool] = cho_factor(gram + ridge * (mean if mean > 0 else 1.0) * np.eye(len(gram)))
-        except LinAlgError:
-            if ridge == RIDGES[-1]:
-                raise
-        else:
-            break
-    return factor
+            return factor
+    msg = "the equations of ties are not definite"
+    raise LinAlgError(msg)

@@ -23,7 +23,7 @@ import numpy as np
 
 from opticoll.formulations.flows.concurrent_flow import reduced_costs
 from opticoll.formulations.flows.single_source import unit_flow
-from opticoll.solvers.methods.flows.sharpening import Cycles, cycles_of, full_orbits, moves
+from opticoll.solvers.methods.flows.sharpening import Cycles, cycles_of, levelled
 from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
@@ -88,10 +88,9 @@ def _costs(orbits: Orbits, lengths: F64) -> F64:
 
 def _moved(orbits: Orbits, near: ReducedSolution, used: Mask, solve: Solver, rounds: int) -> tuple[F64, F64] | None:
     """Flows and lengths by a program over the ties of ``used``; None without trees, ties or lengths."""
-    reduced, weight = orbits.reduced, orbits.weight
+    reduced = orbits.reduced
     assert near.flows is not None
-    assert near.lengths is not None
-    demand = reduced.demand / weight
+    demand = reduced.demand / orbits.weight
     unit = float(demand[demand > 0].mean())
 
     def settled(flows: F64) -> F64 | None:
@@ -103,12 +102,7 @@ def _moved(orbits: Orbits, near: ReducedSolution, used: Mask, solve: Solver, rou
     cycles = None if flows is None else cycles_of(orbits, used, flows)
     if flows is None or cycles is None or not cycles.tie.size:
         return None
-    # begin nearer to T c
-    full = full_orbits(orbits, near.lengths / near.lengths.mean(), flows, near.lower)
-    wanted = orbits.by_orbit(near.lower * reduced.capacity - flows @ weight) * orbits.arcs_in_orbit
-    size = np.maximum(flows[cycles.tie, cycles.group], 1e-6 * unit)
-    theta = moves(cycles.folded(orbits), full, wanted, size, weight[cycles.group])
-    flows = settled(_around(cycles, flows, theta))
+    flows = settled(levelled(orbits, cycles, flows, near))
     cycles = None if flows is None else cycles_of(orbits, used, flows)
     if flows is None or cycles is None:
         return None
@@ -118,15 +112,8 @@ def _moved(orbits: Orbits, near: ReducedSolution, used: Mask, solve: Solver, rou
         return None
     theta, prices = solution
     lengths = (prices / orbits.by_orbit(reduced.capacity))[orbits.arc_orbit]
-    moved = settled(_around(cycles, flows, theta * unit))
+    moved = settled(cycles.around(flows, theta * unit))
     return None if moved is None or not lengths.mean() > 0 else (moved, lengths)
-
-
-def _around(cycles: Cycles, flows: F64, theta: F64) -> F64:
-    """The flows after a change ``theta``, ``(ties,)``, around every cycle."""
-    result = flows.copy()
-    np.add.at(result, (cycles.arc, cycles.group[cycles.row]), cycles.sign * theta[cycles.row])
-    return result
 
 
 class TieProgram:

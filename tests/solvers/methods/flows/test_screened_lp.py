@@ -157,6 +157,19 @@ def test_programs_over_wrong_ties_do_no_harm(seed):
     assert after.lower * (1 - 1e-9) <= 1.0 / F <= after.upper * (1 + 1e-9)
 
 
+def test_a_time_limit_within_a_program_over_ties_keeps_the_first_answer(monkeypatch):
+    def late(*_):
+        raise TimeoutError
+
+    monkeypatch.setattr(screened_lp, "suits", lambda orbits: True)
+    monkeypatch.setattr(screened_lp, "sharpened", lambda orbits, near, tol: near)
+    monkeypatch.setattr(screened_lp, "solve_here", late)
+    context = context_of("genkautz:n=120,d=3")
+    answer = run_screened_lp(context)
+    assert answer.termination == Termination.TIME_LIMIT
+    assert_proven(context.data, answer, 1e-4)
+
+
 def test_programs_over_ties_serve_few_orbits_of_many_flows():
     wide, narrow = (reduction.find(context_of(spec).data) for spec in ("genkautz:n=1000,d=4", "genkautz:n=30,d=3"))
     assert suits(wide)
