@@ -167,7 +167,7 @@ def test_a_study_whose_store_vanishes_is_not_done(tmp_path: Path, capfd: pytest.
             store.root.rename(tmp_path / "elsewhere")
 
     # The thread that records may be writing the next run at this moment: it is lost too, or cannot be written.
-    with pytest.raises(BadInput, match="[2-5] records are gone|cannot write"):
+    with pytest.raises(BadInput, match=r"[2-5] records are gone|cannot write"):
         run_study(study, store, InProcess(), on_result=remove)
     again = run_study(study, store, InProcess())
     assert again.complete
