@@ -4,7 +4,6 @@ if __name__ != "opticoll.instances":
     msg = "instances is part of opticoll now: import opticoll.instances"
     raise ImportError(msg)
 
-from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
 from opticoll.instances.deferred_imports import SELDOM_USED, defer
 from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import LightpathMesh, WdmLine, WdmRing
@@ -19,13 +18,9 @@ from opticoll.instances.training_iteration import TrainingIteration
 defer(*SELDOM_USED)
 
 __all__ = [
-    "BadFile",
-    "BadInput",
-    "BadSpec",
     "Instance",
     "LightpathMesh",
     "MatrixProgram",
-    "OpticollError",
     "ServerPool",
     "Topology",
     "TrainingIteration",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters, states
 from opticoll.formulations.variables import finite_number, named_arrays
-from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance
+from opticoll.instances import MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
 from opticoll.instances.types import Json, Settings

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.instances import BadInput, LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
+from opticoll.errors import BadInput
+from opticoll.instances import LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
 from opticoll.instances.topology import link_groups
 
 

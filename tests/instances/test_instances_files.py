@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.instances import (
-    BadFile,
-    BadInput,
-    Topology,
-    from_networkx,
-    parse,
-    read_topology,
-    to_networkx,
-    write_topology,
-)
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances import Topology, from_networkx, parse, read_topology, to_networkx, write_topology
 from opticoll.instances.readers import edge_lists, files
 
 SUFFIXES = ["csv", "txt", "graphml", "json"]

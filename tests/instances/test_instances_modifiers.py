@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opticoll.instances import BadInput, LightpathMesh, Topology, parse, to_networkx
+from opticoll.errors import BadInput
+from opticoll.instances import LightpathMesh, Topology, parse, to_networkx
 from opticoll.instances.symmetry import automorphisms, isomorphism, orbits_of
 from opticoll.instances.topology import link_groups
 

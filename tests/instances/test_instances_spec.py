@@ -12,17 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.instances import (
-    BadFile,
-    BadInput,
-    BadSpec,
-    Instance,
-    OpticollError,
-    ServerPool,
-    Topology,
-    describe,
-    parse,
-)
+from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
+from opticoll.instances import Instance, ServerPool, Topology, describe, parse
 from opticoll.instances.spec import FAMILIES, load_families
 
 load_families()

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.instances import BadInput, BadSpec, ServerPool, parse
+from opticoll.errors import BadInput, BadSpec
+from opticoll.instances import ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.instances.training_jobs import JOBS, bert_layers, operators, split_operators, traffic_of, training_job
 

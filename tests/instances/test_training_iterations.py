@@ -8,7 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from opticoll.instances import BadInput, BadSpec, TrainingIteration, parse
+from opticoll.errors import BadInput, BadSpec
+from opticoll.instances import TrainingIteration, parse
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS, all_reduces, iteration
 from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from reference import RUN_KEYS, optimum_of
 
-from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
+from opticoll.errors import BadFile, BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.solvers import attempt, solve, verify
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers.plan import make_plan, resume_key

@@ -13,10 +13,11 @@ import pytest
 from mutated_solutions import CASES, needed_arrays
 
 from opticoll.analysis.cli.main import main
+from opticoll.errors import BadFile
 from opticoll.formulations import formulations
 from opticoll.formulations.model import read_parameters, states
 from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes
-from opticoll.instances import BadFile, parse
+from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.task import Task

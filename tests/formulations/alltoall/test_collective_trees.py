@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from programs import naive_outcome, ring
 
+from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.all_reduce import partition_bound
 from opticoll.formulations.flows.tree_packing import PackedTree, pack, violations
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
-from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
 from opticoll.solvers.schedules.lowering import XmlOptions, lower_moves, schedule_text

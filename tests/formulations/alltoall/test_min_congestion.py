@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from reference import assert_one_matrix, optimum
 
+from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import min_congestion, path_mcf
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
 from opticoll.formulations.model import Bound, NotApplicable
-from opticoll.instances import BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from reference import MEDIUM, SMALL, assert_one_matrix, optimum, optimum_of
 
-from opticoll.errors import MethodMismatch
+from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_all
 from opticoll.formulations.flows.weighted_paths import extract_paths, widest_path
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances import BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan

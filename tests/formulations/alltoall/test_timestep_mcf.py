@@ -14,11 +14,12 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from strategies import topologies
 
 from opticoll.analysis.cli.main import main
+from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import timestep_mcf as model
 from opticoll.formulations.alltoall.time_expansion import step_distances, unroll
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances import BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task

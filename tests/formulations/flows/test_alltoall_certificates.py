@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 from strategies import topologies
 
+from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import link_mcf
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds, length_bound_and_load, moore_depth_sum
 from opticoll.formulations.flows.single_source import cancel_cycles, strip_paths
-from opticoll.instances import BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.solvers import verify
 from opticoll.solvers.standard_form import compile_model
 

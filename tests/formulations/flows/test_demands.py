@@ -20,14 +20,14 @@ from scipy.optimize import linprog
 import opticoll as oc
 from opticoll.analysis.bounds import bound_rows as instance_bounds
 from opticoll.analysis.cli.main import cli
-from opticoll.errors import BadInput, BadOption
+from opticoll.errors import BadFile, BadInput, BadOption
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import weighted_paths as wp
 from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances import BadFile, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand
 from opticoll.solvers import solve

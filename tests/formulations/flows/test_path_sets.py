@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from opticoll.errors import BadInput
 from opticoll.formulations.flows.path_sets import (
     MOST_PATHS,
     PathRule,
@@ -21,7 +22,7 @@ from opticoll.formulations.flows.path_sets import (
     to_arrays,
 )
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances import BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 
 GRAPHS = ("ring:6", "petersen", "mesh:2x4", "genkautz:n=7,d=3", "hypercube:3", "dgx1", "hypercube:2+host=1.5")
 RULES = (PathRule("all"), PathRule("all", lmax=4), PathRule("shortest"), PathRule("k", 3), PathRule("disjoint"))

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from reference import SMALL, optimum
 
 from opticoll.analysis.cli.main import cli
-from opticoll.errors import BadInput
+from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import weighted_paths as wp
-from opticoll.instances import BadFile, parse
+from opticoll.instances import parse
 from opticoll.solvers.standard_form import compile_model
 
 

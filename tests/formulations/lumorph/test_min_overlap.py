@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from opticoll.errors import BadFile, MethodMismatch
+from opticoll.errors import BadFile, BadInput, MethodMismatch
 from opticoll.formulations.flows.path_sets import PathRule
 from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances import BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.negotiated_rerouting import FluidLengths
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes, straight_or_shortest

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
 
+from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.optree import one_stage, step_counts, step_times, tree
@@ -26,7 +27,7 @@ from opticoll.formulations.optree.tree_schedules import (
 )
 from opticoll.formulations.rounds import wavelengths
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
-from opticoll.instances import BadInput, WdmRing, parse
+from opticoll.instances import WdmRing, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods import methods
 from opticoll.solvers.standard_form import compile_model

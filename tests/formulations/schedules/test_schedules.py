@@ -16,9 +16,10 @@ from reference import optimum, shortest_routes
 from strategies import topologies
 
 from opticoll.analysis.cli.main import main
+from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import states
-from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.instances import Topology, parse
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.lowering import lower, schedule_text

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from opticoll.analysis.papers.sipml import claims as duty_cycle
+from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml import ocs_circuits
 from opticoll.formulations.sipml.transfers import transfers_of
-from opticoll.instances import BadInput, ServerPool, parse
+from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.sipml import koenig_bisection
 from opticoll.solvers.standard_form import compile_model

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from opticoll.analysis.papers.sipml.claims import hybrid_traffic
+from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.sipml import ocs_circuits, placement
-from opticoll.instances import BadInput, parse
+from opticoll.instances import parse
 from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.solvers import solve
 from opticoll.solvers.methods.sipml.degree_aware import RANGES, Repair, Unrolled, hybrids

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
+from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.wavelengths import wavelengths_needed
 from opticoll.formulations.sipml import ring_wavelengths as ring
 from opticoll.formulations.sipml.walks import heaviest_set, strip
-from opticoll.instances import BadInput, ServerPool, parse
+from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.sipml.ring_first_fit import attainable_times, first_fit, ring_circuits, search
 from opticoll.solvers.methods.sipml.ring_sets import _Program

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.analysis.papers.topoopt import price_claims as cost
+from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import circuit_design, iteration_loads, topology
 from opticoll.formulations.topoopt.circuit_design import Ring, build_design, lower_bounds, read_design, residuals
-from opticoll.instances import BadInput, ServerPool, parse
+from opticoll.instances import ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
 from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits

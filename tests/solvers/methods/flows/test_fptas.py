@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from reference import optimum
 
+from opticoll.errors import BadInput
 from opticoll.formulations.flows.flow_kernels import Adjacency
-from opticoll.instances import BadInput, parse
+from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.flows.fptas import LANES, gather, phase, trees
 from opticoll.solvers.standard_form import compile_model

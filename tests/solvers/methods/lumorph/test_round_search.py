@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
-from opticoll.instances import BadInput, parse
+from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.assignment import assign_rounds, tight_bound
 from opticoll.solvers.methods.lumorph.constructions import (
