@@ -7,7 +7,7 @@ if __name__ != "opticoll.instances":
 from opticoll.instances.deferred_imports import SELDOM_USED, defer
 from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import LightpathMesh, WdmLine, WdmRing
-from opticoll.instances.readers.files import read_topology, write_topology
+from opticoll.instances.readers.files import read_topology, save_topology
 from opticoll.instances.readers.graph_formats import to_networkx
 from opticoll.instances.readers.objects import as_instance, from_networkx, topology
 from opticoll.instances.servers import ServerPool
@@ -31,7 +31,7 @@ __all__ = [
     "from_networkx",
     "parse",
     "read_topology",
+    "save_topology",
     "to_networkx",
     "topology",
-    "write_topology",
 ]

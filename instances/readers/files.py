@@ -259,7 +259,7 @@ def _cells(line: bytes) -> list[str]:
     return [cell.strip(' "\t') for cell in (text.split(",") if "," in text else text.split())]
 
 
-def write_topology(topology: Topology, path: str | Path) -> None:
+def save_topology(topology: Topology, path: str | Path) -> None:
     """Write a topology so that :func:`read_topology` returns it exactly, labels included.
 
     Parameters

@@ -4,7 +4,7 @@ Names of nodes become labels; names that are exactly 0 .. n-1 keep their numbers
 which they appear. Capacities are read under a known name (``capacity``, ``cap``, ``bandwidth``, ``bw``, ...) or the one
 that is given, as numbers or rates (``"400Gb/s"``); numbers under other names are refused, never ignored. The spec
 of the result is ``custom:HASH``: it identifies the contents and cannot be parsed;
-:func:`opticoll.instances.readers.files.write_topology` saves them.
+:func:`opticoll.instances.readers.files.save_topology` saves them.
 """
 
 from __future__ import annotations

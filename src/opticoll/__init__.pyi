@@ -34,8 +34,8 @@ from opticoll.formulations.model import NotApplicable as NotApplicable
 from opticoll.formulations.model import Parameter as Parameter
 from opticoll.instances import Topology as Topology
 from opticoll.instances import parse as parse
+from opticoll.instances import save_topology as save_topology
 from opticoll.instances import topology as topology
-from opticoll.instances import write_topology
 from opticoll.instances.plugins import load_plugin as load_plugin
 from opticoll.instances.spec import family as family
 from opticoll.solvers.adapters.interface import Adapter as Adapter
@@ -47,5 +47,3 @@ from opticoll.solvers.solve import export as export
 from opticoll.solvers.task import Outcome as Outcome
 from opticoll.solvers.task import Task as Task
 from opticoll.solvers.task import Termination as Termination
-
-save_topology = write_topology

@@ -11,8 +11,6 @@ import opticoll as oc
 
 HERE = jedi.InterpreterEnvironment()  # no process of its own
 START = "import opticoll as oc\n"
-#: What a public name is called where it is defined, if not as in the package.
-ELSEWHERE = {"save_topology": "write_topology"}
 #: Modules of the package, which ``oc.`` offers in an editor; a notebook, which asks ``dir``, does not.
 MODULES = {"analysis", "contributions", "errors", "formulations", "instances", "solvers"}
 
@@ -44,8 +42,8 @@ def test_every_function_has_its_signature_and_its_docstring(name):
     signatures = list(shown(f"oc.{name}("))
     assert len(signatures) == 2
     for signature in signatures:
-        assert signature.name == ELSEWHERE.get(name, name)
-        assert signature.to_string().startswith(f"{ELSEWHERE.get(name, name)}(")
+        assert signature.name == name
+        assert signature.to_string().startswith(f"{name}(")
         assert len(signature.docstring(raw=True)) > 40
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances import Topology, from_networkx, parse, read_topology, to_networkx, write_topology
+from opticoll.instances import Topology, from_networkx, parse, read_topology, save_topology, to_networkx
 from opticoll.instances.readers import edge_lists, files
 
 SUFFIXES = ["csv", "txt", "graphml", "json"]
@@ -35,7 +35,7 @@ def topologies(draw):
 @given(topology=topologies(), suffix=st.sampled_from(SUFFIXES))
 def test_files_round_trip(tmp_path_factory, topology, suffix):
     path = tmp_path_factory.mktemp("t") / f"t.{suffix}"
-    write_topology(topology, path)
+    save_topology(topology, path)
     again = read_topology(path)
     assert again == topology
     assert again.labels == topology.labels
@@ -47,7 +47,7 @@ def test_files_round_trip(tmp_path_factory, topology, suffix):
 def test_families_round_trip(tmp_path, spec, suffix):
     topology = parse(spec)
     path = tmp_path / f"t.{suffix}"
-    write_topology(topology, path)
+    save_topology(topology, path)
     again = parse(f"file:{path}")
     assert again == topology
     assert again.labels == topology.labels
@@ -56,13 +56,13 @@ def test_families_round_trip(tmp_path, spec, suffix):
 
 def test_hash_depends_on_content_only(tmp_path):
     for name in ("a.csv", "b.txt", "c.json", "d.graphml"):
-        write_topology(parse("dgx1"), tmp_path / name)
+        save_topology(parse("dgx1"), tmp_path / name)
         assert read_topology(tmp_path / name).hash == parse("dgx1").hash
 
 
 def test_file_with_modifier(tmp_path):
     path = tmp_path / "ring.txt"
-    write_topology(parse("ring:8"), path)
+    save_topology(parse("ring:8"), path)
     assert parse(f"file:{path}+fail=1,seed=2") == parse("ring:8+fail=1,seed=2")
 
 
@@ -320,7 +320,7 @@ def test_paths_that_cannot_be_read(tmp_path, monkeypatch):
     with pytest.raises(BadFile, match="regular"):
         read_topology("/dev/zero")
     with pytest.raises(BadFile, match="cannot be written"):
-        write_topology(parse("ring:3"), tmp_path / "no" / "t.csv")
+        save_topology(parse("ring:3"), tmp_path / "no" / "t.csv")
     monkeypatch.setattr(files, "MAX_FILE_BYTES", 100)
     with pytest.raises(BadFile, match="limit of 100"):
         read(tmp_path, "0 1\n" * 100)
@@ -329,8 +329,8 @@ def test_paths_that_cannot_be_read(tmp_path, monkeypatch):
 def test_labels_that_xml_cannot_hold(tmp_path):
     topology = Topology(1, [], [], labels=("\x00",))
     with pytest.raises(BadFile, match="write JSON"):
-        write_topology(topology, tmp_path / "t.graphml")
-    write_topology(topology, tmp_path / "t.json")
+        save_topology(topology, tmp_path / "t.graphml")
+    save_topology(topology, tmp_path / "t.json")
     assert read_topology(tmp_path / "t.json").labels == ("\x00",)
 
 

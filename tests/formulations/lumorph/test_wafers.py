@@ -19,7 +19,7 @@ from opticoll.formulations.lumorph.sum_rounds import SumModel
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
-from opticoll.instances import parse, write_topology
+from opticoll.instances import parse, save_topology
 from opticoll.instances.symmetry import automorphisms
 from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.assignment import assign_rounds
@@ -69,7 +69,7 @@ def test_symmetries_keep_the_wafers():
 @pytest.mark.parametrize("spec", ["lightpath:2x2,wafers=2,fibres=3", "lightpath:2x2,wafers=2,fibres=3+fail=2,seed=1"])
 def test_wafers_are_saved_and_lose_links(spec, tmp_path):
     mesh = parse(spec)
-    write_topology(mesh, tmp_path / "wafers.json")
+    save_topology(mesh, tmp_path / "wafers.json")
     again = parse(f"file:{tmp_path / 'wafers.json'}")
     assert again.labels == mesh.labels
     assert np.array_equal(again.capacity, mesh.capacity)
