@@ -46,7 +46,8 @@ def run(context: Context) -> Answer:
        improve. Equations that no integers satisfy (:mod:`opticoll.solvers.exact.integer_rows`) end it before.
     2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
-       (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the last basis.
+       (:mod:`opticoll.solvers.methods.tightened_tree`), and, where integer columns switch flows, by cuts
+       (:mod:`opticoll.solvers.methods.inflow_cuts`), with HiGHS's dual simplex from the basis of the parent.
     4. If that takes more than :data:`LONG` nodes, the symmetries of the program are searched for. If there are any, the
        tree is built again for the program with rows that keep one of the solutions which they exchange
        (:mod:`opticoll.solvers.methods.program_symmetry`).
