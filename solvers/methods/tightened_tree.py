@@ -196,14 +196,14 @@ class Propagation:
         self.row = np.concatenate([rows.row, np.full(priced.size, rows.limit.size)])
         self.column = np.concatenate([rows.column, priced])
         self.value: F64 = np.concatenate([rows.value, form.cost[priced]])
-        self.limit = np.append(np.where(finite, rows.limit, np.inf), np.inf)
-        self._terms: F64 = np.bincount(self.row, minlength=self.limit.size) + 4.0
+        self.limit: F64 = np.asarray(np.append(np.where(finite, rows.limit, np.inf), np.inf), dtype=np.float64)
+        self._terms: F64 = np.asarray(np.bincount(self.row, minlength=self.limit.size) + 4.0, dtype=np.float64)
         share = UNIT * 2.0 * self._terms
-        self._share: F64 = share / (1.0 - share) * (1.0 + 8.0 * UNIT)
+        self._share: F64 = np.asarray(share / (1.0 - share) * (1.0 + 8.0 * UNIT), dtype=np.float64)
 
     def tightened(self, lower: F64, upper: F64, most: float) -> tuple[F64, F64] | None:
         """The bounds ``(columns,)`` of every solution with ``cost @ x <= most``; None if there is none."""
-        limit: F64 = self.limit.copy()
+        limit = self.limit.copy()
         limit[-1] = most
         lower, upper = lower.copy(), upper.copy()
         entries = self.row, self.column, self.value
@@ -489,12 +489,14 @@ def reduced_tree(
     tick: Callable[[float, float, int, int], None] = lambda *_: None,
     on_incumbent: Callable[[F64, float], None] = lambda *_: None,
     remaining: Callable[[], float | None] = lambda: None,
+    flows: bool = False,
     cut: bool = False,
 ) -> TightenedTree:
     """The tree on a smaller program with the same optimum, if that is below the ``incumbent``.
 
     Its bound holds for ``form``, and ``on_incumbent`` is called with solutions of ``form``; its own ``x`` is of the
-    smaller program. With ``cut``, rounding cuts are added if they close enough of its gap.
+    smaller program. With ``flows``, inflow cuts are added; with ``cut``, rounding cuts are if they close enough of its
+    gap.
     """
     whole = np.asarray(form.integer, dtype=bool)
     now = replace(
@@ -521,7 +523,7 @@ def reduced_tree(
             break
         steps.append(smaller)
         now = smaller.form
-    larger = with_inflow_cuts(now)
+    larger = with_inflow_cuts(now) if flows else now
     if larger is not now:
         now = larger
         tree = TightenedTree(now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found, remaining=remaining)

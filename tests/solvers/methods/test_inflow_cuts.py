@@ -102,7 +102,7 @@ def test_every_solution_of_a_row_satisfies_its_cut_exactly(seed):
 def test_the_optimum_stays_that_of_an_enumeration(seed):
     form = fixed_charges(seed)
     best, found = enumerated(form), []
-    tree = reduced_tree(form, on_incumbent=lambda x, value: found.append(value))
+    tree = reduced_tree(form, flows=True, on_incumbent=lambda x, value: found.append(value))
     tree.run()
     assert tree.incumbent == pytest.approx(best, rel=1e-6, abs=1e-6)
     assert tree.bound <= best + 1e-9 + 1e-9 * abs(best)
@@ -133,5 +133,19 @@ def test_columns_that_may_be_negative_or_that_nothing_switches_give_no_cut():
     form = fixed_charges(0)
     assert inflows(form)
     assert not inflows(replace(form, col_lower=np.where(form.integer, 0.0, -1.0)))
+    columns = form.cost.size  # one more, in all rows, that nothing switches
+    column = np.zeros((form.A.shape[0], 1))
+    column[np.diff(form.A.tocsr().indptr) > 2] = 1.0
+    for low, count in ((0.0, len(inflows(form))), (-1.0, 0)):
+        larger = replace(
+            form,
+            A=sp.csc_array(sp.hstack([form.A, column])),
+            col_lower=np.append(form.col_lower, low),
+            col_upper=np.append(form.col_upper, 1.0),
+            cost=np.append(form.cost, 0.0),
+            integer=np.append(form.integer, False),
+        )
+        assert larger.cost.size == columns + 1
+        assert len(inflows(larger)) == count
     assert not inflows(replace(form, integer=np.zeros(form.cost.size, dtype=bool)))
     assert with_inflow_cuts(replace(form, integer=np.zeros(form.cost.size, dtype=bool))).A.shape == form.A.shape
