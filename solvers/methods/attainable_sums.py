@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 #: Most sums of each half of a row that are listed, and the most units that its free columns can add to their bounds.
 MOST_SUMS, MOST_UNITS = 8192, 100
-#: Rows whose largest entry is at most this many times the step of all are left to rounding.
-MOST_STEPS = 100
+#: Rows whose largest entry is at most this many times the step of all are left to rounding: also those of
+#: :mod:`opticoll.solvers.methods.program_symmetry`, whose entries are powers of 2 up to 2**7.
+MOST_STEPS = 128
 
 
 @dataclass(frozen=True, eq=False)

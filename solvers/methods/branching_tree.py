@@ -16,6 +16,8 @@ from opticoll.solvers.verify import WeakDuality
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import scipy.sparse as sp
+
     from opticoll.instances.topology import F64, I64
     from opticoll.solvers.standard_form import StandardForm
 
@@ -61,13 +63,14 @@ LEAST_GAIN = 1e-6
 
 @dataclass(order=True)
 class Node:
-    """A subproblem: its changed column bounds, and the bound that its parent proved, with the row duals."""
+    """A subproblem: its changed column bounds, and the bound that its parent proved, with row duals and basis."""
 
     bound: float
     order: int
     changes: dict[int, tuple[float, float]] = field(compare=False)
     branched: tuple[int, bool, float, float] | None = field(compare=False, default=None)
     duals: F64 | None = field(compare=False, default=None)
+    basis: Any = field(compare=False, default=None)
 
 
 class BranchingTree:
@@ -154,7 +157,9 @@ class BranchingTree:
             heapq.heappush(self._open, Node(-np.inf, 0, {}))
         self._begun = True
         while self._open or self._current is not None:
-            self._current = self._current or heapq.heappop(self._open)
+            if self._current is None:
+                self._current = heapq.heappop(self._open)
+                self._solver.start_from(self._current.basis)  # the last one belongs to another part of the tree
             while self._current is not None:
                 self.tick(self.incumbent, self.bound, self.nodes, len(self._open))
                 self._current = self._process(self._current)
@@ -262,11 +267,11 @@ class BranchingTree:
         column = self._choose(bound, at, candidates, lower, upper) if x is not None else int(candidates[0])
         below = float(np.floor(at[column] + WHOLE)) if at[column] < upper[column] else upper[column] - 1.0
         fraction = float(np.clip(at[column] - below, 0.0, 1.0))
-        children = []
+        children, basis = [], self._solver.basis()
         for up, ends in ((False, (lower[column], below)), (True, (below + 1.0, upper[column]))):
             self._order += 1
             branched = (column, up, fraction, bound)
-            children.append(Node(bound, -self._order, {**node.changes, column: ends}, branched, node.duals))
+            children.append(Node(bound, -self._order, {**node.changes, column: ends}, branched, node.duals, basis))
         dive = 1 if fraction > 0.5 else 0
         heapq.heappush(self._open, children[1 - dive])
         return children[dive]
@@ -367,15 +372,30 @@ class NodeSolver:
             raise NoSolution(msg)
         return "unknown", None, duals
 
+    def add_rows(self, rows: sp.csr_array, limit: F64) -> None:
+        """Add rows that are at most ``limit``, ``(rows,)``."""
+        count = rows.shape[0]
+        starts, indices = rows.indptr[:-1].astype(np.int32), rows.indices.astype(np.int32)
+        self._highs.addRows(count, np.full(count, -np.inf), limit, rows.nnz, starts, indices, rows.data)
+
+    def basis(self) -> Any:
+        """The last basis, from which :meth:`start_from` continues."""
+        return self._highs.getBasis()
+
+    def start_from(self, basis: Any) -> None:
+        """Start the next solve from a basis; from the last one if it is None."""
+        if basis is not None:
+            self._highs.setBasis(basis)
+
     def try_out(self, lower: F64, upper: F64, leaf: LeafBounds, before: float) -> float:
         """Gain of a child's bound after a few iterations; infinite if it is proven infeasible."""
-        basis = self._highs.getBasis()
+        basis = self.basis()
         self._highs.setOptionValue("simplex_iteration_limit", TRIAL_ITERATIONS)
         try:
             state, _, duals = self.solve(lower, upper)
         finally:
             self._highs.setOptionValue("simplex_iteration_limit", self._most)
-            self._highs.setBasis(basis)
+            self.start_from(basis)
         if duals is None:
             return 0.0
         if state == "infeasible":

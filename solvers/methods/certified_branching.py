@@ -33,7 +33,8 @@ SAVE_S = 1.0
 FIRST, SECOND = 0.1, 0.5
 #: Nodes after which the search is repeated on the program with rows that break its symmetries.
 LONG = 300
-#: Nodes after which it is repeated with cuts, if fewer than this share of the gap at :data:`LONG` nodes is closed.
+#: Nodes after which it is repeated with rounding cuts, if less than this share of the gap at :data:`LONG` nodes is
+#: closed; inflow cuts are added at :data:`LONG` nodes, if these closed less than this share of the gap at the root.
 LONGER, PROGRESS = 1200, 0.1
 
 
@@ -46,10 +47,11 @@ def run(context: Context) -> Answer:
        improve. Equations that no integers satisfy (:mod:`opticoll.solvers.exact.integer_rows`) end it before.
     2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
-       (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the last basis.
+       (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the basis of the parent.
     4. If that takes more than :data:`LONG` nodes, the symmetries of the program are searched for. If there are any, the
        tree is built again for the program with rows that keep one of the solutions which they exchange
-       (:mod:`opticoll.solvers.methods.program_symmetry`).
+       (:mod:`opticoll.solvers.methods.program_symmetry`). If these nodes have closed little of the gap and integer
+       columns switch flows, it is built with cuts of these (:mod:`opticoll.solvers.methods.inflow_cuts`).
     5. If :data:`LONGER` nodes have closed little of the gap, and cuts close more of it, it is built again with cuts
        (:mod:`opticoll.solvers.methods.rounding_cuts`).
 
@@ -95,7 +97,7 @@ class _Proof:
         self.searched: dict[str, Any] = {}
         self.nodes = self.open = self.unproven = 0
         self.reasons = "by recomputed duals or rays"
-        self.bound = self.known_bound = self.early_bound = -np.inf
+        self.bound = self.known_bound = self.early_bound = self.root = -np.inf
         self.patience: float = LONG
         self.saved = time.monotonic()
 
@@ -167,7 +169,7 @@ class _Proof:
 
         self._settle()
         form = self.form
-        tree, order = reduced_tree(form, incumbent=self.value, **self._shared()), ""
+        tree, order, slow = reduced_tree(form, incumbent=self.value, **self._shared()), "", False
         ending, message = Termination.OPTIMAL, ""
         try:
             while True:
@@ -178,15 +180,19 @@ class _Proof:
                     self.known_bound = max(tree.bound, self.known_bound)
                 if self.patience == LONG:
                     self.patience, self.early_bound = LONGER, self.known_bound
+                    slow = self.known_bound - self.root < PROGRESS * (self.value - self.root)
                     smaller = ordered(form)
                     if smaller is not None:
-                        form, tree = smaller, reduced_tree(smaller, incumbent=self.value, **self._shared())
+                        form = smaller
                         added = smaller.row_lower.size - self.form.row_lower.size
                         order = f", among the solutions that {added} verified symmetries leave"
+                    if smaller is not None or slow:
+                        again = reduced_tree(form, incumbent=self.value, flows=slow, **self._shared())
+                        tree = tree if smaller is None and again.form.A.shape == tree.form.A.shape else again
                     continue
                 self.patience = np.inf
                 if self.known_bound - self.early_bound < PROGRESS * (self.value - self.early_bound):
-                    again = reduced_tree(form, incumbent=self.value, cut=True, **self._shared())
+                    again = reduced_tree(form, incumbent=self.value, flows=slow, cut=True, **self._shared())
                     if again.cuts:
                         tree, order = again, f"{order}, with {again.cuts} rounding cuts"
         except TimeoutError:
@@ -271,6 +277,8 @@ class _Proof:
     def _tick(self, incumbent: float, bound: float, nodes: int, opened: int) -> None:
         self.nodes, self.open, self.bound = nodes, opened, max(bound, self.known_bound)
         self.context.remaining()
+        if self.root == -np.inf and nodes:
+            self.root = bound
         if nodes >= self.patience:
             raise _LongSearch
         if time.monotonic() - self.saved > SAVE_S and np.isfinite(incumbent):

@@ -31,11 +31,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
 from opticoll.formulations import rounding
 from opticoll.formulations.rounding import TINY, UNIT
 from opticoll.solvers.methods.attainable_sums import SumRows
 from opticoll.solvers.methods.branching_tree import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
+from opticoll.solvers.methods.inflow_cuts import with_inflow_cuts
 from opticoll.solvers.methods.reduced_program import NEAR, ReducedProgram, common_step, reduced
 from opticoll.solvers.methods.rounding_cuts import Cuts, rounding_cuts
 from opticoll.solvers.verify import Inequalities, WeakDuality
@@ -193,52 +195,78 @@ class Propagation:
         priced = np.flatnonzero(form.cost)
         self.row = np.concatenate([rows.row, np.full(priced.size, rows.limit.size)])
         self.column = np.concatenate([rows.column, priced])
-        self.value = np.concatenate([rows.value, form.cost[priced]])
-        self.limit = np.append(np.where(finite, rows.limit, np.inf), np.inf)
-        self._up = self.value > 0
-        self._terms = np.bincount(self.row, minlength=self.limit.size) + 4.0
+        self.value: F64 = np.concatenate([rows.value, form.cost[priced]])
+        self.limit: F64 = np.asarray(np.append(np.where(finite, rows.limit, np.inf), np.inf), dtype=np.float64)
+        self._terms: F64 = np.asarray(np.bincount(self.row, minlength=self.limit.size) + 4.0, dtype=np.float64)
         share = UNIT * 2.0 * self._terms
-        self._share = share / (1.0 - share) * (1.0 + 8.0 * UNIT)
+        self._share: F64 = np.asarray(share / (1.0 - share) * (1.0 + 8.0 * UNIT), dtype=np.float64)
 
     def tightened(self, lower: F64, upper: F64, most: float) -> tuple[F64, F64] | None:
         """The bounds ``(columns,)`` of every solution with ``cost @ x <= most``; None if there is none."""
-        lower, upper = lower.copy(), upper.copy()
         limit = self.limit.copy()
         limit[-1] = most
-        rows, whole = limit.size, self.integer[self.column]
-        for _ in range(PASSES):
-            with np.errstate(all="ignore"):
-                term = self.value * np.where(self._up, lower[self.column], upper[self.column])
-                open_end = ~np.isfinite(term)
-                term = np.where(open_end, 0.0, term)
-                least, size = np.bincount(self.row, term, rows), np.bincount(self.row, np.abs(term), rows)
-                loss = size * self._share + 4.0 * TINY * self._terms
-                many = np.bincount(self.row, open_end, rows)
-                if ((many == 0) & (least - loss > limit)).any():
-                    return None
-                usable = (many[self.row] == open_end) & np.isfinite(limit[self.row])
-                others = least[self.row] - term - loss[self.row]
-                room = limit[self.row] - others
-                room += UNIT * 4.0 * (np.abs(limit[self.row]) + np.abs(others))
-                end = room / self.value
-                end = np.where(self._up, end + UNIT * 4.0 * np.abs(end), end - UNIT * 4.0 * np.abs(end))
-                near = WHOLE * np.maximum(1.0, np.abs(end) * 1e-3)
-                end = np.where(whole, np.where(self._up, np.floor(end + near), np.ceil(end - near)), end)
-                usable &= np.isfinite(end)
-                down, up = usable & self._up, usable & ~self._up
-                high, low = upper.copy(), lower.copy()
-                np.minimum.at(high, self.column[down], end[down])
-                np.maximum.at(low, self.column[up], end[up])
-                if (low > high + WHOLE * np.maximum(1.0, np.abs(high))).any():
-                    return None
-                low = np.minimum(low, high)  # they differ by round-off
-                gained = (upper - high) + (low - lower)
-                worth = np.where(self.integer, gained > 0.5, gained > PROGRESS * (upper - lower))
-                moved = bool(worth.any())
-                lower, upper = low, high
-            if not moved:
-                break
-        return lower, upper
+        lower, upper = lower.copy(), upper.copy()
+        entries = self.row, self.column, self.value
+        empty = _tighten(*entries, limit, self._terms, self._share, self.integer, lower, upper)
+        return None if empty else (lower, upper)
+
+
+@njit(cache=True, error_model="numpy")
+def _tighten(
+    row: I64, column: I64, value: F64, limit: F64, terms: F64, share: F64, integer: Mask, lower: F64, upper: F64
+) -> bool:
+    """Tighten the column bounds in place by rows ``value @ x[column] <= limit``; whether no x satisfies all.
+
+    In every pass, all rows imply bounds from those of the pass before. ``terms`` and ``share`` bound the rounding
+    errors of a row's sum, ``(rows,)`` each: absolute ones in units of the smallest number, and relative ones.
+    """
+    for _ in range(PASSES):
+        least, size = np.zeros(limit.size), np.zeros(limit.size)
+        many = np.zeros(limit.size, np.int64)
+        for e in range(row.size):
+            term = value[e] * (lower[column[e]] if value[e] > 0 else upper[column[e]])
+            if np.isfinite(term):
+                least[row[e]] += term
+                size[row[e]] += abs(term)
+            else:
+                many[row[e]] += 1
+        loss = size * share + 4.0 * TINY * terms
+        for r in range(limit.size):
+            if many[r] == 0 and least[r] - loss[r] > limit[r]:
+                return True
+        low, high = lower.copy(), upper.copy()
+        for e in range(row.size):
+            r, j, up = row[e], column[e], value[e] > 0
+            term = value[e] * (lower[j] if up else upper[j])
+            alone = not np.isfinite(term)
+            if not np.isfinite(limit[r]) or many[r] != (1 if alone else 0):
+                continue
+            others = least[r] - (0.0 if alone else term) - loss[r]
+            room = limit[r] - others
+            room += UNIT * 4.0 * (abs(limit[r]) + abs(others))
+            end = room / value[e]
+            outward = UNIT * 4.0 * abs(end)
+            end += outward if up else -outward
+            if integer[j]:
+                near = WHOLE * max(1.0, abs(end) * 1e-3)
+                end = np.floor(end + near) if up else np.ceil(end - near)
+            if not np.isfinite(end):
+                continue
+            if up:
+                high[j] = min(high[j], end)
+            else:
+                low[j] = max(low[j], end)
+        moved = False
+        for j in range(lower.size):
+            if low[j] > high[j] + WHOLE * max(1.0, abs(high[j])):
+                return True
+            low[j] = min(low[j], high[j])  # they differ by round-off
+            gained = (upper[j] - high[j]) + (low[j] - lower[j])
+            moved |= gained > 0.5 if integer[j] else gained > PROGRESS * (upper[j] - lower[j])
+        lower[:], upper[:] = low, high
+        if not moved:
+            break
+    return False
 
 
 class TightenedLeaves(LeafBounds):
@@ -461,12 +489,14 @@ def reduced_tree(
     tick: Callable[[float, float, int, int], None] = lambda *_: None,
     on_incumbent: Callable[[F64, float], None] = lambda *_: None,
     remaining: Callable[[], float | None] = lambda: None,
+    flows: bool = False,
     cut: bool = False,
 ) -> TightenedTree:
     """The tree on a smaller program with the same optimum, if that is below the ``incumbent``.
 
     Its bound holds for ``form``, and ``on_incumbent`` is called with solutions of ``form``; its own ``x`` is of the
-    smaller program. With ``cut``, rounding cuts are added if they close enough of its gap.
+    smaller program. With ``flows``, inflow cuts are added; with ``cut``, rounding cuts are if they close enough of its
+    gap.
     """
     whole = np.asarray(form.integer, dtype=bool)
     now = replace(
@@ -493,6 +523,10 @@ def reduced_tree(
             break
         steps.append(smaller)
         now = smaller.form
+    larger = with_inflow_cuts(now) if flows else now
+    if larger is not now:
+        now = larger
+        tree = TightenedTree(now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found, remaining=remaining)
     cuts = rounding_cuts(now) if cut else None
     if cuts is None or cuts.after - cuts.before < CLOSED * (incumbent - cuts.before):
         return tree
