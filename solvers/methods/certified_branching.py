@@ -188,7 +188,8 @@ class _Proof:
                         order = f", among the solutions that {added} verified symmetries leave"
                     if smaller is not None or slow:
                         again = reduced_tree(form, incumbent=self.value, flows=slow, **self._shared())
-                        tree = tree if smaller is None and again.form.A.shape == tree.form.A.shape else again
+                        if smaller is not None or again.form.A.shape != tree.form.A.shape:  # else there is no cut
+                            tree = again
                     continue
                 self.patience = np.inf
                 if self.known_bound - self.early_bound < PROGRESS * (self.value - self.early_bound):

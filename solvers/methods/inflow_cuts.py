@@ -15,7 +15,6 @@ of the row, so nothing is rounded.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -86,13 +85,7 @@ def with_inflow_cuts(form: StandardForm) -> StandardForm:
     cuts = sp.csr_array(sp.vstack(added))
     slack, size = -(cuts @ x), abs(cuts) @ np.abs(x)
     cuts = cuts[np.flatnonzero(slack <= 1e-7 * (1.0 + size))]
-    return replace(
-        form,
-        A=sp.csc_array(sp.vstack([form.A, cuts])),
-        row_lower=np.concatenate([form.row_lower, np.full(cuts.shape[0], -np.inf)]),
-        row_upper=np.concatenate([form.row_upper, np.zeros(cuts.shape[0])]),
-        rows={},
-    )
+    return form.with_rows(cuts, np.full(cuts.shape[0], -np.inf), np.zeros(cuts.shape[0]))
 
 
 def _row(columns: I64, entries: F64, width: int) -> sp.csr_array:

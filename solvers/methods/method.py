@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
-from opticoll.solvers.task import Outcome, Termination
+from opticoll.solvers.task import Outcome, SolveRequest, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,6 +136,16 @@ class Context:
         if left <= 0:
             raise TimeoutError
         return left
+
+    def request(self) -> SolveRequest:
+        """What a solver of a part is asked: the time left, and the task's threads, tolerance and seed.
+
+        Raises
+        ------
+        TimeoutError
+            When no time is left.
+        """
+        return SolveRequest(self.remaining(), self.task.threads, self.task.tol, self.task.seed)
 
 
 @dataclass(frozen=True)

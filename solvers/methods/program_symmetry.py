@@ -16,7 +16,6 @@ Symmetries come from colour refinement of the graph of columns, rows and entries
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,13 +47,7 @@ def ordered(form: StandardForm) -> StandardForm | None:
             break
     if not rows:
         return None
-    return replace(
-        form,
-        A=sp.csc_array(sp.vstack([form.A, *rows])),
-        row_lower=np.concatenate([form.row_lower, np.zeros(len(rows))]),
-        row_upper=np.concatenate([form.row_upper, np.full(len(rows), np.inf)]),
-        rows={},
-    )
+    return form.with_rows(sp.vstack(rows), np.zeros(len(rows)), np.full(len(rows), np.inf))
 
 
 def _row(image: I64) -> sp.csr_array:

@@ -195,11 +195,11 @@ class Propagation:
         priced = np.flatnonzero(form.cost)
         self.row = np.concatenate([rows.row, np.full(priced.size, rows.limit.size)])
         self.column = np.concatenate([rows.column, priced])
-        self.value: F64 = np.concatenate([rows.value, form.cost[priced]])
-        self.limit: F64 = np.asarray(np.append(np.where(finite, rows.limit, np.inf), np.inf), dtype=np.float64)
-        self._terms: F64 = np.asarray(np.bincount(self.row, minlength=self.limit.size) + 4.0, dtype=np.float64)
+        self.value = np.concatenate([rows.value, form.cost[priced]])
+        self.limit = np.append(np.where(finite, rows.limit, np.inf), np.inf)
+        self._terms = np.bincount(self.row, minlength=self.limit.size).astype(np.float64) + 4.0
         share = UNIT * 2.0 * self._terms
-        self._share: F64 = np.asarray(share / (1.0 - share) * (1.0 + 8.0 * UNIT), dtype=np.float64)
+        self._share = share / (1.0 - share) * (1.0 + 8.0 * UNIT)
 
     def tightened(self, lower: F64, upper: F64, most: float) -> tuple[F64, F64] | None:
         """The bounds ``(columns,)`` of every solution with ``cost @ x <= most``; None if there is none."""
@@ -342,16 +342,11 @@ class TightenedTree(BranchingTree):
         self.sums = SumRows.of(form)
         self.cuts = 0 if cuts is None else cuts.limit.size
         added = self.rows.step.size + self.sums.limit.size
-        stated = [form.A] if cuts is None else [form.A, cuts.matrix]
-        limits = [form.row_upper] if cuts is None else [form.row_upper, cuts.limit]
-        larger = replace(
-            form,
-            A=sp.csc_array(sp.vstack([*stated, self.rows.matrix, self.sums.matrix])),
-            row_lower=np.concatenate([form.row_lower, np.full(self.cuts + added, -np.inf)]),
-            row_upper=np.concatenate([*limits, np.full(added, np.inf)]),
-            columns={},
-            rows={},
-        )
+        further = [self.rows.matrix, self.sums.matrix]
+        limit = np.full(added, np.inf)
+        if cuts is not None:
+            further, limit = [cuts.matrix, *further], np.concatenate([cuts.limit, limit])
+        larger = replace(form, columns={}).with_rows(sp.vstack(further), np.full(limit.size, -np.inf), limit)
         super().__init__(
             larger, incumbent=incumbent, x=x, tol=tol, tick=tick, on_incumbent=on_incumbent, remaining=remaining
         )

@@ -12,7 +12,6 @@ from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.variables import Block
 from opticoll.solvers.methods.flows.orbit_lp import LP, lp_solver
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,9 +58,7 @@ def run_step_orbits(context: Context) -> Answer:
     form = _folded(compile_model(stated), orbits)
     columns = form.size["variables"]
     solver = lp_solver(str(context.parameters["lp"]), columns)
-    task = context.task
-    request = SolveRequest(context.remaining(), task.threads, task.tol, task.seed)
-    outcome = solve_scaled(form, solver, request, in_process=True)
+    outcome = solve_scaled(form, solver, context.request(), in_process=True)
     prices = None
     if outcome.row_duals is not None:
         duals = form.duals(outcome.row_duals)["capacity"] / orbits.arcs_in_orbit[:, None]

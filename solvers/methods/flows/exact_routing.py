@@ -244,8 +244,8 @@ def relaxation(context: Context, data: PathFlow, paths: PathSet) -> tuple[F64, F
     from opticoll.solvers.isolation import solve_here
 
     program = _program(paths, data.amount, data.kappa, 0.0, np.inf)
-    request = SolveRequest(context.remaining(), context.task.threads, context.task.tol, context.task.seed)
-    outcome = solve_here(replace(program, integer=np.zeros(paths.paths + 1, dtype=bool)), "highs", request)
+    relaxed = replace(program, integer=np.zeros(paths.paths + 1, dtype=bool))
+    outcome = solve_here(relaxed, "highs", context.request())
     x = np.ones(paths.paths) if outcome.x is None else np.clip(outcome.x[:-1], 0.0, 1.0)
     return x, None if outcome.row_duals is None else np.abs(outcome.row_duals[paths.pairs :])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.task import SolveRequest, Termination
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,9 +120,7 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
     form = compile_model(reduction.model(orbits, keep))
     columns = form.size["variables"]
     solver = lp_solver(solver, columns)
-    task = context.task
-    request = SolveRequest(context.remaining(), task.threads, task.tol, task.seed)
-    outcome = solve_scaled(form, solver, request, in_process=True)
+    outcome = solve_scaled(form, solver, context.request(), in_process=True)
     solution = ReducedSolution(
         outcome.termination,
         algorithm=outcome.algorithm or solver,

@@ -14,14 +14,12 @@ from opticoll.solvers.methods.flows.sharpening import sharpened
 from opticoll.solvers.methods.flows.start_file import StartFile
 from opticoll.solvers.methods.flows.tie_program import closed_by_ties, suits
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.task import SolveRequest, Termination
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, Mask
     from opticoll.solvers.methods.method import Context
-    from opticoll.solvers.standard_form import StandardForm
-    from opticoll.solvers.task import Outcome
 
 
 #: Gap at which the first-order method stops; below it, interior point gains the next digit faster.
@@ -81,7 +79,7 @@ def run_screened_lp(context: Context) -> Answer:
     threshold, rounds = float(context.parameters["threshold"]), 0
     try:
         if suits(orbits):
-            best = closed_by_ties(orbits, best, tol, lambda form: _solved(context, form))
+            best = closed_by_ties(orbits, best, tol, lambda form: solve_here(form, "highs-ipx", context.request()))
             best = sharpened(orbits, best, tol)
         while best.gap > tol and rounds < int(context.parameters["rounds"]) and not keep.all():
             assert best.lengths is not None
@@ -96,12 +94,6 @@ def run_screened_lp(context: Context) -> Answer:
     answer = answer_of(context, orbits, best, METHOD.name)
     answer.metrics = {**answer.metrics, **counts, "rounds": rounds, "kept": float(keep.mean())}
     return answer
-
-
-def _solved(context: Context, form: StandardForm) -> Outcome:
-    """A program solved by interior point in this process."""
-    task = context.task
-    return solve_here(form, "highs-ipx", SolveRequest(context.remaining(), task.threads, task.tol, task.seed))
 
 
 def screened(orbits: Orbits, lengths: F64, threshold: float) -> Mask:

@@ -14,6 +14,7 @@ from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.instances import parse
 from opticoll.solvers import solve
+from opticoll.solvers.isolation import solve_here
 from opticoll.solvers.methods.flows import screened_lp
 from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution, solve_reduced
 from opticoll.solvers.methods.flows.screened_lp import run_screened_lp
@@ -151,7 +152,7 @@ def test_programs_over_wrong_ties_do_no_harm(seed):
     flows = np.where(reduced.blocked, 0.0, rng.random((orbits.arc_orbit.size, reduced.groups)) ** 4)
     start = ReducedSolution(Termination.TOLERANCE).with_flows(orbits, flows)
     start = start.with_lengths(orbits, orbits.fold(rng.random(orbits.arc_orbit.size)))
-    after = closed_by_ties(orbits, start, 1e-9, lambda form: screened_lp._solved(context, form))
+    after = closed_by_ties(orbits, start, 1e-9, lambda form: solve_here(form, "highs-ipx", context.request()))
     F, _ = optimum(compile_model(model.build_matrix(context.data)))
     assert start.lower <= after.lower <= after.upper <= start.upper
     assert after.lower * (1 - 1e-9) <= 1.0 / F <= after.upper * (1 + 1e-9)

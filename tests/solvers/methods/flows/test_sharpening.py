@@ -15,7 +15,7 @@ from opticoll.formulations.flows import flow_orbits
 from opticoll.instances import parse
 from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution, solve_reduced
 from opticoll.solvers.methods.flows.sharpening import sharpened
-from opticoll.solvers.task import Termination
+from opticoll.solvers.task import SolveRequest, Termination
 
 SPECS = (
     "genkautz:n=30,d=3",
@@ -33,8 +33,8 @@ def orbits_of(spec):
 def blurred(orbits, size, seed):
     """A pair inside the optimal face of the reduced program, with flow and lengths off by about ``size``."""
     rng = np.random.default_rng(seed)
-    task = SimpleNamespace(threads=1, tol=1e-9, seed=0)
-    known = solve_reduced(SimpleNamespace(task=task, remaining=lambda: None), orbits, None, "highs-ipx")
+    request = SolveRequest(threads=1, rel_tol=1e-9, seed=0)
+    known = solve_reduced(SimpleNamespace(request=lambda: request), orbits, None, "highs-ipx")
     flows = known.flows * np.maximum(1 + size * rng.standard_normal(known.flows.shape), 0.0)
     return near(orbits, flows, known.lengths * (1 + size * rng.standard_normal(orbits.arc_orbit.size)))
 
