@@ -30,10 +30,11 @@ from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, digest, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.model import Parameter
     from opticoll.instances import Instance
     from opticoll.instances.types import Setting, Settings
     from opticoll.solvers.exact.exact_form import ExactForm
@@ -120,9 +121,8 @@ def make_plan(
         raise BadInput(msg)
     _refuse_unknown_method(task.method, model)
 
-    settings = dict(task.settings)
-    own = {p.name for p in model.parameters}
-    parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
+    own, left = _divided(task.settings, model.parameters)
+    parameters = read_parameters(model.parameters, own, model.name)
     instance = instance_of(task) if instance is None else instance
     demand = parameters.get("demand")
     if isinstance(demand, DemandSpec) and isinstance(instance, Topology):
@@ -139,14 +139,10 @@ def make_plan(
     if method is not None and (reason := method.refusal(problem.data)) is not None:
         msg = f"{model.name}: method {name!r} {reason}; use a solver, such as --method highs"
         raise MethodMismatch(msg)
-    left = {k: v for k, v in settings.items() if k not in own}
     method_parameters: dict[str, Setting] = {}
     if method is not None:
-        named = {p.name for p in method.parameters}
-        method_parameters = read_parameters(
-            method.parameters, {k: v for k, v in left.items() if k in named}, method.name
-        )
-        left = {k: v for k, v in left.items() if k not in named}
+        own, left = _divided(left, method.parameters)
+        method_parameters = read_parameters(method.parameters, own, method.name)
     solver = _solver(problem, name, method, method_parameters)
     _refuse_unknown_settings(left, model, method, solver)
     return Plan(
@@ -163,6 +159,15 @@ def make_plan(
         needed=needed or {},
         choice=choice,
     )
+
+
+def _divided(
+    settings: Mapping[str, object], parameters: Iterable[Parameter]
+) -> tuple[dict[str, object], dict[str, object]]:
+    """The settings of some parameters, and all others."""
+    names = {parameter.name for parameter in parameters}
+    own = {name: value for name, value in settings.items() if name in names}
+    return own, {name: value for name, value in settings.items() if name not in names}
 
 
 def shared_parameters(model: Formulation | type[Formulation], parameters: Settings) -> dict[str, Setting]:
