@@ -342,13 +342,7 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
 
 
 def _are_switched(links: NDArray[np.int64], what: str, wiring: str | None) -> bool:
-    """Whether NVLinks lead to NVSwitches (see the module docstring), given their numbers for every pair of GPUs.
-
-    Raises
-    ------
-    BadFile
-        If both are possible and ``wiring`` is None, or pairs have different numbers where it is ``switch``.
-    """
+    """Whether the NVLinks between GPUs, by pair, lead to NVSwitches; refuse to choose where both are possible."""
     n, first = len(links), int(links[0, 1])
     uniform = bool((links + first * np.eye(n, dtype=np.int64) == first).all())
     if wiring == "switch" and not uniform:

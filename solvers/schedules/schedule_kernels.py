@@ -338,15 +338,7 @@ def fair_rates(first: I64, arcs: I64, capacity: F64) -> F64:
 
 
 def _awaited(waits: list[tuple[int, int, int]], starts: I64, signals: I64) -> I64:
-    """The step that ends the wait of every instruction, as in :class:`Copies`.
-
-    Parameters
-    ----------
-    waits
-        Instruction that waits, and number of the thread block and of its step for which it waits.
-    starts, signals
-        Instructions of the blocks, and whether every instruction signals.
-    """
+    """The step that ends the wait of every instruction, as in :class:`Copies`; a wait is for a block and its step."""
     # A wait for step j ends with the first signalling step from j on.
     nothing = signals.size
     signalling = np.where(signals > 0, np.arange(nothing), nothing)
