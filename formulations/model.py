@@ -493,6 +493,31 @@ def _follow_axes(cls: type[Formulation]) -> None:
     """Define what follows from the axes of variables, where the class does not define it itself."""
     from opticoll.formulations import own_axes
 
+    _check_axes(cls)
+    methods: dict[str, Any] = {"arrays": own_axes.arrays, "index_sets": own_axes.index_sets}
+    if any(own_axes.ARC in along for along in cls.axes.values()):
+        methods["links"] = own_axes.links
+    if cls.concurrent is not None:
+        methods["metrics"] = own_axes.metrics
+    if cls.concurrent in cls.axes:
+        methods["objective"] = own_axes.concurrent_objective
+        stated = {name for kind in cls.__mro__[: cls.__mro__.index(Formulation)] for name in vars(kind)}
+        own_axes.state_concurrent_flow(cls, stated)
+    for name, method in methods.items():
+        if not states(cls, name):
+            setattr(cls, name, method)
+
+
+def _check_axes(cls: type[Formulation]) -> None:
+    """Check the names of axes, and that units and the concurrent flow name variables with axes.
+
+    Raises
+    ------
+    BadInput
+        If they do not.
+    """
+    from opticoll.formulations import own_axes
+
     for name, along in cls.axes.items():
         if not isinstance(along, tuple) or not all(isinstance(axis, str) for axis in along):
             msg = f"formulation {cls.name!r}: axes[{name!r}] must be a tuple of names such as ('arc', 'source')"
@@ -509,18 +534,6 @@ def _follow_axes(cls: type[Formulation]) -> None:
             what = "concurrent" if name == cls.concurrent else "units"
             msg = f"formulation {cls.name!r}: {what} names {name!r}, which is none of the axes: {', '.join(cls.axes)}"
             raise BadInput(msg)
-    methods: dict[str, Any] = {"arrays": own_axes.arrays, "index_sets": own_axes.index_sets}
-    if any(own_axes.ARC in along for along in cls.axes.values()):
-        methods["links"] = own_axes.links
-    if cls.concurrent is not None:
-        methods["metrics"] = own_axes.metrics
-    if cls.concurrent in cls.axes:
-        methods["objective"] = own_axes.concurrent_objective
-        stated = {name for kind in cls.__mro__[: cls.__mro__.index(Formulation)] for name in vars(kind)}
-        own_axes.state_concurrent_flow(cls, stated)
-    for name, method in methods.items():
-        if not states(cls, name):
-            setattr(cls, name, method)
 
 
 _Problem = TypeVar("_Problem", bound=Formulation)

@@ -492,20 +492,10 @@ def sequence_data(
             f"0 to {MOST_CONFIGURATIONS} configurations, and 0 or more parallel circuits"
         )
         raise NotApplicable(msg)
-    for name, time in (("delay", delay), ("startup", startup)):
-        if not 0 <= time < np.inf:
-            msg = f"{NAME}: {name}={time} must be finite and nonnegative"
-            raise NotApplicable(msg)
+    _refuse_times(delay, startup)
     refuse_racks(NAME, n, rack, cables, uplinks)
-    needing = {
-        "charge=changed": charge == "changed",
-        "overlap=true": overlap,
-        "configurations=0": not configurations + startup,
-    }
-    if delay == 0 and any(needing.values()):
-        word = next(word for word, stated in needing.items() if stated)
-        msg = f"{NAME}: {word} means something only where a change takes time; give delay= greater than 0"
-        raise NotApplicable(msg)
+    if delay == 0:
+        _refuse_without_delay(charge=charge, overlap=overlap, chosen=configurations == 0 and startup == 0)
     if configurations == 0 and relays == "step":
         msg = f"{NAME}: with relays=step, circuits may stay for any number of configurations; give configurations="
         raise NotApplicable(msg)
@@ -546,6 +536,22 @@ def sequence_data(
             raise NotApplicable(msg)
         object.__setattr__(data, "configurations", most)
     return data
+
+
+def _refuse_times(delay: float, startup: float) -> None:
+    for name, time in (("delay", delay), ("startup", startup)):
+        if not 0 <= time < np.inf:
+            msg = f"{NAME}: {name}={time} must be finite and nonnegative"
+            raise NotApplicable(msg)
+
+
+def _refuse_without_delay(*, charge: str, overlap: bool, chosen: bool) -> None:
+    """Refuse what has no meaning if changes take no time."""
+    needing = {"charge=changed": charge == "changed", "overlap=true": overlap, "configurations=0": chosen}
+    for word, stated in needing.items():
+        if stated:
+            msg = f"{NAME}: {word} means something only where a change takes time; give delay= greater than 0"
+            raise NotApplicable(msg)
 
 
 def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) -> I64:
