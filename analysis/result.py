@@ -167,8 +167,7 @@ def solve(
             msg = "solve: a model that oc.model returned is solved by its own solve: m.solve()"
             raise BadInput(msg)
         if instance is None:
-            msg = "solve: no instance; write for example oc.solve('alltoall.master', 'torus:4x4')"
-            raise BadInput(msg)
+            raise _without_instance(formulation)
         chosen: Any = settings if demand is None else {**settings, "demand": demand}
         wanted: Any = formulation
         if isinstance(start, str) and _has_own_start(named(wanted), method):
@@ -179,6 +178,18 @@ def solve(
     if stated is not None:
         _load(result, Loader(formulation, stated))
     return result
+
+
+def _without_instance(formulation: object) -> BadInput:
+    """What is missing if only a formulation is given, or what can be given if it is none."""
+    if isinstance(formulation, str | type):
+        return BadInput("solve: no instance; write for example oc.solve('alltoall.master', 'torus:4x4')")
+    kind = type(formulation)
+    return BadInput(
+        f"solve: cannot solve an object of {kind.__module__.partition('.')[0]}.{kind.__qualname__}; give the name of a "
+        "formulation, a pyomo.environ.ConcreteModel or a cvxpy.Problem, or write the model as an MPS file and solve "
+        "'matrix.program' on 'mps:FILE'"
+    )
 
 
 def _load(result: Result, loader: Loader) -> None:
