@@ -339,11 +339,6 @@ class Formulation:
         return cls(instance, *more, **(parameters or {}))
 
     @property
-    def data(self) -> Any:
-        """The data of the model: attributes of the problem itself."""
-        return self
-
-    @property
     def demand_matrix(self) -> NDArray[np.float64]:
         """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, else 1."""
         from opticoll.formulations import own_axes

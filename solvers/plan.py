@@ -68,8 +68,8 @@ class Plan:
 
     @property
     def data(self) -> Any:
-        """The data of the formulation."""
-        return self.formulation.data
+        """The formulation on the instance, for access to what its class adds."""
+        return self.formulation
 
     @property
     def builds(self) -> bool:
@@ -136,7 +136,7 @@ def make_plan(
     choice = choose(problem, task, instance, parameters, sized=sized) if task.method == "auto" else None
     name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
-    if method is not None and (reason := method.refusal(problem.data)) is not None:
+    if method is not None and (reason := method.refusal(problem)) is not None:
         msg = f"{model.name}: method {name!r} {reason}; use a solver, such as --method highs"
         raise MethodMismatch(msg)
     left = {k: v for k, v in settings.items() if k not in own}
