@@ -98,7 +98,11 @@ def load(
     )
     needed = None
     if result.needed is not None and model.needs is not None:
-        needed = Run(Task(model.needs, own), Record(formulation=model.needs, verified=record.verified), result.needed)
+        needed = Run(
+            Task(model.needs.formulation, own),
+            Record(formulation=model.needs.formulation, verified=record.verified),
+            result.needed,
+        )
     plan = Plan(
         result.data,
         own,

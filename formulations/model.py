@@ -217,6 +217,31 @@ class Bound:
         return Fraction(whole) if whole == self.value and abs(whole) < 2**53 else None
 
 
+@dataclass(frozen=True)
+class NeededSolution:
+    """The solution of another formulation that is part of the data of one.
+
+    Parameters
+    ----------
+    formulation
+        Name of the other one.
+    method
+        Parameter that names the method for it; by default ``auto`` chooses it.
+    settings
+        Its settings: pairs of parameter and value.
+    passed_on
+        Parameters whose values it takes as well, if it has them.
+    """
+
+    formulation: str
+    method: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    passed_on: tuple[str, ...] = ("demand",)
+
+    def __str__(self) -> str:
+        return self.formulation
+
+
 #: The forms in which a model can be stated; methods of these names state it.
 FORMS: tuple[Form, ...] = ("cvxpy", "pyomo", "matrix")
 
@@ -255,12 +280,6 @@ class Formulation:
         Forms in which the model is stated, the default first; by default those whose methods are defined.
     needs
         Formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
-    needed_by
-        Parameter that names the method for the formulation ``needs``; by default ``auto`` chooses it.
-    needed_settings
-        Settings of the formulation ``needs``: pairs of parameter and value.
-    passed_on
-        Parameters whose values the formulation ``needs`` takes as well, if it has them.
     given_by
         Parameter that names the method whose ``construct`` gives data that the instance lacks: :meth:`prepare` takes
         that function as third argument.
@@ -287,10 +306,7 @@ class Formulation:
     problem: Literal["LP", "MILP"] = "LP"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     forms: ClassVar[tuple[Form, ...]] = ()
-    needs: ClassVar[str | None] = None
-    needed_by: ClassVar[str | None] = None
-    needed_settings: ClassVar[tuple[tuple[str, str], ...]] = ()
-    passed_on: ClassVar[tuple[str, ...]] = ("demand",)
+    needs: ClassVar[NeededSolution | None] = None
     given_by: ClassVar[str | None] = None
     concurrent: ClassVar[str | None] = None
     size: ClassVar[str] = ""
