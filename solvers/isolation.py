@@ -84,6 +84,7 @@ def call_isolated(
     modules: tuple[str, ...] = (),
     on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None = None,
     stop: threading.Event | None = None,
+    pooled: bool = False,
 ) -> WorkerAnswer:
     """Run ``module:function`` in a worker process.
 
@@ -104,6 +105,8 @@ def call_isolated(
         Called in this process, at most every 50 ms, with the latest report.
     stop
         Kills the worker when set, e.g. from another thread.
+    pooled
+        Whether the process may take the next call whatever this one leaves there: both belong to one pool.
 
     Raises
     ------
@@ -113,7 +116,7 @@ def call_isolated(
     if stop is not None and stop.is_set():
         return WorkerAnswer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
     with removed_afterwards() as scratch:
-        described = worker_job(target, arguments, scratch, memory_limit_gib)
+        described = worker_job(target, arguments, scratch, memory_limit_gib, pooled=pooled)
         limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
         job = start_job(described, arrays or {}, modules, threads)
         try:

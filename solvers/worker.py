@@ -1,15 +1,17 @@
 """Worker processes for solvers: started before their job if possible, and reused for the next one.
 
-A worker gets its jobs over a socket: its process calls one function, sends reports and the answer, and either waits for
-another job (:func:`may_stay`) or exits at once, without running the destructors of libraries, which may crash. What it
-prints goes to a file that its parent reads. It is killed when its parent dies.
+A worker imports the modules of its jobs and forks a process for them. That one gets a job over a socket, calls its
+function, sends reports and the answer, and either waits for another job (:func:`may_stay`) or exits at once, without
+running the destructors of libraries, which may crash; the worker then kills what it has left behind, tells the parent
+how it ended, and forks another. What a job prints goes to a file that the parent reads. A worker is killed when its
+parent dies.
 """
 
 from __future__ import annotations
 
 import gc
+import mmap
 import os
-import queue
 import select
 import signal
 import socket
@@ -29,11 +31,11 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import OpticollError
 from opticoll.instances import plugins
 from opticoll.solvers import solver_log
-from opticoll.solvers.messages import Inbox, Report, send
+from opticoll.solvers.messages import Inbox, Report, packed, send
 from opticoll.solvers.shared_files import SCRATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from typing import IO, NoReturn
 
@@ -113,8 +115,8 @@ def descendants(root: int) -> list[int]:
     return result
 
 
-#: Size of arrays [bytes] that the system buffers in any case, and how long [s] a larger job is waited for.
-_BUFFERED, _TAKEN_S = 2**15, 1.0
+#: Size of a job [bytes] that the system buffers in any case.
+_BUFFERED = 2**15
 #: How long [s] a worker may take to collect the processes that were killed.
 _COLLECTED_S = 0.5
 
@@ -148,109 +150,68 @@ class Worker:
         theirs.close()
         os.close(ended)
         self._inbox = Inbox(self._connection)
-        self._ending = b""  # a part of one
-        self._answered = 0  # jobs of the present process
-        self._unread_endings = 0  # of processes whose last answer was taken before
         self._used_s: float | None = None  # processor time of its processes before this job
         self.end = weakref.finalize(
             self, _end_worker, self.process, self._connection, self._endings, self.log, os.getpid()
         )
 
     def take(self, job: Mapping[str, object], arrays: Arrays) -> bool:
-        """Send a job to the worker; return False if the worker has died."""
+        """Send a job to the worker; return False if the worker has died.
+
+        A large job is sent by a thread, since the worker takes it only when it has imported its modules; if it never
+        does, it is killed at the limits of the job like any other.
+        """
         self._used_s = 0.0 if self._used_s is None else self._processor_s()
         self.returncode, self.reports = None, 0
         self.answer: Message | None = None
         self.values: dict[str, Any] = {}
         self.arrays: dict[str, NDArray[Any]] = {}
         self._inbox.clear()
-        if self.process.poll() is None:
-            with suppress(OSError):
-                self.log.seek(0)
-                self.log.truncate()
-                self._give(job, arrays)
-                return True
-        self.end()
-        return False
+        parts = packed(job, arrays)
+        if self.process.poll() is not None:
+            self.end()
+            return False
+        self.log.seek(0)
+        self.log.truncate()
+        if sum(map(len, parts)) < _BUFFERED:
+            self._send(parts)
+        else:
+            threading.Thread(target=self._send, args=(parts,), daemon=True).start()
+        return True
 
-    def _give(self, job: Mapping[str, object], arrays: Arrays) -> None:
-        """Send a job; a large one in a thread, since the worker takes it only when it has imported its modules.
-
-        A worker that never takes it is then killed at the job's limits like any other.
-        """
-        if sum(array.nbytes for array in arrays.values()) < _BUFFERED:
-            self.send(job, arrays)
-            return
-        outcome: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
-
-        def work() -> None:
-            try:
-                self.send(job, arrays)
-            except (OSError, TypeError) as error:
-                outcome.put(error)
-            else:
-                outcome.put(None)
-
-        threading.Thread(target=work, daemon=True).start()
-        with suppress(queue.Empty):
-            error = outcome.get(timeout=_TAKEN_S)
-            if error is not None:
-                raise error
-
-    def send(self, values: Mapping[str, object], arrays: Arrays) -> None:
-        """Send a message to the process that does, or will do, the job."""
-        send(self._connection, values, arrays)
+    def _send(self, parts: Sequence[bytes | memoryview]) -> None:
+        with suppress(OSError):  # the worker dies, which is the end of the job
+            for part in parts:
+                self._connection.sendall(part)
 
     def wait(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for a report or the end of the job; return whether it has ended."""
-        ends = (self._connection.fileno(), self._endings)
-        ready, _, _ = select.select(ends, [], [], timeout)
+        ready, _, _ = select.select((self._connection, self._endings), [], [], timeout)
         if self._endings in ready:
-            self._read_endings()
+            status = os.read(self._endings, 8)
+            self.returncode = int(status) if status else self.process.wait()
         for values, arrays in self._inbox.arrived():
             if "report" in values:
                 self.reports += 1
                 self.values.update(values["report"])
                 self.arrays.update(arrays)
-                continue
-            self.answer = values, arrays
-            if self.returncode is None and (values["stays"] or values["alone"]):
-                self.returncode = 0  # do not wait until the system has ended the process
-                self._answered += values["stays"]
-                self._unread_endings += not values["stays"]
-        return self.returncode is not None
-
-    def _read_endings(self) -> None:
-        chunk = os.read(self._endings, 64)
-        if not chunk:  # the worker itself has died, or takes only one job
-            self.returncode = self.process.wait()
-        *lines, self._ending = (self._ending + chunk).split(b"\n")
-        for line in lines:
-            answered, self._answered = self._answered, 0
-            if line.count(_BEGUN) == answered:
-                continue  # a process that was killed while it waited for a job
-            if self._unread_endings:
-                self._unread_endings -= 1
             else:
-                self.returncode = int(line.lstrip(_BEGUN))
+                self.answer = values, arrays
+                self.returncode = 0 if values["stays"] else self.returncode
+        return self.returncode is not None
 
     def memory_mb(self) -> float:
         """Resident memory of the job's processes [MB]."""
-        import psutil
-
-        total = 0
-        with suppress(psutil.Error):
-            root = self.process.pid
-            for pid in descendants(root) if FORKS else [root, *descendants(root)]:
-                with suppress(psutil.Error):
-                    total += psutil.Process(pid).memory_info().rss
-        return total / 1e6
+        return self._total(lambda process: process.memory_info().rss / 1e6)
 
     def cpu_s(self) -> float:
         """Processor time of the job's processes, those included that they have waited for [s]."""
         return max(self._processor_s() - (self._used_s or 0.0), 0.0)
 
     def _processor_s(self) -> float:
+        return self._total(lambda process: sum(process.cpu_times()[:4]))
+
+    def _total(self, measured: Callable[[psutil.Process], float]) -> float:
         import psutil
 
         total = 0.0
@@ -258,22 +219,20 @@ class Worker:
             root = self.process.pid
             for pid in descendants(root) if FORKS else [root, *descendants(root)]:
                 with suppress(psutil.Error):
-                    total += sum(psutil.Process(pid).cpu_times()[:4])
+                    total += measured(psutil.Process(pid))
         return total
-
-    def kill(self) -> None:
-        """Kill the worker, also from another thread than the one that waits; that one sees the job end."""
-        kill_tree(self.process, self._connection)
 
     def release(self) -> None:
         """Kill the job if it is still running; a worker that has answered and can take another job becomes idle.
 
         After a crash the next process could read the rest of a job that was not read whole.
         """
-        if self.returncode is None or self.answer is None or self.process.poll() is not None or not FORKS:
+        if self.returncode is None or self.answer is None or self.process.poll() is not None:
             self.end()
-        else:
+        elif FORKS or self.answer[0]["stays"]:
             _keep(self)
+        else:
+            self.end()
 
 
 class _IdleWorkers(threading.local):
@@ -319,10 +278,13 @@ def worker_job(
     arguments: Mapping[str, object],
     scratch: Path | None = None,
     memory_limit_gib: float | None = None,
+    *,
+    pooled: bool = False,
 ) -> dict[str, object]:
     """Describe a call of ``module:function`` for :func:`start_job`.
 
-    ``scratch`` is the place for the job's own folders, ``memory_limit_gib`` the limit on its memory [GiB].
+    ``scratch`` is the place for the job's own folders, ``memory_limit_gib`` the limit on its memory [GiB], ``pooled``
+    whether its process takes the next job whatever this one leaves there.
     """
     return {
         "target": target,
@@ -331,6 +293,7 @@ def worker_job(
         "folder": str(Path.cwd()),
         "plugins": (shipped := plugins.shipped()),
         "own": bool(shipped["plugins"]),
+        "pooled": pooled,
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
         "log": solver_log.shown(),
         "scratch": None if scratch is None else str(scratch),
@@ -400,8 +363,6 @@ def _has_ended(process: psutil.Process) -> bool:
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-#: What a process writes for every job that it begins, before its exit status.
-_BEGUN = b"!"
 #: Memory [MB] that a process may retain after its jobs to take another.
 _MOST_RETAINED_MB = 64.0
 
@@ -412,16 +373,18 @@ def main() -> NoReturn:
     The arguments are the parent's process id, the ends of the connection, of the pipe for exit statuses and of the log,
     and the modules. Jobs run in a process forked from this one before they arrive, and in another one when that has
     ended; what it has imported is imported here first. Processes that it leaves behind, in any session, are adopted by
-    this one and killed. If fork is not safe, this process does one job itself.
+    this one and killed. If fork is not safe, this process does its jobs itself, usually one.
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
     tied = tie_to_parent(int(parent))
     for module in modules:
         with suppress(ImportError):  # reported when a job needs it
             import_module(module) if ":" not in module else resolve(module)()
-    end, ended = socket.socket(fileno=int(connection)), int(endings)
+    end, ended, working = socket.socket(fileno=int(connection)), int(endings), mmap.mmap(-1, 1)
     if not FORKS:
-        do_jobs(end, ended, int(log), watched=not tied)
+        if not tied:
+            threading.Thread(target=watch_parent, args=(int(parent),), daemon=True).start()
+        do_jobs(end, int(log), working)
     adopt_orphans()
     ours, imported = os.getpid(), os.memfd_create("imported")
     while True:
@@ -429,30 +392,28 @@ def main() -> NoReturn:
         pid = os.fork()
         if pid == 0:
             tie_to_parent(ours)
-            do_jobs(end, ended, int(log), imported=imported)
+            do_jobs(end, int(log), working, imported)
         last, status = os.waitpid(-1, 0)
         while last != pid:  # an orphan of the job
             last, status = os.waitpid(-1, 0)
         kill_orphans()
-        os.write(ended, b"%d\n" % os.waitstatus_to_exitcode(status))
         if closed(end):
             os.killpg(0, signal.SIGKILL)
+        if working[0]:
+            os.write(ended, b"%d" % os.waitstatus_to_exitcode(status))
+            working[0] = False
         import_again(imported)
 
 
-def do_jobs(
-    end: socket.socket, ended: int, log: int, *, watched: bool = False, imported: int | None = None
-) -> NoReturn:
+def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | None = None) -> NoReturn:
     """Wait for a job and do it, and others while this process may stay; end if its parent closes instead.
 
     Parameters
     ----------
     end, log
         The connection to the parent, and the file that takes what is printed.
-    ended
-        Pipe to which a byte is written when a job has begun.
-    watched
-        Whether to watch for the parent's death, which the system does not signal.
+    working
+        Memory shared with the worker, whose first byte states that a job has begun after which this process ends.
     imported
         File that takes the names of the modules that the jobs import, for :func:`import_again`.
     """
@@ -460,34 +421,33 @@ def do_jobs(
     stays = True
     while stays:
         select.select([end], [], [])
-        os.write(ended, _BEGUN)
+        working[0] = True
         try:
             job, arrays = inbox.wait()
         except (EOFError, OSError):  # the parent has closed
             if imported is None:
                 os.killpg(0, signal.SIGKILL)
             os._exit(0)
-        if watched:
-            watch_connection(end)
         counted = forget_peak()
         os.dup2(log, 1)
         os.dup2(log, 2)
-        answer, results = _answer(job, arrays, Report(end, inbox))
+        answer, results = _answer(job, arrays, Report(end))
         answer["peak_memory_mb"] = tree_peak_mb()
         sys.stdout.flush()
         sys.stderr.flush()
         del arrays
-        others = other_processes()
-        calm = may_stay(job, answer, sys.modules.keys() - before, retained_mb)
-        answer["stays"] = stays = counted and calm and others <= idle_processes()
-        answer["alone"] = not others
+        stays = "values" in answer and (
+            job["pooled"]
+            or (counted and may_stay(job, sys.modules.keys() - before, retained_mb) and leaves_no_process())
+        )
         if stays:
             _system().fflush(None)
+            working[0] = False
         try:
-            send(end, answer, results)
+            send(end, {**answer, "stays": stays}, results)
         except TypeError as error:
-            stays = False
-            send(end, {"failure": f"TypeError: {error}", "alone": False, "stays": False}, {})
+            working[0], stays = True, False
+            send(end, {"failure": f"TypeError: {error}", "stays": False}, {})
     if imported is not None:
         names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
         os.pwrite(imported, "\n".join(names).encode(), 0)
@@ -504,28 +464,23 @@ def closed(end: socket.socket) -> bool:
         return True
 
 
-def other_processes() -> set[int]:
-    """The processes that a job has left behind, and this one itself where the system does not list them."""
+def leaves_no_process() -> bool:
+    """Whether a job has left no process behind but those of our own idle workers, which the next job may use."""
     if not (FORKS and _LISTED.exists()):
-        return {os.getpid()}
-    return {*descendants(os.getppid())} - {os.getpid()}
-
-
-def idle_processes() -> set[int]:
-    """The processes of our own idle workers, which the next job may use."""
+        return False
     workers = [worker.process.pid for worker in idle_workers.waiting.values()]
-    return {*workers, *(pid for worker in workers for pid in descendants(worker))}
+    known = {os.getpid(), *workers, *(pid for worker in workers for pid in descendants(worker))}
+    return known.issuperset(descendants(os.getppid()))
 
 
-def may_stay(job: Mapping[str, object], answer: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
+def may_stay(job: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
     """Whether the process that has done a job may do another: nothing that the job has left here can affect that one.
 
-    Not after failures, plug-ins, a limit on memory or a shown log; nor with threads, another package (of solvers only
-    HiGHS) or much memory left over.
+    Not after plug-ins, a limit on memory or a shown log; nor with threads, another package (of solvers only HiGHS) or
+    much memory left over.
     """
     return (
-        "values" in answer
-        and not job["own"]
+        not job["own"]
         and job["data_limit_bytes"] is None
         and not job["log"]
         and threading.active_count() == 1
@@ -658,15 +613,11 @@ def tie_to_parent(parent: int) -> bool:
     return tied
 
 
-def watch_connection(end: socket.socket) -> None:
-    """End this process and its group when the parent closes its end of the connection; it sends nothing more."""
-
-    def watch() -> None:
-        while end.recv(1):
-            pass
-        os.killpg(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True).start()
+def watch_parent(parent: int) -> None:
+    """End this process and its group soon after its parent's death."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os.killpg(0, signal.SIGKILL)
 
 
 _nested_peak_mb = 0.0

@@ -446,7 +446,7 @@ def test_a_message_whose_sender_dies_leaves_those_before_it(ends: tuple[socket.s
 
 def test_reports_arrive_in_order_whatever_their_size(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
-    report, inbox, received = Report(theirs, Inbox(theirs)), Inbox(ours), list[tuple[int, int]]()
+    report, inbox, received = Report(theirs), Inbox(ours), list[tuple[int, int]]()
     sizes = [0, 3, 1_000_000, 1]
     sender = threading.Thread(target=lambda: [report({"k": k}, {"x": np.zeros(n)}) for k, n in enumerate(sizes)])
     sender.start()
@@ -609,24 +609,23 @@ CALM: dict[str, Any] = {"own": False, "data_limit_bytes": None, "log": False}
 
 
 @pytest.mark.parametrize(
-    ("job", "answer", "loaded", "may"),
+    ("job", "loaded", "may"),
     [
-        ({}, {"values": {}}, {"opticoll.errors", "scipy.sparse", "json"}, True),
-        ({}, {"failure": "ValueError"}, set(), False),
-        ({"own": True}, {"values": {}}, set(), False),
-        ({"data_limit_bytes": 2**33}, {"values": {}}, set(), False),
-        ({"log": True}, {"values": {}}, set(), False),
-        ({}, {"values": {}}, {"ortools.sat"}, False),
-        ({}, {"values": {}}, {"users_own"}, False),
+        ({}, {"opticoll.errors", "scipy.sparse", "json"}, True),
+        ({"own": True}, set(), False),
+        ({"data_limit_bytes": 2**33}, set(), False),
+        ({"log": True}, set(), False),
+        ({}, {"ortools.sat"}, False),
+        ({}, {"users_own"}, False),
     ],
 )
 def test_what_a_job_leaves_in_its_process(
-    job: Any, answer: Any, loaded: set[str], may: bool, monkeypatch: pytest.MonkeyPatch
+    job: Any, loaded: set[str], may: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     room_mb = worker_module.own_memory_mb() + 1000.0
-    assert worker_module.may_stay(CALM | job, answer, loaded, room_mb) is may
-    assert not worker_module.may_stay(CALM | job, answer, loaded, most_mb=1.0)
+    assert worker_module.may_stay(CALM | job, loaded, room_mb) is may
+    assert not worker_module.may_stay(CALM | job, loaded, most_mb=1.0)
 
 
 def test_a_process_with_threads_takes_no_other_job() -> None:
@@ -634,7 +633,7 @@ def test_a_process_with_threads_takes_no_other_job() -> None:
     other = threading.Thread(target=done.wait)
     other.start()
     room_mb = worker_module.own_memory_mb() + 1000.0
-    assert not worker_module.may_stay(CALM, {"values": {}}, set(), room_mb)
+    assert not worker_module.may_stay(CALM, set(), room_mb)
     done.set()
     other.join()
 
