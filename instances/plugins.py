@@ -11,9 +11,8 @@ Every worker process receives the source of the files and the names of the modul
 A worker on another machine therefore needs no copy of a file, but every module must be installed there.
 
 The resume key of a run that uses a plug-in covers its source and that of every module from outside installed packages
-that it loads (:mod:`opticoll.instances.outside_modules`). Modules that it turns out to import under computed names are
-recorded with the run, whose answer holds as long as they do not change. Data files are not covered: name them in
-settings (``file:PATH``), which are pinned to their contents.
+that it loads (:mod:`opticoll.instances.outside_modules`); a plug-in that turns out to import another is refused. Data
+files are not covered: name them in settings (``file:PATH``), which are pinned to their contents.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.abc import ExecutionLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import decode_source, find_spec, spec_from_loader
 from inspect import unwrap
@@ -38,7 +37,7 @@ from platform import node
 from secrets import token_hex
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, TypedDict
+from typing import Any
 
 from opticoll.contributions import BOUNDS, CHECK_BOUNDS, KINDS, SHARED, Kind
 from opticoll.errors import BadInput, OpticollError, import_remedy
@@ -51,8 +50,6 @@ VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
 #: Largest plug-in file [bytes].
 MAX_BYTES = 4 << 20
 _PREFIX = "opticoll_plugin_"
-#: Suffix of the names, in records, of modules that a plug-in imported under computed names.
-COMPUTED = " (imported by a computed name)"
 #: What a fault in the code of a plug-in raises, next to classes derived from BaseException itself.
 FAULTS = (Exception, SystemExit, GeneratorExit)
 
@@ -84,8 +81,8 @@ class Plugin:
 
 
 _known: dict[str, Plugin] = {}
-#: Modules that plug-ins have imported under names that their source does not show, with their SHA-256, by place.
-_late: dict[str, dict[str, str]] = {}
+#: Names of modules that the code of plug-ins has imported since :func:`check_imports`, by place.
+_imported: dict[str, set[str]] = {}
 #: Place of the plug-in that each file belongs to: its own, and those of its modules.
 _files: dict[str, str] = {}
 _checked: set[str] = set()
@@ -124,23 +121,19 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
             return _load(_known[str(place)], contributes=contributes)
         plugin = _read(str(place))
         old = _known.get(plugin.place)
-        if old == plugin and old.module in _checked:
-            late = {name: digest for name, digest in _late.get(old.place, {}).items() if digest}
-            if _modules_now(old) != old.modules or any(outside_modules.digest_of(one) != late[one] for one in late):
-                _drop(old)
-                outside_modules.unload(late)
-        return _load(plugin, contributes=contributes)
+        if old == plugin and old.module in _checked and _modules_now(old) != old.modules:
+            _drop(old)
+        module = _load(plugin, contributes=contributes)
+        _all_loaded()  # those that shared a module which has changed
+        return module
 
 
 def _read(place: str) -> Plugin:
     if place.endswith(".py") or os.sep in place:
-        path = Path(place).expanduser().absolute()
+        path = Path(place).expanduser().resolve()
         if path.suffix != ".py":
             msg = f"plug-in {place}: must be a Python file that ends in .py, or the name of an installed module"
             raise BadInput(msg)
-        for known in _known:  # the same file under another spelling
-            with suppress(OSError):
-                path = Path(known) if known.endswith(".py") and path.samefile(known) else path
         data = read_bytes(path, MAX_BYTES, "name a Python file", f"plug-in {place}")
         try:
             source = decode_source(data)
@@ -171,15 +164,18 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     if old == plugin and plugin.module in _checked:
         return sys.modules[plugin.module]
     _ours("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
+    if not _in_worker:  # whose parent's modules count
+        plugin = replace(plugin, modules=_modules_now(plugin))
+        _unload_outdated(plugin)
     _known[plugin.place] = plugin
     _loading.add(plugin.place)
     _files[_file_of(plugin)] = plugin.place
     always_from_source()
     try:
-        _unload_outdated(plugin)
         module = import_module(plugin.module)
         _check(plugin, module, contributes)
-        _known[plugin.place] = _with_modules(plugin)
+        _known[plugin.place] = plugin = _with_modules(plugin)
+        _check_imports(plugin)
     except BaseException as error:
         message = None if _passes(error) else _failure(plugin, error)
         _drop(plugin)
@@ -195,7 +191,7 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
 def _drop(plugin: Plugin) -> None:
     _ours("opticoll.instances.spec:forget")(plugin.module)
     _known.pop(plugin.place, None)
-    _late.pop(plugin.place, None)
+    _imported.pop(plugin.place, None)
     for file in [file for file, place in _files.items() if place == plugin.place]:
         del _files[file]
     _checked.discard(plugin.module)
@@ -211,16 +207,13 @@ def _modules_now(plugin: Plugin) -> dict[str, str]:
 
 def _unload_outdated(plugin: Plugin) -> None:
     """Unload the modules of a plug-in if any has changed since it was loaded, and the plug-ins that share them."""
-    if _in_worker:  # whose parent's modules count
+    if not outside_modules.outdated(plugin.modules):
         return
-    modules = _modules_now(plugin)
-    if not outside_modules.outdated(modules):
-        return
-    outside_modules.unload(modules)
+    outside_modules.unload(plugin.modules)
     for other in list(_known.values()):
-        if other.place != plugin.place and other.modules.keys() & modules.keys():
+        if other.place != plugin.place and other.modules.keys() & plugin.modules.keys():
             _drop(other)
-            _known[other.place] = replace(other, modules={})  # it is loaded again when it is needed
+            _known[other.place] = other
 
 
 def _with_modules(plugin: Plugin) -> Plugin:
@@ -239,10 +232,6 @@ def _with_modules(plugin: Plugin) -> Plugin:
         modules = _modules_now(plugin)
         outside_modules.note_loaded(modules)
     _files.update(dict.fromkeys([_file_of(plugin), *outside_modules.files_of(modules)], plugin.place))
-    late = _late.get(plugin.place, {})
-    for name in list(late):
-        if name in modules or not outside_modules.is_outside(name):
-            del late[name]
     return replace(plugin, modules=modules)
 
 
@@ -365,7 +354,7 @@ def _message(where: str, error: BaseException) -> str:
     return f"{where}: {text}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)"
 
 
-class _Finder(MetaPathFinder, InspectLoader):
+class _Finder(MetaPathFinder, ExecutionLoader):
     """Importer of plug-in files by module name, from the source that was read or received."""
 
     def find_spec(
@@ -376,21 +365,20 @@ class _Finder(MetaPathFinder, InspectLoader):
             _note_import(fullname)
             return None
         plugin = _by_module(fullname)
-        return None if plugin is None else spec_from_loader(fullname, self, origin=plugin.place)
+        return None if plugin is None else spec_from_loader(fullname, self)
 
     def get_source(self, fullname: str) -> str | None:
-        """Return the source of a plug-in, for tracebacks."""
+        """Return the source of a plug-in."""
         plugin = _by_module(fullname)
         return None if plugin is None else plugin.source
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute the source of a plug-in as a module."""
-        plugin = _by_module(module.__name__)
-        if plugin is None or plugin.source is None:
-            msg = f"no plug-in {module.__name__!r}"
+    def get_filename(self, fullname: str) -> str:
+        """Return the file of a plug-in, which may be on another machine."""
+        plugin = _by_module(fullname)
+        if plugin is None:
+            msg = f"no plug-in {fullname!r}"
             raise ImportError(msg)
-        module.__file__ = plugin.place
-        exec(compile(plugin.source, plugin.place, "exec", dont_inherit=True), module.__dict__)
+        return plugin.place
 
 
 def file_of(item: object) -> Path | None:
@@ -407,7 +395,7 @@ def options_for(*items: object) -> str:
 def options() -> str:
     """Options that load the plug-ins of this process, except those that every process finds by itself."""
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
-    files = {*_entry_points(), *named, *(str(Path(place).expanduser().absolute()) for place in named)}
+    files = {*_entry_points(), *named, *(str(Path(place).expanduser().resolve()) for place in named)}
     return _options(plugin.place for plugin in _known.values() if plugin.place not in files)
 
 
@@ -430,56 +418,35 @@ def _note_import(name: str) -> None:
     while frame is not None:
         place = _files.get(frame.f_code.co_filename)
         if place is not None:
-            _late.setdefault(place, {})[name] = ""
+            _imported.setdefault(place, set()).add(name)
             return
         frame = frame.f_back
 
 
-def late_modules() -> dict[str, dict[str, str]]:
-    """Modules from outside installed packages that plug-ins have imported under computed names, with their SHA-256.
-
-    By place of the plug-in; to be called after a run.
+def check_imports() -> None:
+    """Refuse what plug-ins have imported although their resume keys do not cover it; to be called after they have run.
 
     Raises
     ------
     BadInput
-        If a plug-in has just imported a module that has changed since the plug-in was loaded.
+        If a plug-in has imported a module from outside installed packages that its source does not show, or one that
+        has changed since the plug-in was loaded.
     """
-    result: dict[str, dict[str, str]] = {}
-    for place, names in list(_late.items()):
-        plugin = _known.get(place)
-        if plugin is None:
-            continue
-        for name in [name for name, digest in names.items() if not digest]:
-            names[name] = digest = (outside_modules.is_outside(name) and outside_modules.digest_of(name)) or ""
-            if name in plugin.modules:
-                _refuse_change(plugin, name)
-            if name in plugin.modules or name == plugin.module or not digest:
-                del names[name]
-        result |= {place: dict(names)} if names else {}
-    return result
+    for place, plugin in list(_known.items()):
+        if place not in _loading:
+            _check_imports(plugin)
 
 
-def note_late(modules: Mapping[str, Mapping[str, str]]) -> None:
-    """Add what :func:`late_modules` returned in a worker."""
-    for place, names in modules.items():
-        if place in _known:
-            _late.setdefault(place, {}).update(names)
-
-
-def unchanged(recorded: Mapping[str, str] | None) -> bool:
-    """Whether the modules that a run imported under computed names are still the same, by its recorded plug-ins.
-
-    The resume key shows whether the others are.
-    """
-    late = {name.removesuffix(COMPUTED): digest for name, digest in (recorded or {}).items() if name.endswith(COMPUTED)}
-    return all(outside_modules.digest_of(name) == digest for name, digest in late.items())
-
-
-def same_as_recorded(recorded: Mapping[str, str], chosen: Iterable[Plugin]) -> bool:
-    """Whether what a run recorded (:func:`digests_after`) holds for the plug-ins as they are now."""
-    stated = {name: digest for name, digest in recorded.items() if not name.endswith(COMPUTED)}
-    return stated == digests(chosen) and unchanged(recorded)
+def _check_imports(plugin: Plugin) -> None:
+    for name in sorted(_imported.pop(plugin.place, ())):
+        if name in plugin.modules:
+            _refuse_change(plugin, name)
+        elif name != plugin.module and outside_modules.is_outside(name) and outside_modules.digest_of(name):
+            msg = (
+                f"plug-in {plugin.place}: it imports the module {name!r}, which its source does not show or which was "
+                f"not found when it was loaded, so no resume key covers it; write `import {name}` at its top"
+            )
+            raise BadInput(msg)
 
 
 def load_configured() -> None:
@@ -550,8 +517,12 @@ def load_known() -> list[tuple[Plugin, ModuleType]]:
     """Run all known plug-ins, except any that is being run, and return them with their modules."""
     load_configured()
     with _lock:
-        known = [plugin for place, plugin in list(_known.items()) if place not in _loading]
-        return [(plugin, _load(plugin, contributes=False)) for plugin in known]
+        return _all_loaded()
+
+
+def _all_loaded() -> list[tuple[Plugin, ModuleType]]:
+    known = [plugin for place, plugin in list(_known.items()) if place not in _loading]
+    return [(plugin, _load(plugin, contributes=False)) for plugin in known]
 
 
 def _items(module: ModuleType, attribute: str) -> list[Any]:
@@ -580,13 +551,6 @@ def digests(chosen: Iterable[Plugin] | None = None) -> dict[str, str]:
     """Name and SHA-256 of plug-ins, by default all, and of the modules from outside installed packages they load."""
     plugins = list(_known.values() if chosen is None else chosen)
     return _by_name([pair for one in plugins for pair in ((one.name, one.digest), *one.modules.items())])
-
-
-def digests_after(chosen: Iterable[Plugin]) -> dict[str, str]:
-    """As :func:`digests` after a run, with the modules that the plug-ins imported under computed names."""
-    plugins, late = list(chosen), late_modules()
-    pairs = [(f"{name}{COMPUTED}", digest) for one in plugins for name, digest in late.get(one.place, {}).items()]
-    return {**digests(plugins), **_by_name(pairs)}
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -703,33 +667,13 @@ def _ours(target: str) -> Callable[..., Any]:
 # worker processes ---------------------------------------------------------------------------------------------
 
 
-class ShippedPlugin(TypedDict):
-    """A plug-in as JSON; an installed module has no source."""
-
-    place: str
-    digest: str
-    source: str | None
-    modules: Mapping[str, str]
+def shipped() -> dict[str, Any]:
+    """All known plug-ins, as JSON for a worker process, and the token of this one."""
+    return {"process": _PROCESS, "plugins": [asdict(plugin) for plugin in list(_known.values())]}
 
 
-class Shipment(TypedDict):
-    """Token of a process and its plug-ins."""
-
-    process: str
-    plugins: list[ShippedPlugin]
-
-
-def shipped() -> Shipment:
-    """All known plug-ins, as JSON for a worker process."""
-    known: list[ShippedPlugin] = [
-        {"place": one.place, "digest": one.digest, "source": one.source, "modules": dict(one.modules)}
-        for one in list(_known.values())
-    ]
-    return {"process": _PROCESS, "plugins": known}
-
-
-def accept(sent: Shipment) -> None:
-    """Register the plug-ins that a parent process sent; this process does not look for others.
+def accept(sent: Mapping[str, Any]) -> None:
+    """Register the plug-ins that a parent process sent (:func:`shipped`); this process does not look for others.
 
     Each is run when one of its objects is needed.
 
@@ -744,7 +688,7 @@ def accept(sent: Shipment) -> None:
     with _lock:
         _in_worker = True
         for one in sent["plugins"]:
-            plugin = Plugin(one["place"], one["digest"], one["source"], one["modules"])
+            plugin = Plugin(**one)
             old = _known.get(plugin.place)
             if old == plugin and old.modules == plugin.modules:
                 continue

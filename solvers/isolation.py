@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
-from opticoll.instances import plugins
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
@@ -191,7 +190,6 @@ def _collect(job: Worker, limits: _Limits, ending: Termination | None, message: 
     if "error" in values:
         raise _typed(values["error"])
     if "values" in values:
-        plugins.note_late(values["late"])
         return WorkerAnswer(None, values["values"], results, wall_s=wall_s, peak_memory_mb=peak)
     if ending is None:
         ending, message = _diagnose(job, values, limited=limits.memory_limit_gib is not None)

@@ -371,11 +371,6 @@ def digests_of(plan: Plan) -> dict[str, str]:
     return {**plugins.digests(_plugins_of(plan)), **_own_code(type(plan.formulation))}
 
 
-def digests_after_run(plan: Plan) -> dict[str, str]:
-    """As :func:`digests_of`, with the modules that the plug-ins have imported under computed names."""
-    return {**plugins.digests_after(_plugins_of(plan)), **_own_code(type(plan.formulation))}
-
-
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
     model = type(plan.formulation)
     data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))

@@ -524,8 +524,8 @@ def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
             for array in arrays.values():
                 array.flags.writeable = False
             values, results = resolve(job["target"])(job["arguments"], arrays, report)
-            late = plugins.late_modules()
-        return {"values": dict(values), "late": late}, dict(results)
+            plugins.check_imports()
+        return {"values": dict(values)}, dict(results)
     except OpticollError as error:
         kind = type(error)
         return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}, {}
