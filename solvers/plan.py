@@ -17,6 +17,7 @@ from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import DemandSpec
+from opticoll.instances.plugin_faults import exits_refused
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
@@ -87,7 +88,7 @@ def instance_of(task: Task) -> Instance:
     return parse(task.instance) if isinstance(task.instance, str) else task.instance
 
 
-@plugins.exits_refused()
+@exits_refused()
 def make_plan(
     task: Task, *, instance: Instance | None = None, needed: Mapping[str, NDArray[np.float64]] | None = None
 ) -> Plan:

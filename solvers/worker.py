@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import OpticollError
 from opticoll.instances import plugins
+from opticoll.instances.plugin_faults import blame, exits_refused
 from opticoll.solvers import solver_log
 from opticoll.solvers.messages import Inbox, Report, packed, send
 from opticoll.solvers.shared_files import SCRATCH
@@ -519,7 +520,7 @@ def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
         if job["log"]:
             solver_log.show_in_worker()
         os.chdir(job["folder"])
-        with plugins.exits_refused():
+        with exits_refused():
             plugins.accept(job["plugins"])
             for array in arrays.values():
                 array.flags.writeable = False
@@ -533,7 +534,7 @@ def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
         return {"memory": True}, {}
     except Exception as error:  # noqa: BLE001 - the parent reports any error
         traceback.print_exc()
-        where = plugins.blame(error)
+        where = blame(error)
         return {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}, {}
 
 
