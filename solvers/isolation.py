@@ -23,10 +23,11 @@ from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
+from opticoll.solvers.processes import note_nested_peak, processor_s_of_children
 from opticoll.solvers.shared_files import removed_afterwards
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SimplexBasis, SolveRequest, Termination
-from opticoll.solvers.worker import note_nested_peak, processor_s_of_children, start_job, worker_job
+from opticoll.solvers.worker import start_job, worker_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
