@@ -506,7 +506,7 @@ def fork_and_answer(arguments: dict[str, Any], arrays: dict[str, Any], report: A
 
 
 @pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that adopts processes")
-def test_an_answer_is_taken_before_the_end_of_its_process_only_if_that_leaves_no_other() -> None:
+def test_a_process_that_a_job_leaves_has_ended_when_the_call_returns() -> None:
     for _ in range(3):
         answer = call_isolated(f"{HERE}:fork_and_answer", {})
         assert answer.finished
