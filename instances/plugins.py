@@ -33,7 +33,7 @@ from importlib.util import decode_source, find_spec, spec_from_loader
 from pathlib import Path
 from platform import node
 from secrets import token_hex
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, TypedDict
 
 from opticoll.contributions import BOUNDS, KINDS
@@ -316,7 +316,7 @@ sys.meta_path.insert(0, _Finder())
 
 
 def _note_import(name: str) -> None:
-    """Note an import for the plug-in whose code, or that of its modules, runs it, if any."""
+    """Note an import for the plug-in whose code, or that of its modules, runs it, also through installed code."""
     owners = {module: one.place for one in list(_known.values()) for module in (*one.modules, one.module)}
     frame = sys._getframe(1) if owners else None
     while frame is not None:
@@ -324,7 +324,15 @@ def _note_import(name: str) -> None:
         if place is not None:
             _imported.setdefault(place, set()).add(name)
             return
-        frame = frame.f_back
+        frame = frame.f_back if _serves_plugins(frame) else None
+
+
+def _serves_plugins(frame: FrameType) -> bool:
+    """Whether code imports for its caller: ours, installed code and what lies beside a plug-in; not a debugger's."""
+    file = frame.f_code.co_filename
+    if file.startswith("<") or str(frame.f_globals.get("__name__")).startswith("opticoll"):
+        return True
+    return outside_modules.is_installed(file) or Path(file).parent in {Path(place).parent for place in _known}
 
 
 def check_imports() -> None:

@@ -458,6 +458,16 @@ def test_a_module_that_the_source_does_not_show_is_refused(lazy: str, tmp_path: 
     assert oc.solve(TASK).objective == pytest.approx(2)
 
 
+def test_what_a_debugger_imports_while_a_plug_in_runs_is_not_its_own(tmp_path: Path, path: Path) -> None:
+    write(path / "debugger.py", "import sys\n\ndef seen(*_):\n    sys.setprofile(None)\n    import debugger_part")
+    write(path / "debugger_part.py", "")
+    __import__("debugger")
+    text = model("import sys", "sys.setprofile(sys.modules['debugger'].seen)", limit="2")
+    oc.load_plugin(write(tmp_path / "plugins" / "mine.py", text))
+    assert oc.solve(TASK).objective == pytest.approx(2)
+    assert "debugger_part" in sys.modules
+
+
 SOLVER = """
 import scipy.optimize
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
