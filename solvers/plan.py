@@ -69,8 +69,8 @@ class Plan:
 
     @property
     def data(self) -> Any:
-        """The data of the formulation."""
-        return self.formulation.data
+        """The formulation on the instance, for access to what its class adds."""
+        return self.formulation
 
     @property
     def builds(self) -> bool:
@@ -137,7 +137,7 @@ def make_plan(
     choice = choose(problem, task, instance, parameters, sized=sized) if task.method == "auto" else None
     name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
-    if method is not None and (reason := method.refusal(problem.data)) is not None:
+    if method is not None and (reason := method.refusal(problem)) is not None:
         msg = f"{model.name}: method {name!r} {reason}; use a solver, such as --method highs"
         raise MethodMismatch(msg)
     left = {k: v for k, v in settings.items() if k not in own}
@@ -173,9 +173,9 @@ def shared_parameters(model: Formulation | type[Formulation], parameters: Settin
     """
     if model.needs is None:
         return {}
-    defaults = {parameter.name: parameter.default for parameter in formulation(model.needs).parameters}
-    passed = {name: parameters[name] for name in model.passed_on if name in defaults and name in parameters}
-    return dict(model.needed_settings) | {
+    defaults = {parameter.name: parameter.default for parameter in formulation(model.needs.formulation).parameters}
+    passed = {name: parameters[name] for name in model.needs.passed_on if name in defaults and name in parameters}
+    return dict(model.needs.settings) | {
         name: value for name, value in passed.items() if value is not None and value != defaults[name]
     }
 
@@ -330,11 +330,12 @@ def needed_task(task: Task, plan: Plan) -> Task:
     """The task whose solution the task's formulation takes as data."""
     model = plan.formulation
     assert model.needs is not None
-    method = "auto" if model.needed_by is None else str(plan.parameters[model.needed_by])
-    exact = task.exact and formulation(model.needs).problem == "LP"  # other formulations have integer solutions
+    needs = model.needs
+    method = "auto" if needs.method is None else str(plan.parameters[needs.method])
+    exact = task.exact and formulation(needs.formulation).problem == "LP"  # other formulations have integer solutions
     return structs.replace(
         task,
-        formulation=model.needs,
+        formulation=needs.formulation,
         method=method,
         form=None,
         settings=shared_parameters(model, plan.parameters),
@@ -375,7 +376,7 @@ def digests_of(plan: Plan) -> dict[str, str]:
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
     model = type(plan.formulation)
     data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))
-    basis = None if model.needs is None else formulation(model.needs)
+    basis = None if model.needs is None else formulation(model.needs.formulation)
     objects = (model, plan.reformulation, plan.procedure, plan.adapter, data_method, basis)
     return plugins.involved(objects, modules_behind(plan.instance.spec))
 

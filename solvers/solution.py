@@ -223,7 +223,7 @@ def _check_certificate(model: type[Formulation], instance: Instance, path: Path,
 
     if model.needs is None:
         return check_certificate(model, instance, path, parameters)
-    basis, needed = formulation(model.needs), read_needed(path)
+    basis, needed = formulation(model.needs.formulation), read_needed(path)
     problem, values = _basis_data(model, instance, parameters), in_floats(needed)
     declared = declared_arrays(problem, values)
     for name, array in declared.items():
@@ -275,7 +275,7 @@ def recomputed_violations(
     """Worst violation of every block by the values and by those of the needed solution, whose blocks are prefixed."""
     violations: dict[str, float] = {}
     if model.needs is not None and needed is not None:
-        basis = formulation(model.needs)
+        basis = formulation(model.needs.formulation)
         worst = _residuals(_basis_data(model, instance, parameters), needed)
         violations = {f"{basis.name}.{block}": value for block, value in worst.items()}
     return violations | _residuals(data, values)
@@ -284,7 +284,7 @@ def recomputed_violations(
 def _basis_data(model: type[Formulation], instance: Instance, parameters: Mapping[str, Any]) -> Any:
     """Data of the formulation whose solution ``model`` needs."""
     assert model.needs is not None
-    return formulation(model.needs).prepare(instance, shared_parameters(model, parameters))
+    return formulation(model.needs.formulation).prepare(instance, shared_parameters(model, parameters))
 
 
 def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
