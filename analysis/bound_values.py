@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances.arguments import refused
-from opticoll.instances.plugins import FAULTS, load_plugin
+from opticoll.instances.plugin_faults import FAULTS
+from opticoll.instances.plugins import load_plugin
 from opticoll.instances.spec import nearest
 
 if TYPE_CHECKING:

@@ -16,6 +16,8 @@ from opticoll.formulations import rounding
 from opticoll.formulations.bounded_quantity import declaration
 from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import plugins
+from opticoll.instances.contribution_checks import functions
+from opticoll.instances.plugin_faults import place_of
 from opticoll.instances.spec import contributed, is_spec, modules_of, nearest
 from opticoll.instances.topology import Instance
 
@@ -119,7 +121,7 @@ def bounds_of(model: Formulation) -> list[Bound]:
     listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
     wrong = next((bound for bound in result if not _is_number(bound.value)), None) if listed else None
     if not listed or wrong is not None:
-        where = f"{plugins.place_of(model.bounds)}formulation {model.name!r}"
+        where = f"{place_of(model.bounds)}formulation {model.name!r}"
         returned = str(result)[:60] if wrong is None else f"{str(wrong.value)[:60]} for {wrong.name!r}"
         msg = f"{where}: bounds returned {returned}; return a list of Bound objects whose values are numbers"
         raise BadInput(msg)
@@ -139,7 +141,7 @@ def _on_objective(model: Formulation, function: Callable[..., object], name: str
         return value
     if on != "T" or "T" not in model.metrics(1.0) or model.concurrent is None:
         kinds = "'objective' or 'T'" if model.concurrent is not None else "'objective'"
-        where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"
+        where = f"{place_of(function)}bound {name!r} of {model.name}"
         msg = f"{where}: on={on!r}; BOUNDS takes bounds on {kinds}, use `opticoll sweep --bound FILE.py:FUNCTION`"
         raise BadInput(msg)
     given = (value.rational or value.value) if isinstance(value, Bound) else value
@@ -185,7 +187,7 @@ def check_bounds(bounds: object, names: Iterable[str]) -> None:
             named = f"BOUNDS names the formulation {name!r}, which is unknown"
             msg = f"{named}; {hint} another plug-in defines it, name that one first"
             raise BadInput(msg)
-        for function in plugins.functions(bounds, name):
+        for function in functions(bounds, name):
             if not callable(function):
                 msg = f"BOUNDS[{name!r}] contains {function!r}, not a function of the instance"
                 raise BadInput(msg)
@@ -193,7 +195,7 @@ def check_bounds(bounds: object, names: Iterable[str]) -> None:
                 taken = signature(function)
                 taken.bind(*[None] * (2 if len(taken.parameters) > 1 else 1))
             except (TypeError, ValueError) as error:
-                named = f"{plugins.place_of(function)}BOUNDS[{name!r}]: {getattr(function, '__name__', 'a function')}"
+                named = f"{place_of(function)}BOUNDS[{name!r}]: {getattr(function, '__name__', 'a function')}"
                 msg = f"{named} must take the instance, or the instance and the data ({error}); correct its arguments"
                 raise BadInput(msg) from error
 
@@ -219,7 +221,7 @@ def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] 
         name = value.name if isinstance(value, Bound) else name
         named = isinstance(value, Bound) or own != "<lambda>"
         if named and name in taken:
-            where = f"{plugins.place_of(function)}the bound name {name!r} of {model.name}"
+            where = f"{place_of(function)}the bound name {name!r} of {model.name}"
             msg = f"{where} is already used by {taken[name]}; choose another name"
             raise BadInput(msg)
         if named:
@@ -231,7 +233,7 @@ def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] 
             fraction = Fraction(value) if isinstance(value, Rational) else None
             results.append(Bound(name, float(value), summary, "own", fraction=fraction))
         elif value is not None:
-            where = f"{plugins.place_of(function)}bound {name!r} of {model.name}"
+            where = f"{place_of(function)}bound {name!r} of {model.name}"
             returned = value.value if isinstance(value, Bound) else value
             msg = f"{where}: returned {returned!r}; return a number, a Bound or None"
             raise BadInput(msg)

@@ -20,7 +20,7 @@ import re
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -88,12 +88,6 @@ def digest_of(name: str) -> str | None:
     spec = _spec(name)
     data = None if spec is None else _contents(spec)
     return None if data is None else hashlib.sha256(data).hexdigest()
-
-
-def files_of(names: Iterable[str]) -> list[str]:
-    """Files of modules, as code objects name them."""
-    specs = (_spec(name) for name in names)
-    return [spec.origin for spec in specs if spec is not None and spec.has_location and spec.origin]
 
 
 def is_outside(name: str) -> bool:

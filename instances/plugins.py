@@ -11,9 +11,8 @@ Every worker process receives the source of the files and the names of the modul
 A worker on another machine therefore needs no copy of a file, but every module must be installed there.
 
 The resume key of a run that uses a plug-in covers its source and that of every module from outside installed packages
-that it loads (:mod:`opticoll.instances.outside_modules`). Modules that it turns out to import under computed names are
-recorded with the run, whose answer holds as long as they do not change. Data files are not covered: name them in
-settings (``file:PATH``), which are pinned to their contents.
+that it loads (:mod:`opticoll.instances.outside_modules`); a plug-in that turns out to import another is refused. Data
+files are not covered: name them in settings (``file:PATH``), which are pinned to their contents.
 """
 
 from __future__ import annotations
@@ -24,25 +23,23 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import astuple, dataclass, field, replace
+from functools import cache, cached_property
 from hashlib import sha256
 from importlib import import_module
-from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.abc import ExecutionLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import decode_source, find_spec, spec_from_loader
-from inspect import unwrap
 from pathlib import Path
 from platform import node
 from secrets import token_hex
-from traceback import walk_tb
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, TypedDict
 
-from opticoll.contributions import BOUNDS, CHECK_BOUNDS, KINDS, SHARED, Kind
+from opticoll.contributions import BOUNDS, KINDS
 from opticoll.errors import BadInput, OpticollError, import_remedy
-from opticoll.instances import outside_modules
+from opticoll.instances import outside_modules, plugin_faults
+from opticoll.instances.contribution_checks import check, functions, items, resolve
 from opticoll.instances.current_source import always_from_source
 from opticoll.instances.readers.reading import read_bytes
 
@@ -51,10 +48,6 @@ VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
 #: Largest plug-in file [bytes].
 MAX_BYTES = 4 << 20
 _PREFIX = "opticoll_plugin_"
-#: Suffix of the names, in records, of modules that a plug-in imported under computed names.
-COMPUTED = " (imported by a computed name)"
-#: What a fault in the code of a plug-in raises, next to classes derived from BaseException itself.
-FAULTS = (Exception, SystemExit, GeneratorExit)
 
 
 @dataclass(frozen=True)
@@ -70,7 +63,7 @@ class Plugin:
     source: str | None
     modules: Mapping[str, str] = field(default_factory=dict, compare=False)
 
-    @property
+    @cached_property
     def module(self) -> str:
         """Name of the module in ``sys.modules``."""
         if self.source is None:
@@ -84,10 +77,8 @@ class Plugin:
 
 
 _known: dict[str, Plugin] = {}
-#: Modules that plug-ins have imported under names that their source does not show, with their SHA-256, by place.
-_late: dict[str, dict[str, str]] = {}
-#: Place of the plug-in that each file belongs to: its own, and those of its modules.
-_files: dict[str, str] = {}
+#: Names of modules that the code of plug-ins has imported since :func:`check_imports`, by place.
+_imported: dict[str, set[str]] = {}
 _checked: set[str] = set()
 _loading: set[str] = set()
 _lock = threading.RLock()
@@ -124,23 +115,19 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
             return _load(_known[str(place)], contributes=contributes)
         plugin = _read(str(place))
         old = _known.get(plugin.place)
-        if old == plugin and old.module in _checked:
-            late = {name: digest for name, digest in _late.get(old.place, {}).items() if digest}
-            if _modules_now(old) != old.modules or any(outside_modules.digest_of(one) != late[one] for one in late):
-                _drop(old)
-                outside_modules.unload(late)
-        return _load(plugin, contributes=contributes)
+        if old == plugin and old.module in _checked and _modules_now(old) != old.modules:
+            _drop(old)
+        module = _load(plugin, contributes=contributes)
+        _all_loaded()  # those that shared a module which has changed
+        return module
 
 
 def _read(place: str) -> Plugin:
     if place.endswith(".py") or os.sep in place:
-        path = Path(place).expanduser().absolute()
+        path = Path(place).expanduser().resolve()
         if path.suffix != ".py":
             msg = f"plug-in {place}: must be a Python file that ends in .py, or the name of an installed module"
             raise BadInput(msg)
-        for known in _known:  # the same file under another spelling
-            with suppress(OSError):
-                path = Path(known) if known.endswith(".py") and path.samefile(known) else path
         data = read_bytes(path, MAX_BYTES, "name a Python file", f"plug-in {place}")
         try:
             source = decode_source(data)
@@ -170,18 +157,21 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
         _drop(old)
     if old == plugin and plugin.module in _checked:
         return sys.modules[plugin.module]
-    _ours("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
-    _known[plugin.place] = plugin
+    resolve("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
+    if not _in_worker:  # whose parent's modules count
+        plugin = replace(plugin, modules=_modules_now(plugin))
+        _unload_outdated(plugin)
+    _enter(plugin)
     _loading.add(plugin.place)
-    _files[_file_of(plugin)] = plugin.place
     always_from_source()
     try:
-        _unload_outdated(plugin)
         module = import_module(plugin.module)
-        _check(plugin, module, contributes)
-        _known[plugin.place] = _with_modules(plugin)
+        others = {one.module: one.place for one in _known.values() if one != plugin and one.module in _checked}
+        check(module, others, contributes=contributes)
+        _known[plugin.place] = plugin = _with_modules(plugin)
+        _check_imports(plugin)
     except BaseException as error:
-        message = None if _passes(error) else _failure(plugin, error)
+        message = None if plugin_faults.passes(error) else _failure(plugin, error)
         _drop(plugin)
         if message is None:
             raise
@@ -192,12 +182,16 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     return module
 
 
+def _enter(plugin: Plugin) -> None:
+    _known[plugin.place] = plugin
+    plugin_faults.places[plugin.module] = plugin.place
+
+
 def _drop(plugin: Plugin) -> None:
-    _ours("opticoll.instances.spec:forget")(plugin.module)
+    resolve("opticoll.instances.spec:forget")(plugin.module)
     _known.pop(plugin.place, None)
-    _late.pop(plugin.place, None)
-    for file in [file for file, place in _files.items() if place == plugin.place]:
-        del _files[file]
+    _imported.pop(plugin.place, None)
+    plugin_faults.places.pop(plugin.module, None)
     _checked.discard(plugin.module)
     sys.modules.pop(plugin.module, None)
 
@@ -211,16 +205,13 @@ def _modules_now(plugin: Plugin) -> dict[str, str]:
 
 def _unload_outdated(plugin: Plugin) -> None:
     """Unload the modules of a plug-in if any has changed since it was loaded, and the plug-ins that share them."""
-    if _in_worker:  # whose parent's modules count
+    if not outside_modules.outdated(plugin.modules):
         return
-    modules = _modules_now(plugin)
-    if not outside_modules.outdated(modules):
-        return
-    outside_modules.unload(modules)
+    outside_modules.unload(plugin.modules)
     for other in list(_known.values()):
-        if other.place != plugin.place and other.modules.keys() & modules.keys():
+        if other.place != plugin.place and other.modules.keys() & plugin.modules.keys():
             _drop(other)
-            _known[other.place] = replace(other, modules={})  # it is loaded again when it is needed
+            _enter(other)
 
 
 def _with_modules(plugin: Plugin) -> Plugin:
@@ -238,11 +229,6 @@ def _with_modules(plugin: Plugin) -> Plugin:
     else:
         modules = _modules_now(plugin)
         outside_modules.note_loaded(modules)
-    _files.update(dict.fromkeys([_file_of(plugin), *outside_modules.files_of(modules)], plugin.place))
-    late = _late.get(plugin.place, {})
-    for name in list(late):
-        if name in modules or not outside_modules.is_outside(name):
-            del late[name]
     return replace(plugin, modules=modules)
 
 
@@ -256,7 +242,7 @@ def _refuse_change(plugin: Plugin, name: str) -> None:
 
 def _failure(plugin: Plugin, error: BaseException) -> str:
     """Message why a plug-in cannot be loaded: file, line, reason, remedy; and the machine, if this is a worker."""
-    place, line = plugin.place, _line(error, _file_of(plugin))
+    place, line = plugin.place, plugin_faults.line_of(error, plugin.module)
     at = (f", line {line}" if line else "") + (f" (in a worker process on {node()})" if _in_worker else "")
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     if isinstance(error, OpticollError):
@@ -271,101 +257,7 @@ def _failure(plugin: Plugin, error: BaseException) -> str:
     return f"plug-in {place}{at}: {reason}; {remedy}{there}"
 
 
-def _line(error: BaseException, file: str) -> int | None:
-    """Last line of ``file`` in the traceback of an exception."""
-    if isinstance(error, SyntaxError) and error.filename == file:
-        return error.lineno
-    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
-    return lines[-1] if lines else None
-
-
-def _file_of(plugin: Plugin) -> str:
-    if plugin.source is not None:
-        return plugin.place
-    return str(getattr(sys.modules.get(plugin.module), "__file__", None) or plugin.place)
-
-
-def blame(error: BaseException) -> str | None:
-    """Where an exception left a plug-in: ``plug-in FILE, line N``; None if no plug-in is in its traceback."""
-    for plugin in _known.values():
-        line = _line(error, _file_of(plugin))
-        if line is not None:
-            return f"plug-in {plugin.place}, line {line}"
-    return None
-
-
-def place_of(function: object) -> str:
-    """Prefix of messages about a function of a plug-in, ``plug-in FILE, line N:``; empty for other functions."""
-    plugin = _by_module(str(getattr(function, "__module__", "")))
-    code = getattr(unwrap(function) if callable(function) else function, "__code__", None)
-    line = f", line {code.co_firstlineno}" if code is not None else ""
-    return "" if plugin is None else f"plug-in {plugin.place}{line}: "
-
-
-@contextmanager
-def blaming(function: object) -> Iterator[None]:
-    """Add file and line to exceptions raised inside a function of a plug-in.
-
-    An opticoll error that the plug-in itself raises is passed on unchanged: it is about the user's input.
-
-    Raises
-    ------
-    BadInput
-        Instead of any exception that is not opticoll's own.
-    """
-    try:
-        yield
-    except FAULTS as error:
-        plugin = _by_module(str(getattr(function, "__module__", "")))
-        if plugin is None or isinstance(error, MemoryError):
-            raise
-        where = blame(error) or place_of(function).removesuffix(": ")
-        if isinstance(error, OpticollError):
-            *_, (frame, _) = walk_tb(error.__traceback__)
-            if not str(error).startswith("plug-in ") and frame.f_code.co_filename != _file_of(plugin):
-                error.args = (f"{where}: {error}",)
-            raise
-        raise BadInput(_message(where, error)) from error
-
-
-@contextmanager
-def exits_refused() -> Iterator[None]:
-    """Turn ``sys.exit()`` and the like in a plug-in into an error; other exceptions, and Ctrl-C, are passed on.
-
-    Raises
-    ------
-    BadInput
-        Instead of any exception that is not an :class:`Exception` and left a plug-in.
-    """
-    try:
-        yield
-    except BaseException as error:
-        message = None if isinstance(error, Exception) else fault(error)
-        if message is None:
-            raise
-        raise BadInput(message) from error
-
-
-def fault(error: BaseException) -> str | None:
-    """Message about an exception that left a plug-in; None for others, Ctrl-C and our own limits."""
-    where = None if _passes(error) else blame(error)
-    return None if where is None else _message(where, error)
-
-
-def _passes(error: BaseException) -> bool:
-    """Whether an exception is no fault of the code that it interrupts: Ctrl-C, a limit."""
-    ours = type(error).__module__.startswith("opticoll.") and not isinstance(error, Exception)
-    return ours or isinstance(error, KeyboardInterrupt)
-
-
-def _message(where: str, error: BaseException) -> str:
-    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-    if isinstance(error, SystemExit):
-        return f"{where}: {text}; a plug-in must not end the program; raise an exception instead"
-    return f"{where}: {text}; correct it there (OPTICOLL_DEBUG=1 shows the traceback)"
-
-
-class _Finder(MetaPathFinder, InspectLoader):
+class _Finder(MetaPathFinder, ExecutionLoader):
     """Importer of plug-in files by module name, from the source that was read or received."""
 
     def find_spec(
@@ -376,21 +268,20 @@ class _Finder(MetaPathFinder, InspectLoader):
             _note_import(fullname)
             return None
         plugin = _by_module(fullname)
-        return None if plugin is None else spec_from_loader(fullname, self, origin=plugin.place)
+        return None if plugin is None else spec_from_loader(fullname, self)
 
     def get_source(self, fullname: str) -> str | None:
-        """Return the source of a plug-in, for tracebacks."""
+        """Return the source of a plug-in."""
         plugin = _by_module(fullname)
         return None if plugin is None else plugin.source
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute the source of a plug-in as a module."""
-        plugin = _by_module(module.__name__)
-        if plugin is None or plugin.source is None:
-            msg = f"no plug-in {module.__name__!r}"
+    def get_filename(self, fullname: str) -> str:
+        """Return the file of a plug-in, which may be on another machine."""
+        plugin = _by_module(fullname)
+        if plugin is None:
+            msg = f"no plug-in {fullname!r}"
             raise ImportError(msg)
-        module.__file__ = plugin.place
-        exec(compile(plugin.source, plugin.place, "exec", dont_inherit=True), module.__dict__)
+        return plugin.place
 
 
 def file_of(item: object) -> Path | None:
@@ -407,7 +298,7 @@ def options_for(*items: object) -> str:
 def options() -> str:
     """Options that load the plug-ins of this process, except those that every process finds by itself."""
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
-    files = {*_entry_points(), *named, *(str(Path(place).expanduser().absolute()) for place in named)}
+    files = {*_entry_points(), *named, *(str(Path(place).expanduser().resolve()) for place in named)}
     return _options(plugin.place for plugin in _known.values() if plugin.place not in files)
 
 
@@ -425,61 +316,49 @@ sys.meta_path.insert(0, _Finder())
 
 
 def _note_import(name: str) -> None:
-    """Note an import for the plug-in whose code runs it, if any."""
-    frame = sys._getframe(1) if _files else None
+    """Note an import for the plug-in whose code, or that of its modules, runs it, also through installed code."""
+    owners = {module: one.place for one in list(_known.values()) for module in (*one.modules, one.module)}
+    frame = sys._getframe(1) if owners else None
     while frame is not None:
-        place = _files.get(frame.f_code.co_filename)
+        place = owners.get(frame.f_globals.get("__name__", ""))
         if place is not None:
-            _late.setdefault(place, {})[name] = ""
+            _imported.setdefault(place, set()).add(name)
             return
-        frame = frame.f_back
+        frame = frame.f_back if _serves_plugins(frame) else None
 
 
-def late_modules() -> dict[str, dict[str, str]]:
-    """Modules from outside installed packages that plug-ins have imported under computed names, with their SHA-256.
+def _serves_plugins(frame: FrameType) -> bool:
+    """Whether code imports for its caller: ours, installed code and what lies beside a plug-in; not a debugger's."""
+    file = frame.f_code.co_filename
+    if file.startswith("<") or str(frame.f_globals.get("__name__")).startswith("opticoll"):
+        return True
+    return outside_modules.is_installed(file) or Path(file).parent in {Path(place).parent for place in _known}
 
-    By place of the plug-in; to be called after a run.
+
+def check_imports() -> None:
+    """Refuse what plug-ins have imported although their resume keys do not cover it; to be called after they have run.
 
     Raises
     ------
     BadInput
-        If a plug-in has just imported a module that has changed since the plug-in was loaded.
+        If a plug-in has imported a module from outside installed packages that its source does not show, or one that
+        has changed since the plug-in was loaded.
     """
-    result: dict[str, dict[str, str]] = {}
-    for place, names in list(_late.items()):
-        plugin = _known.get(place)
-        if plugin is None:
-            continue
-        for name in [name for name, digest in names.items() if not digest]:
-            names[name] = digest = (outside_modules.is_outside(name) and outside_modules.digest_of(name)) or ""
-            if name in plugin.modules:
-                _refuse_change(plugin, name)
-            if name in plugin.modules or name == plugin.module or not digest:
-                del names[name]
-        result |= {place: dict(names)} if names else {}
-    return result
+    for place, plugin in list(_known.items()):
+        if place not in _loading:
+            _check_imports(plugin)
 
 
-def note_late(modules: Mapping[str, Mapping[str, str]]) -> None:
-    """Add what :func:`late_modules` returned in a worker."""
-    for place, names in modules.items():
-        if place in _known:
-            _late.setdefault(place, {}).update(names)
-
-
-def unchanged(recorded: Mapping[str, str] | None) -> bool:
-    """Whether the modules that a run imported under computed names are still the same, by its recorded plug-ins.
-
-    The resume key shows whether the others are.
-    """
-    late = {name.removesuffix(COMPUTED): digest for name, digest in (recorded or {}).items() if name.endswith(COMPUTED)}
-    return all(outside_modules.digest_of(name) == digest for name, digest in late.items())
-
-
-def same_as_recorded(recorded: Mapping[str, str], chosen: Iterable[Plugin]) -> bool:
-    """Whether what a run recorded (:func:`digests_after`) holds for the plug-ins as they are now."""
-    stated = {name: digest for name, digest in recorded.items() if not name.endswith(COMPUTED)}
-    return stated == digests(chosen) and unchanged(recorded)
+def _check_imports(plugin: Plugin) -> None:
+    for name in sorted(_imported.pop(plugin.place, ())):
+        if name in plugin.modules:
+            _refuse_change(plugin, name)
+        elif name != plugin.module and outside_modules.is_outside(name) and outside_modules.digest_of(name):
+            msg = (
+                f"plug-in {plugin.place}: it imports the module {name!r}, which its source does not show or which was "
+                f"not found when it was loaded, so no resume key covers it; write `import {name}` at its top"
+            )
+            raise BadInput(msg)
 
 
 def load_configured() -> None:
@@ -532,7 +411,7 @@ def _entry_points() -> tuple[str, ...]:
 def contributed(attribute: str) -> Iterator[Any]:
     """All contributions of a kind, a key of :data:`~opticoll.contributions.KINDS`, by the order of the plug-ins."""
     for _, module in load_known():
-        yield from _items(module, attribute)
+        yield from items(module, attribute)
 
 
 def own_bounds(formulation: str) -> list[Callable[..., Any]]:
@@ -540,26 +419,16 @@ def own_bounds(formulation: str) -> list[Callable[..., Any]]:
     return [function for _, bounds in load_known() for function in functions(getattr(bounds, BOUNDS, {}), formulation)]
 
 
-def functions(bounds: Mapping[str, object], formulation: str) -> list[Callable[..., Any]]:
-    """The functions that ``BOUNDS`` gives for a formulation."""
-    given: Any = bounds.get(formulation, [])
-    return list(given) if isinstance(given, (tuple, list)) else [given]
-
-
 def load_known() -> list[tuple[Plugin, ModuleType]]:
     """Run all known plug-ins, except any that is being run, and return them with their modules."""
     load_configured()
     with _lock:
-        known = [plugin for place, plugin in list(_known.items()) if place not in _loading]
-        return [(plugin, _load(plugin, contributes=False)) for plugin in known]
+        return _all_loaded()
 
 
-def _items(module: ModuleType, attribute: str) -> list[Any]:
-    results: list[Any] = []
-    for name in (attribute, f"{attribute}S"):
-        value = getattr(module, name, None)
-        results += value if isinstance(value, (tuple, list)) else [] if value is None else [value]
-    return results
+def _all_loaded() -> list[tuple[Plugin, ModuleType]]:
+    known = [plugin for place, plugin in list(_known.items()) if place not in _loading]
+    return [(plugin, _load(plugin, contributes=False)) for plugin in known]
 
 
 def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> list[Plugin]:
@@ -571,7 +440,7 @@ def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> list[Plu
         if plugin.module in names
         or (
             plugin.module in _checked
-            and any(id(item) in wanted for kind in KINDS for item in _items(sys.modules[plugin.module], kind))
+            and any(id(item) in wanted for kind in KINDS for item in items(sys.modules[plugin.module], kind))
         )
     ]
 
@@ -580,13 +449,6 @@ def digests(chosen: Iterable[Plugin] | None = None) -> dict[str, str]:
     """Name and SHA-256 of plug-ins, by default all, and of the modules from outside installed packages they load."""
     plugins = list(_known.values() if chosen is None else chosen)
     return _by_name([pair for one in plugins for pair in ((one.name, one.digest), *one.modules.items())])
-
-
-def digests_after(chosen: Iterable[Plugin]) -> dict[str, str]:
-    """As :func:`digests` after a run, with the modules that the plug-ins imported under computed names."""
-    plugins, late = list(chosen), late_modules()
-    pairs = [(f"{name}{COMPUTED}", digest) for one in plugins for name, digest in late.get(one.place, {}).items()]
-    return {**digests(plugins), **_by_name(pairs)}
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -604,132 +466,23 @@ def everywhere(modules: Iterable[str]) -> bool:
     return all(name.startswith("opticoll.") or name in known for name in modules)
 
 
-def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
-    """Check the types and names of everything that a plug-in contributes.
-
-    Raises
-    ------
-    BadInput
-        If anything is wrong, or nothing is contributed.
-    """
-    count = len(_ours("opticoll.instances.spec:registered_by")(plugin.module))
-    for attribute, kind in KINDS.items():
-        items = _items(module, attribute)
-        count += len(items)
-        for item in items:
-            _check_type(item, attribute, kind)
-        _check_names(plugin, attribute, [_name(item) for item in items])
-    bounds = getattr(module, BOUNDS, None)
-    if bounds is not None:
-        count += 1
-        others = (sys.modules[name] for name in _checked)
-        names = [_name(item) for one in (module, *others) for item in _items(one, "FORMULATION")]
-        _ours(CHECK_BOUNDS)(bounds, names)
-    if contributes and not count:
-        known = ", ".join([*KINDS, BOUNDS])
-        msg = f"it defines nothing for opticoll; define one of {known}, or a family; `opticoll new` writes an example"
-        raise BadInput(msg)
-
-
-def _check_type(item: object, attribute: str, kind: Kind) -> None:
-    path, _, name = kind.type.partition(":")
-    if kind.subclass:
-        if isinstance(item, type) and any(_place(base) == kind.type for base in item.__mro__[1:]):
-            _check_set(item, [name for name in kind.attributes if not getattr(item, name)], kind)
-            return
-        of = f"the class {item.__name__}" if isinstance(item, type) else f"an object of {type(item).__name__}"
-        ours = any(_place(base) == kind.type for base in type(item).__mro__)
-        remedy = f"write {attribute} = {type(item).__name__}" if ours else f"it must be a subclass of {name} ({path})"
-        msg = f"{attribute} is {of}; {remedy}"
-        raise BadInput(msg)
-    types = {_place(base) for base in type(item).__mro__}
-    if kind.type in types:
-        _check_set(type(item), [name for name in kind.attributes if not hasattr(item, name)], kind)
-        return
-    if isinstance(item, type) and any(_place(base) == kind.type for base in item.__mro__):
-        msg = f"{attribute} is the class {item.__name__}; write {attribute} = {item.__name__}()"
-    else:
-        msg = f"{attribute} is of type {type(item).__name__}; it must be a {name} ({path})"
-    raise BadInput(msg)
-
-
-def _check_set(given: type, missing: list[str], kind: Kind) -> None:
-    if missing:
-        msg = f"the class {given.__name__} does not set {', '.join(missing)}; see {kind.type.replace(':', '.')}"
-        raise BadInput(msg)
-
-
-def _place(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
-
-
-def _check_names(plugin: Plugin, attribute: str, names: list[str]) -> None:
-    if not names:
-        return
-    word = attribute.lower()
-    for position, name in enumerate(names):
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            msg = f"the {word} {name!r} needs a name of letters, digits, '.', '-' and '_'"
-            raise BadInput(msg)
-        if name in names[:position]:
-            msg = f"the {word} {name!r} is defined twice; choose another name"
-            raise BadInput(msg)
-    taken = _ours(KINDS[attribute].taken)()
-    others = {
-        _name(item): other.place
-        for kind in SHARED.get(attribute, (attribute,))
-        for other in _known.values()
-        if other.place != plugin.place and other.module in _checked
-        for item in _items(sys.modules[other.module], kind)
-    }
-    for name in names:
-        if name in taken or name in others:
-            where = "opticoll" if name in taken else f"the plug-in {others[name]}"
-            msg = f"the {word} name {name!r} is already used by {where}; choose another name"
-            raise BadInput(msg)
-
-
-def _name(item: Any) -> Any:
-    return getattr(item, "name", None) or getattr(item, "id", None)
-
-
-def _ours(target: str) -> Callable[..., Any]:
-    """Look up a function that :mod:`opticoll.contributions` or this module names; it imports this module itself."""
-    module, _, name = target.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
-
-
 # worker processes ---------------------------------------------------------------------------------------------
 
 
-class ShippedPlugin(TypedDict):
-    """A plug-in as JSON; an installed module has no source."""
-
-    place: str
-    digest: str
-    source: str | None
-    modules: Mapping[str, str]
-
-
 class Shipment(TypedDict):
-    """Token of a process and its plug-ins."""
+    """Token of a process, and the fields of its plug-ins (:class:`Plugin`)."""
 
     process: str
-    plugins: list[ShippedPlugin]
+    plugins: list[tuple[str, str, str | None, Mapping[str, str]]]
 
 
 def shipped() -> Shipment:
-    """All known plug-ins, as JSON for a worker process."""
-    known: list[ShippedPlugin] = [
-        {"place": one.place, "digest": one.digest, "source": one.source, "modules": dict(one.modules)}
-        for one in list(_known.values())
-    ]
-    return {"process": _PROCESS, "plugins": known}
+    """All known plug-ins, as JSON for a worker process, and the token of this one."""
+    return {"process": _PROCESS, "plugins": [astuple(plugin) for plugin in list(_known.values())]}
 
 
 def accept(sent: Shipment) -> None:
-    """Register the plug-ins that a parent process sent; this process does not look for others.
+    """Register the plug-ins that a parent process sent (:func:`shipped`); this process does not look for others.
 
     Each is run when one of its objects is needed.
 
@@ -744,7 +497,7 @@ def accept(sent: Shipment) -> None:
     with _lock:
         _in_worker = True
         for one in sent["plugins"]:
-            plugin = Plugin(one["place"], one["digest"], one["source"], one["modules"])
+            plugin = Plugin(*one)
             old = _known.get(plugin.place)
             if old == plugin and old.modules == plugin.modules:
                 continue
@@ -753,4 +506,4 @@ def accept(sent: Shipment) -> None:
                 raise BadInput(msg)
             if old is not None:
                 _drop(old)
-            _known[plugin.place] = plugin
+            _enter(plugin)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import plugins
+from opticoll.instances.plugin_faults import blaming, place_of
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -515,10 +516,10 @@ def _family_of(spec: str, name: str, rest: str) -> Family:
 
 def _built(function: Callable[..., Any], wanted: type, *arguments: Any, **settings: Any) -> Any:
     """Call a family or modifier and check the type of its result."""
-    with plugins.blaming(function):
+    with blaming(function):
         result = function(*arguments, **settings)
     if not isinstance(result, wanted):
-        what = f"{plugins.place_of(function)}{function.__name__} returned {type(result).__name__}"
+        what = f"{place_of(function)}{function.__name__} returned {type(result).__name__}"
         msg = f"{what}; return oc.Topology(n, tail, head, capacity)"
         raise BadInput(msg)
     return result

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.instances import plugins
 from opticoll.instances.coloured_graphs import ColouredGraph, ColourSearch
 from opticoll.instances.families.modifiers import line
+from opticoll.instances.plugin_faults import blaming
 from opticoll.instances.spec import family_of, parse
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def _of_family(topology: Topology, _orbit: I64) -> Iterator[I64]:
 
 def _declared(automorphisms: Callable[..., Iterable[I64]], arguments: Mapping[str, Json]) -> Iterator[I64]:
     """Permutations that a family's function yields, up to a limit."""
-    with plugins.blaming(automorphisms):
+    with blaming(automorphisms):
         for image in islice(automorphisms(**arguments), MOST_GENERATORS):
             yield np.asarray(image, dtype=np.int64)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.errors import NoSolution
-from opticoll.instances import plugins
+from opticoll.instances.plugin_faults import place_of
 from opticoll.solvers import solver_log, verify
 from opticoll.solvers.known import Known
 from opticoll.solvers.own_limits import BOUNDS_S, LimitReached
@@ -129,7 +129,7 @@ class Course:
             if limits.ending is None:  # the limit of a solve whose hook calls this one
                 raise
             self.budget.overdue = True
-        where = f"{plugins.place_of(getattr(self.plan.formulation, hook))}formulation {self.plan.formulation.name!r}"
+        where = f"{place_of(getattr(self.plan.formulation, hook))}formulation {self.plan.formulation.name!r}"
         limit = f"the time limit of {self.budget.task.time_limit_s:g} s"
         self.notes.append(f"{where}: {hook} did not return within {least_s:g} s of work, and {limit} has passed")
         return None

@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import queue
 import socket
 import threading
 from abc import ABC, abstractmethod
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +22,16 @@ import numpy as np
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
-from opticoll.solvers.worker import start_job, worker_job
+from opticoll.solvers.isolation import call_isolated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
+    from numpy.typing import NDArray
+
     from opticoll.solvers.messages import Report
-    from opticoll.solvers.worker import Worker
 
 _log = logging.getLogger("opticoll")
 
@@ -92,8 +93,9 @@ class InProcess(Executor):
 class LocalProcesses(Executor):
     """A pool of worker processes on this machine, each started once and fed one job at a time.
 
-    Not ``concurrent.futures``: there one dead process breaks the pool and every job in it, and starting needs a
-    main module that can be imported again. Here a dead process costs its own job and is replaced.
+    Not ``concurrent.futures.ProcessPoolExecutor``: there one dead process breaks the pool and every job in it, and
+    starting needs a main module that can be imported again. Here each thread of a pool calls its worker, and a dead
+    process costs its own job and is replaced.
     """
 
     def __init__(self, jobs: int | None = None) -> None:
@@ -101,8 +103,7 @@ class LocalProcesses(Executor):
         if self._jobs < 1:
             msg = f"jobs = {jobs} is impossible: it must be at least 1"
             raise BadOption(msg)
-        self._lock = threading.Lock()
-        self._running: set[Worker] = set()
+        self._stop = threading.Event()
 
     @property
     def jobs(self) -> int:
@@ -116,115 +117,77 @@ class LocalProcesses(Executor):
         if getattr(function, "__module__", None) == "__main__":
             msg = f"{function!r} is defined in the main script, which workers cannot import: move it to a module"
             raise BadOption(msg)
-        jobs = list(enumerate(items))
-        todo: queue.SimpleQueue[tuple[int, tuple[Any, Any]]] = queue.SimpleQueue()
-        results: queue.SimpleQueue[tuple[int, Any | Exception]] = queue.SimpleQueue()
-        for index, item in jobs:
-            todo.put((index, (function, item)))
-        stop = threading.Event()
-        threads = [
-            threading.Thread(target=self._feed, args=(todo, results, stop), daemon=True)
-            for _ in range(min(self.jobs, len(jobs)))
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            for _ in jobs:
-                index, result = results.get()
-                if isinstance(result, _Unsendable):
-                    msg = f"a job cannot be sent to another process ({result}): use functions of modules and plain data"
-                    raise BadOption(msg)
-                yield index, result
-        finally:
-            stop.set()
-            if any(thread.is_alive() for thread in threads):  # closed early: results of running jobs are not needed
-                self.close()
-            for thread in threads:
-                thread.join()
-
-    def _feed(self, todo: Any, results: Any, stop: threading.Event) -> None:
-        """Send one process its jobs; the same thread starts it, because it ends with the thread that started it."""
-        with ExitStack() as process:
-            serving: Worker | None = None
-            while not stop.is_set():
-                try:
-                    index, job = todo.get_nowait()
-                except queue.Empty:
-                    return
-                try:
-                    packed = _packed(*job)
-                    if serving is None:
-                        serving = process.enter_context(self._process())
-                    result = _ask(serving, packed)
-                except Exception as error:  # noqa: BLE001 - reported in place of the result
-                    result = error
-                if isinstance(result, JobCrashed):
-                    process.close()
-                    serving = None
-                results.put((index, result))
-
-    @contextmanager
-    def _process(self) -> Iterator[Worker]:
-        """A worker that serves as a process of the pool."""
-        described = worker_job("opticoll.solvers.executor:serve_in_worker", {})
-        serving = start_job(described, {}, ("opticoll.solvers.executor",), None)
-        with self._lock:
-            self._running.add(serving)
-        try:
-            yield serving
-        finally:
-            with self._lock:
-                self._running.discard(serving)
-            serving.end()
+        stop = self._stop = threading.Event()
+        with ThreadPoolExecutor(self.jobs) as threads:
+            try:
+                calls = [threads.submit(_call, function, item, stop) for item in items]
+                index = {call: number for number, call in enumerate(calls)}
+                del calls
+                for call in as_completed(index):
+                    yield index.pop(call), call.result()
+            finally:
+                stop.set()
+                threads.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """End all processes, running jobs included."""
-        with self._lock:
-            running = list(self._running)
-        for serving in running:
-            serving.kill()
+        self._stop.set()
 
 
-def _ask(serving: Worker, packed: bytes) -> Any | Exception:
-    """Send a process a job and wait for its result; raises JobCrashed if the process dies."""
+def _call(function: Callable[[Any], Any], item: Any, stop: threading.Event) -> Any | Exception:
+    """Run a job in the worker of this thread, which ends with the thread; the result or what was raised instead.
+
+    Raises
+    ------
+    BadOption
+        If the job cannot be sent.
+    """
     import pickle
 
-    seen = serving.reports
-    with suppress(OSError):
-        serving.send({}, {"job": np.frombuffer(packed, dtype=np.uint8)})
-    while serving.reports == seen:
-        if serving.wait(60.0) and serving.reports == seen:
-            msg = f"a job's process died (status {serving.returncode}); the other jobs continue"
-            raise JobCrashed(msg)
-    return pickle.loads(serving.arrays["result"].tobytes())  # noqa: S301 - from our own process
+    job = np.frombuffer(_packed(function, item), dtype=np.uint8)
+    try:
+        call = call_isolated(
+            "opticoll.solvers.executor:run_in_worker",
+            {},
+            {"job": job},
+            modules=("opticoll.solvers.executor",),
+            stop=stop,
+            pooled=True,
+        )
+    except OpticollError as error:
+        return error
+    if not call.finished:
+        return JobCrashed(f"a job's process died ({call.message}); the other jobs continue")
+    return pickle.loads(call.arrays["result"].tobytes())  # noqa: S301 - from our own process
 
 
-def serve_in_worker(arguments: Any, arrays: Any, report: Report) -> Any:
-    """Run jobs of :class:`LocalProcesses` until this process is killed; each is answered by a report."""
+def run_in_worker(arguments: Any, arrays: dict[str, NDArray[Any]], report: Report) -> Any:
+    """Run a job of :class:`LocalProcesses`; target of :func:`opticoll.solvers.isolation.call_isolated`."""
     import pickle
 
-    while True:
-        _, sent = report.next_message()
-        result = _attempt(run_packed, sent["job"].tobytes())
-        try:
-            packed = pickle.dumps(result)
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
-            packed = pickle.dumps(OpticollError(f"the result of a job cannot be sent back: {error}"))
-        report({}, {"result": np.frombuffer(packed, dtype=np.uint8)})
-
-
-class _Unsendable(Exception):
-    """A job that cannot be pickled."""
+    result = _attempt(run_packed, arrays["job"].tobytes())
+    try:
+        packed = pickle.dumps(result)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        packed = pickle.dumps(OpticollError(f"the result of a job cannot be sent back: {error}"))
+    return {}, {"result": np.frombuffer(packed, dtype=np.uint8)}
 
 
 def _packed(function: Callable[[Any], Any], item: Any) -> bytes:
-    """A job and the plug-ins that it may need; an item defined in a main script or a notebook is sent with its code."""
+    """A job and the plug-ins that it may need; an item defined in a main script or a notebook is sent with its code.
+
+    Raises
+    ------
+    BadOption
+        If it cannot be pickled.
+    """
     import pickle
 
     try:
         return pickle.dumps((plugins.shipped(), pickle.dumps(function), _pickled(item)))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise _Unsendable(error) from error
+        msg = f"a job cannot be sent to another process ({error}): use functions of modules and plain data"
+        raise BadOption(msg) from error
 
 
 def _pickled(item: Any) -> bytes:
@@ -346,11 +309,11 @@ class DaskCluster(Executor):
         ClusterLost
             If the connection to the scheduler is lost.
         """
-        from distributed import as_completed
+        import distributed
 
         numbered = enumerate(items)
         index: dict[Any, int] = {}
-        completed = as_completed(loop=self._client.loop)
+        completed = distributed.as_completed(loop=self._client.loop)
 
         def submit() -> None:
             try:

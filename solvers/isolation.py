@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
-from opticoll.instances import plugins
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
+from opticoll.solvers.processes import note_nested_peak, processor_s_of_children
 from opticoll.solvers.shared_files import removed_afterwards
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SimplexBasis, SolveRequest, Termination
-from opticoll.solvers.worker import note_nested_peak, processor_s_of_children, start_job, worker_job
+from opticoll.solvers.worker import start_job, worker_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -84,6 +84,7 @@ def call_isolated(
     modules: tuple[str, ...] = (),
     on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None = None,
     stop: threading.Event | None = None,
+    pooled: bool = False,
 ) -> WorkerAnswer:
     """Run ``module:function`` in a worker process.
 
@@ -104,6 +105,8 @@ def call_isolated(
         Called in this process, at most every 50 ms, with the latest report.
     stop
         Kills the worker when set, e.g. from another thread.
+    pooled
+        Whether the process may take the next call whatever this one leaves there: both belong to one pool.
 
     Raises
     ------
@@ -113,7 +116,7 @@ def call_isolated(
     if stop is not None and stop.is_set():
         return WorkerAnswer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
     with removed_afterwards() as scratch:
-        described = worker_job(target, arguments, scratch, memory_limit_gib)
+        described = worker_job(target, arguments, scratch, memory_limit_gib, pooled=pooled)
         limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
         job = start_job(described, arrays or {}, modules, threads)
         try:
@@ -188,7 +191,6 @@ def _collect(job: Worker, limits: _Limits, ending: Termination | None, message: 
     if "error" in values:
         raise _typed(values["error"])
     if "values" in values:
-        plugins.note_late(values["late"])
         return WorkerAnswer(None, values["values"], results, wall_s=wall_s, peak_memory_mb=peak)
     if ending is None:
         ending, message = _diagnose(job, values, limited=limits.memory_limit_gib is not None)

@@ -35,9 +35,21 @@ def send(end: socket.socket, values: Mapping[str, object], arrays: Arrays) -> No
     Raises
     ------
     TypeError
-        For arrays of objects or records; nothing is sent.
+        As :func:`packed`; nothing is sent.
     OSError
         If the receiver is gone.
+    """
+    for part in packed(values, arrays):
+        end.sendall(part)
+
+
+def packed(values: Mapping[str, object], arrays: Arrays) -> list[bytes | memoryview]:
+    """The bytes of a message, in parts to be sent one after the other.
+
+    Raises
+    ------
+    TypeError
+        For arrays of objects or records.
     """
     described: list[tuple[str, int, str, tuple[int, ...]]] = []
     contents: list[memoryview | bytes] = []
@@ -54,8 +66,7 @@ def send(end: socket.socket, values: Mapping[str, object], arrays: Arrays) -> No
     header = json.dumps({"values": dict(values), "arrays": described}, default=_plain).encode()
     header += b" " * (-len(header) % _ALIGNED)
     parts = [_LENGTHS.pack(len(header), size) + header, *contents]
-    for part in parts if size > _CHUNK else [b"".join(parts)]:
-        end.sendall(part)
+    return parts if size > _CHUNK else [b"".join(parts)]
 
 
 def _plain(value: Any) -> Any:
@@ -132,16 +143,11 @@ class Report:
     May be called from any thread of the solver.
     """
 
-    def __init__(self, end: socket.socket, inbox: Inbox) -> None:
+    def __init__(self, end: socket.socket) -> None:
         self._end = end
-        self._inbox = inbox
         self._lock = threading.Lock()
 
     def __call__(self, values: Mapping[str, Any], arrays: Arrays | None = None) -> None:
         """Send ``values`` and ``arrays``."""
         with self._lock:
             send(self._end, {"report": dict(values)}, arrays or {})
-
-    def next_message(self) -> Message:
-        """Wait for another message of the parent."""
-        return self._inbox.wait()

@@ -9,8 +9,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from opticoll.solvers.processes import own_memory_mb
 from opticoll.solvers.task import Termination
-from opticoll.solvers.worker import own_memory_mb
 
 if TYPE_CHECKING:
     from opticoll.solvers.task import Task

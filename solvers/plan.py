@@ -17,6 +17,7 @@ from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import DemandSpec
+from opticoll.instances.plugin_faults import exits_refused
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
@@ -88,7 +89,7 @@ def instance_of(task: Task) -> Instance:
     return parse(task.instance) if isinstance(task.instance, str) else task.instance
 
 
-@plugins.exits_refused()
+@exits_refused()
 def make_plan(
     task: Task, *, instance: Instance | None = None, needed: Mapping[str, NDArray[np.float64]] | None = None
 ) -> Plan:
@@ -375,11 +376,6 @@ def digests_of(plan: Plan) -> dict[str, str]:
     A formulation that belongs neither to the package nor to a plug-in is listed by name, with a digest of its code.
     """
     return {**plugins.digests(_plugins_of(plan)), **_own_code(type(plan.formulation))}
-
-
-def digests_after_run(plan: Plan) -> dict[str, str]:
-    """As :func:`digests_of`, with the modules that the plug-ins have imported under computed names."""
-    return {**plugins.digests_after(_plugins_of(plan)), **_own_code(type(plan.formulation))}
 
 
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:

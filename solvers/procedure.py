@@ -14,6 +14,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.flows.symmetric_flow import from_parts, in_parts
 from opticoll.instances import parse, plugins
+from opticoll.instances.plugin_faults import place_of
 from opticoll.instances.readers.reading import names_file
 from opticoll.instances.spec import modules_behind
 from opticoll.solvers.methods.method import Answer, Context
@@ -120,7 +121,7 @@ def run_procedure(
         answer = plan.procedure.run(context)
     except TimeoutError:
         answer = Answer(Termination.TIME_LIMIT, message="the time limit was reached between two steps of the method")
-    where = f"{plugins.place_of(plan.procedure.run)}method {plan.method!r}: run returned"
+    where = f"{place_of(plan.procedure.run)}method {plan.method!r}: run returned"
     if not isinstance(answer, Answer):
         msg = f"{where} {type(answer).__name__}; return an Answer"
         raise BadInput(msg)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opticoll.formulations.model import states
-from opticoll.instances import MatrixProgram
+from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
 from opticoll.solvers.judgement import accuracy
-from opticoll.solvers.plan import digests_after_run, plan_key
+from opticoll.solvers.plan import digests_of, plan_key
 from opticoll.solvers.task import (
     NOTE,
     Needed,
@@ -56,6 +56,7 @@ def record_of(
 ) -> Record:
     """The record of a run; ``needed`` is the one whose solution is its data."""
     plan, task, out, form = course.plan, course.task, solved.outcome, solved.form
+    plugins.check_imports()
     model = model_info(plan, out, form, refuted=solved.refuted and judgement.infeasible_by is not None)
     told = plan.instance.notes if isinstance(plan.instance, MatrixProgram) else ()
     message = joined_messages(out.message, *course.notes, *(f"{NOTE}{note}." for note in told))
@@ -94,5 +95,5 @@ def record_of(
         needed=None if needed is None else Needed.of(needed.record),
         repaired=checked.repaired,
         start=course.start,
-        plugins=digests_after_run(plan) or None,
+        plugins=digests_of(plan) or None,
     )

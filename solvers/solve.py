@@ -13,7 +13,8 @@ from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.variables import NamedArrays
-from opticoll.instances import MatrixProgram, as_instance, plugins
+from opticoll.instances import MatrixProgram, as_instance
+from opticoll.instances.plugin_faults import exits_refused
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import auto, memory, solver_log, verify
 from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
@@ -84,7 +85,7 @@ def solve(
     TooLarge
         If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
-    with solver_log.streamed(log), plugins.exits_refused():
+    with solver_log.streamed(log), exits_refused():
         return _exactly(_solve(task, None, on_progress, stop, budget := Budget(task, stop), known), budget)
 
 

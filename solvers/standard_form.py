@@ -28,7 +28,7 @@ from opticoll.formulations import own_axes
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel, states
 from opticoll.formulations.variables import Array, Block
-from opticoll.instances.plugins import place_of
+from opticoll.instances.plugin_faults import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence

@@ -35,7 +35,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations import own_axes
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
-from opticoll.instances.plugins import place_of
+from opticoll.instances.plugin_faults import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
 
 if TYPE_CHECKING:

@@ -1,41 +1,32 @@
 """Worker processes for solvers: started before their job if possible, and reused for the next one.
 
-A worker gets its jobs over a socket: its process calls one function, sends reports and the answer, and either waits for
-another job (:func:`may_stay`) or exits at once, without running the destructors of libraries, which may crash. What it
-prints goes to a file that its parent reads. It is killed when its parent dies.
+A worker is a process that has imported the modules of its jobs (:mod:`opticoll.solvers.worker_main`). Each thread keeps
+a few idle ones, by the calls that they can take.
 """
 
 from __future__ import annotations
 
-import gc
 import os
-import queue
 import select
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-import traceback
 import weakref
 from contextlib import suppress
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll.errors import OpticollError
 from opticoll.instances import plugins
 from opticoll.solvers import solver_log
-from opticoll.solvers.messages import Inbox, Report, send
+from opticoll.solvers.messages import Inbox, packed
+from opticoll.solvers.processes import descendants, kill_tree
 from opticoll.solvers.shared_files import SCRATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from collections.abc import Set as AbstractSet
-    from typing import IO, NoReturn
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import IO
 
     import psutil
     from numpy.typing import NDArray
@@ -48,16 +39,10 @@ ROOT = Path(__file__).absolute().parents[2]
 
 #: Whether a worker forks the processes that do its jobs, and so can take several; otherwise it takes one job.
 FORKS = sys.platform == "linux"
-#: File in which Linux lists the children of this thread.
-_LISTED = Path("/proc/thread-self/children")
+#: How long [s] a worker may take to collect the processes that were killed.
+_COLLECTED_S = 0.5
 #: Most idle workers per thread.
 MOST_IDLE = 3
-
-#: Packages that a worker imports for its later jobs once a job has imported them. None of a solver, and not CVXPY,
-#: which imports those of all solvers: HiGHS and OR-Tools exclude each other in a process.
-_LEARNED = frozenset({"opticoll", "numpy", "scipy", "numba", "llvmlite", "networkx", "pyomo", "flint", "psutil"})
-#: Packages that a process may have loaded to do another job; OR-Tools then gets another process.
-_HARMLESS = _LEARNED | sys.stdlib_module_names | {"highspy"}
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -93,30 +78,8 @@ def isolated_environment(threads: int | None = None) -> dict[str, str]:
     return environment
 
 
-def descendants(root: int) -> list[int]:
-    """The processes that a process has started, and theirs.
-
-    If the system lists the children of a process, only those are examined: a search through all processes takes ten
-    times as long, and this function is called continually.
-    """
-    if not _LISTED.exists():
-        import psutil
-
-        return [child.pid for child in psutil.Process(root).children(recursive=True)]
-    result, todo = [], [root]
-    while todo:
-        with suppress(OSError):  # it has ended
-            for thread in Path(f"/proc/{todo.pop()}/task").iterdir():
-                children = [int(pid) for pid in (thread / "children").read_bytes().split()]
-                result += children
-                todo += children
-    return result
-
-
-#: Size of arrays [bytes] that the system buffers in any case, and how long [s] a larger job is waited for.
-_BUFFERED, _TAKEN_S = 2**15, 1.0
-#: How long [s] a worker may take to collect the processes that were killed.
-_COLLECTED_S = 0.5
+#: Size of a job [bytes] that the system buffers in any case.
+_BUFFERED = 2**15
 
 
 class Worker:
@@ -137,7 +100,7 @@ class Worker:
         self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
         ends = (theirs.fileno(), ended, self.log.fileno())
         self.process = subprocess.Popen(  # our own interpreter, no shell
-            [*interpreter("opticoll.solvers.worker:main"), str(os.getpid()), *map(str, ends), *modules],
+            [*interpreter("opticoll.solvers.worker_main:main"), str(os.getpid()), *map(str, ends), *modules],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -148,109 +111,68 @@ class Worker:
         theirs.close()
         os.close(ended)
         self._inbox = Inbox(self._connection)
-        self._ending = b""  # a part of one
-        self._answered = 0  # jobs of the present process
-        self._unread_endings = 0  # of processes whose last answer was taken before
         self._used_s: float | None = None  # processor time of its processes before this job
         self.end = weakref.finalize(
             self, _end_worker, self.process, self._connection, self._endings, self.log, os.getpid()
         )
 
     def take(self, job: Mapping[str, object], arrays: Arrays) -> bool:
-        """Send a job to the worker; return False if the worker has died."""
+        """Send a job to the worker; return False if the worker has died.
+
+        A large job is sent by a thread, since the worker takes it only when it has imported its modules; if it never
+        does, it is killed at the limits of the job like any other.
+        """
         self._used_s = 0.0 if self._used_s is None else self._processor_s()
         self.returncode, self.reports = None, 0
         self.answer: Message | None = None
         self.values: dict[str, Any] = {}
         self.arrays: dict[str, NDArray[Any]] = {}
         self._inbox.clear()
-        if self.process.poll() is None:
-            with suppress(OSError):
-                self.log.seek(0)
-                self.log.truncate()
-                self._give(job, arrays)
-                return True
-        self.end()
-        return False
+        parts = packed(job, arrays)
+        if self.process.poll() is not None:
+            self.end()
+            return False
+        self.log.seek(0)
+        self.log.truncate()
+        if sum(map(len, parts)) < _BUFFERED:
+            self._send(parts)
+        else:
+            threading.Thread(target=self._send, args=(parts,), daemon=True).start()
+        return True
 
-    def _give(self, job: Mapping[str, object], arrays: Arrays) -> None:
-        """Send a job; a large one in a thread, since the worker takes it only when it has imported its modules.
-
-        A worker that never takes it is then killed at the job's limits like any other.
-        """
-        if sum(array.nbytes for array in arrays.values()) < _BUFFERED:
-            self.send(job, arrays)
-            return
-        outcome: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
-
-        def work() -> None:
-            try:
-                self.send(job, arrays)
-            except (OSError, TypeError) as error:
-                outcome.put(error)
-            else:
-                outcome.put(None)
-
-        threading.Thread(target=work, daemon=True).start()
-        with suppress(queue.Empty):
-            error = outcome.get(timeout=_TAKEN_S)
-            if error is not None:
-                raise error
-
-    def send(self, values: Mapping[str, object], arrays: Arrays) -> None:
-        """Send a message to the process that does, or will do, the job."""
-        send(self._connection, values, arrays)
+    def _send(self, parts: Sequence[bytes | memoryview]) -> None:
+        with suppress(OSError):  # the worker dies, which is the end of the job
+            for part in parts:
+                self._connection.sendall(part)
 
     def wait(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for a report or the end of the job; return whether it has ended."""
-        ends = (self._connection.fileno(), self._endings)
-        ready, _, _ = select.select(ends, [], [], timeout)
+        ready, _, _ = select.select((self._connection, self._endings), [], [], timeout)
         if self._endings in ready:
-            self._read_endings()
+            status = os.read(self._endings, 8)
+            self.returncode = int(status) if status else self.process.wait()
         for values, arrays in self._inbox.arrived():
             if "report" in values:
                 self.reports += 1
                 self.values.update(values["report"])
                 self.arrays.update(arrays)
-                continue
-            self.answer = values, arrays
-            if self.returncode is None and (values["stays"] or values["alone"]):
-                self.returncode = 0  # do not wait until the system has ended the process
-                self._answered += values["stays"]
-                self._unread_endings += not values["stays"]
-        return self.returncode is not None
-
-    def _read_endings(self) -> None:
-        chunk = os.read(self._endings, 64)
-        if not chunk:  # the worker itself has died, or takes only one job
-            self.returncode = self.process.wait()
-        *lines, self._ending = (self._ending + chunk).split(b"\n")
-        for line in lines:
-            answered, self._answered = self._answered, 0
-            if line.count(_BEGUN) == answered:
-                continue  # a process that was killed while it waited for a job
-            if self._unread_endings:
-                self._unread_endings -= 1
             else:
-                self.returncode = int(line.lstrip(_BEGUN))
+                self.answer = values, arrays
+                self.returncode = 0 if values["stays"] else self.returncode
+        return self.returncode is not None
 
     def memory_mb(self) -> float:
         """Resident memory of the job's processes [MB]."""
-        import psutil
-
-        total = 0
-        with suppress(psutil.Error):
-            root = self.process.pid
-            for pid in descendants(root) if FORKS else [root, *descendants(root)]:
-                with suppress(psutil.Error):
-                    total += psutil.Process(pid).memory_info().rss
-        return total / 1e6
+        return self._total(lambda process: process.memory_info().rss / 1e6)
 
     def cpu_s(self) -> float:
         """Processor time of the job's processes, those included that they have waited for [s]."""
         return max(self._processor_s() - (self._used_s or 0.0), 0.0)
 
     def _processor_s(self) -> float:
+        return self._total(lambda process: sum(process.cpu_times()[:4]))
+
+    def _total(self, measured: Callable[[psutil.Process], float]) -> float:
         import psutil
 
         total = 0.0
@@ -258,22 +180,20 @@ class Worker:
             root = self.process.pid
             for pid in descendants(root) if FORKS else [root, *descendants(root)]:
                 with suppress(psutil.Error):
-                    total += sum(psutil.Process(pid).cpu_times()[:4])
+                    total += measured(psutil.Process(pid))
         return total
-
-    def kill(self) -> None:
-        """Kill the worker, also from another thread than the one that waits; that one sees the job end."""
-        kill_tree(self.process, self._connection)
 
     def release(self) -> None:
         """Kill the job if it is still running; a worker that has answered and can take another job becomes idle.
 
         After a crash the next process could read the rest of a job that was not read whole.
         """
-        if self.returncode is None or self.answer is None or self.process.poll() is not None or not FORKS:
+        if self.returncode is None or self.answer is None or self.process.poll() is not None:
             self.end()
-        else:
+        elif FORKS or self.answer[0]["stays"]:
             _keep(self)
+        else:
+            self.end()
 
 
 class _IdleWorkers(threading.local):
@@ -319,10 +239,13 @@ def worker_job(
     arguments: Mapping[str, object],
     scratch: Path | None = None,
     memory_limit_gib: float | None = None,
+    *,
+    pooled: bool = False,
 ) -> dict[str, object]:
     """Describe a call of ``module:function`` for :func:`start_job`.
 
-    ``scratch`` is the place for the job's own folders, ``memory_limit_gib`` the limit on its memory [GiB].
+    ``scratch`` is the place for the job's own folders, ``memory_limit_gib`` the limit on its memory [GiB], ``pooled``
+    whether its process takes the next job whatever this one leaves there.
     """
     return {
         "target": target,
@@ -331,6 +254,7 @@ def worker_job(
         "folder": str(Path.cwd()),
         "plugins": (shipped := plugins.shipped()),
         "own": bool(shipped["plugins"]),
+        "pooled": pooled,
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
         "log": solver_log.shown(),
         "scratch": None if scratch is None else str(scratch),
@@ -351,367 +275,9 @@ def _end_worker(
 ) -> None:
     if parent != os.getpid():
         return
-    kill_tree(process, connection)
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)  # the worker ends when its job has
+    kill_tree(process, _COLLECTED_S if FORKS else 0.0)
     connection.close()
     os.close(endings)
     log.close()
-
-
-def kill_tree(process: subprocess.Popen[bytes], connection: socket.socket) -> None:
-    """Kill a worker and every process it started, and wait until it has ended.
-
-    The others are killed first, so that the worker collects them and their processor time counts as that of children
-    of ours; as the connection is shut down, it then ends by itself.
-    """
-    import psutil
-
-    family: list[psutil.Process] = []
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_WR)
-    if process.poll() is None:
-        with suppress(psutil.Error):
-            family = psutil.Process(process.pid).children(recursive=True)
-    for child in family:
-        with suppress(psutil.Error):
-            child.kill()
-    if family and FORKS:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_COLLECTED_S)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):
-        process.kill()
-    process.wait()
-    deadline = time.monotonic() + 2.0
-    while not all(map(_has_ended, family)) and time.monotonic() < deadline:
-        time.sleep(0.001)
-
-
-def _has_ended(process: psutil.Process) -> bool:
-    """Whether a process has ended; it may be a zombie for long if the system's first process collects it late."""
-    import psutil
-
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-
-
-#: What a process writes for every job that it begins, before its exit status.
-_BEGUN = b"!"
-#: Memory [MB] that a process may retain after its jobs to take another.
-_MOST_RETAINED_MB = 64.0
-
-
-def main() -> NoReturn:
-    """Import modules (call them, if given as ``module:function``), then do jobs.
-
-    The arguments are the parent's process id, the ends of the connection, of the pipe for exit statuses and of the log,
-    and the modules. Jobs run in a process forked from this one before they arrive, and in another one when that has
-    ended; what it has imported is imported here first. Processes that it leaves behind, in any session, are adopted by
-    this one and killed. If fork is not safe, this process does one job itself.
-    """
-    parent, connection, endings, log, *modules = sys.argv[1:]
-    tied = tie_to_parent(int(parent))
-    for module in modules:
-        with suppress(ImportError):  # reported when a job needs it
-            import_module(module) if ":" not in module else resolve(module)()
-    end, ended = socket.socket(fileno=int(connection)), int(endings)
-    if not FORKS:
-        do_jobs(end, ended, int(log), watched=not tied)
-    adopt_orphans()
-    ours, imported = os.getpid(), os.memfd_create("imported")
-    while True:
-        gc.freeze()
-        pid = os.fork()
-        if pid == 0:
-            tie_to_parent(ours)
-            do_jobs(end, ended, int(log), imported=imported)
-        last, status = os.waitpid(-1, 0)
-        while last != pid:  # an orphan of the job
-            last, status = os.waitpid(-1, 0)
-        kill_orphans()
-        os.write(ended, b"%d\n" % os.waitstatus_to_exitcode(status))
-        if closed(end):
-            os.killpg(0, signal.SIGKILL)
-        import_again(imported)
-
-
-def do_jobs(
-    end: socket.socket, ended: int, log: int, *, watched: bool = False, imported: int | None = None
-) -> NoReturn:
-    """Wait for a job and do it, and others while this process may stay; end if its parent closes instead.
-
-    Parameters
-    ----------
-    end, log
-        The connection to the parent, and the file that takes what is printed.
-    ended
-        Pipe to which a byte is written when a job has begun.
-    watched
-        Whether to watch for the parent's death, which the system does not signal.
-    imported
-        File that takes the names of the modules that the jobs import, for :func:`import_again`.
-    """
-    before, inbox, retained_mb = set(sys.modules), Inbox(end), own_memory_mb() + _MOST_RETAINED_MB
-    stays = True
-    while stays:
-        select.select([end], [], [])
-        os.write(ended, _BEGUN)
-        try:
-            job, arrays = inbox.wait()
-        except (EOFError, OSError):  # the parent has closed
-            if imported is None:
-                os.killpg(0, signal.SIGKILL)
-            os._exit(0)
-        if watched:
-            watch_connection(end)
-        counted = forget_peak()
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        answer, results = _answer(job, arrays, Report(end, inbox))
-        answer["peak_memory_mb"] = tree_peak_mb()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        del arrays
-        others = other_processes()
-        calm = may_stay(job, answer, sys.modules.keys() - before, retained_mb)
-        answer["stays"] = stays = counted and calm and others <= idle_processes()
-        answer["alone"] = not others
-        if stays:
-            _system().fflush(None)
-        try:
-            send(end, answer, results)
-        except TypeError as error:
-            stays = False
-            send(end, {"failure": f"TypeError: {error}", "alone": False, "stays": False}, {})
-    if imported is not None:
-        names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
-        os.pwrite(imported, "\n".join(names).encode(), 0)
-    os._exit(0)
-
-
-def closed(end: socket.socket) -> bool:
-    """Whether the parent will send nothing more, nor has sent anything that is not read yet."""
-    try:
-        return not end.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-
-
-def other_processes() -> set[int]:
-    """The processes that a job has left behind, and this one itself where the system does not list them."""
-    if not (FORKS and _LISTED.exists()):
-        return {os.getpid()}
-    return {*descendants(os.getppid())} - {os.getpid()}
-
-
-def idle_processes() -> set[int]:
-    """The processes of our own idle workers, which the next job may use."""
-    workers = [worker.process.pid for worker in idle_workers.waiting.values()]
-    return {*workers, *(pid for worker in workers for pid in descendants(worker))}
-
-
-def may_stay(job: Mapping[str, object], answer: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
-    """Whether the process that has done a job may do another: nothing that the job has left here can affect that one.
-
-    Not after failures, plug-ins, a limit on memory or a shown log; nor with threads, another package (of solvers only
-    HiGHS) or much memory left over.
-    """
-    return (
-        "values" in answer
-        and not job["own"]
-        and job["data_limit_bytes"] is None
-        and not job["log"]
-        and threading.active_count() == 1
-        and all(name.partition(".")[0] in _HARMLESS for name in loaded)
-        and own_memory_mb() < most_mb
-    )
-
-
-def import_again(names: int) -> None:
-    """Import here what the last job has imported, in its order, so that the next ones need not; empty that file.
-
-    What is imported here counts as memory of the next jobs, too.
-    """
-    learned = os.pread(names, os.fstat(names).st_size, 0).decode().split()
-    if not learned:
-        return
-    for name in learned:
-        with suppress(Exception):  # it will fail again in the job that needs it
-            import_module(name)
-    os.ftruncate(names, 0)
-    if "numba.core.registry" in sys.modules:  # otherwise every process would do this when it first calls a kernel
-        with suppress(Exception):
-            target = sys.modules["numba.core.registry"].cpu_target
-            target.typing_context.refresh()
-            target.target_context.refresh()
-
-
-def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> Message:
-    """Call the job's function; return what it returned, or its error."""
-    try:
-        extend_path(job["path"])
-        if job["data_limit_bytes"] is not None:
-            end_waiting()
-            limit_data(job["data_limit_bytes"])
-        os.environ[SCRATCH] = job["scratch"] or ""
-        if job["log"]:
-            solver_log.show_in_worker()
-        os.chdir(job["folder"])
-        with plugins.exits_refused():
-            plugins.accept(job["plugins"])
-            for array in arrays.values():
-                array.flags.writeable = False
-            values, results = resolve(job["target"])(job["arguments"], arrays, report)
-            late = plugins.late_modules()
-        return {"values": dict(values), "late": late}, dict(results)
-    except OpticollError as error:
-        kind = type(error)
-        return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}, {}
-    except MemoryError:
-        return {"memory": True}, {}
-    except Exception as error:  # noqa: BLE001 - the parent reports any error
-        traceback.print_exc()
-        where = plugins.blame(error)
-        return {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}, {}
-
-
-def adopt_orphans() -> None:
-    """Let this process, rather than the system's first one, adopt descendants whose parent dies."""
-    with suppress(AttributeError, OSError, TypeError):
-        _system().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-@cache
-def _system() -> Any:
-    """The system's C library, loaded once, before processes are forked."""
-    import ctypes
-
-    return ctypes.CDLL(None)
-
-
-def kill_orphans() -> None:
-    """Kill all children of this process and their descendants, which this process adopts."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    with suppress(OSError):
-        while pids := children.read_bytes().split():
-            for pid in pids:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(int(pid), signal.SIGKILL)
-                with suppress(ChildProcessError):
-                    os.waitpid(int(pid), 0)
-
-
-def resolve(target: str) -> Callable[..., Any]:
-    """Find the function called ``module:function``."""
-    module, _, name = target.partition(":")
-    function = import_module(module)
-    for part in name.split("."):
-        function = getattr(function, part)
-    return function  # type: ignore[return-value]
-
-
-def extend_path(entries: list[str]) -> None:
-    """Append the parent's import path to this process's own."""
-    sys.path.extend(entry for entry in entries if entry not in sys.path)
-
-
-def processor_s_of_children() -> float:
-    """Processor time of the ended children of this process [s], in microseconds where the system counts them.
-
-    ``os.times`` counts in steps of 10 ms, longer than a small program takes.
-    """
-    with suppress(ImportError):
-        import resource
-
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-    return sum(os.times()[2:4])
-
-
-def limit_data(limit_bytes: int) -> None:
-    """Let the kernel limit private memory to ``limit_bytes``, where it supports this."""
-    try:
-        import resource
-
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        soft = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-    except (ImportError, OSError, ValueError):
-        pass  # the parent's watchdog acts first
-
-
-def tie_to_parent(parent: int) -> bool:
-    """Arrange that this process is killed when its parent dies; return whether the system supports that."""
-    try:
-        tied: bool = _system().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
-    except (AttributeError, OSError, TypeError):
-        tied = False
-    if os.getppid() != parent:
-        os._exit(1)  # the parent died before the request
-    return tied
-
-
-def watch_connection(end: socket.socket) -> None:
-    """End this process and its group when the parent closes its end of the connection; it sends nothing more."""
-
-    def watch() -> None:
-        while end.recv(1):
-            pass
-        os.killpg(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-_nested_peak_mb = 0.0
-
-
-def forget_peak() -> bool:
-    """Measure peak memory from now on; return whether the system can."""
-    global _nested_peak_mb
-    _nested_peak_mb = 0.0
-    try:
-        Path("/proc/self/clear_refs").write_bytes(b"5")
-    except OSError:
-        return False
-    return True
-
-
-def note_nested_peak(child_mb: float | None) -> None:
-    """Record the peak memory of a child together with our own, since it may be too short-lived to be sampled."""
-    global _nested_peak_mb
-    _nested_peak_mb = max(_nested_peak_mb, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
-
-
-def tree_peak_mb() -> float | None:
-    """Largest memory of this process and of the workers it started [MB], None if the system does not report it."""
-    return max(peak_memory_mb() or 0.0, _nested_peak_mb) or None
-
-
-def peak_memory_mb() -> float | None:
-    """Largest resident memory of this process so far [MB], None if the system does not report it.
-
-    ``ru_maxrss`` is not used, because after an exec it still includes the parent's memory.
-    """
-    return _memory_mb("VmHWM:")
-
-
-def own_memory_mb() -> float:
-    """Resident memory of this process now [MB]; 0 where the system does not report it."""
-    return _memory_mb("VmRSS:") or 0.0
-
-
-def _memory_mb(field: str) -> float | None:
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-            if line.startswith(field):
-                return float(line.split()[1]) * 1024 / 1e6
-    except OSError:
-        pass
-    return None

@@ -109,9 +109,9 @@ def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tupl
     import psutil
 
     from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.processes import peak_memory_mb
     from opticoll.solvers.standard_form import compile_model, import_layer
     from opticoll.solvers.task import Task
-    from opticoll.solvers.worker import peak_memory_mb
 
     plan = make_plan(
         Task(arguments["formulation"], arguments["instance"], "highs", arguments["form"], arguments["settings"])

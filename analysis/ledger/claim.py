@@ -24,6 +24,7 @@ from opticoll.analysis.ledger.verdict import (
 )
 from opticoll.errors import BadInput
 from opticoll.instances import plugins
+from opticoll.instances.plugin_faults import FAULTS, blame, place_of
 from opticoll.solvers.task import PROVEN, Environment, Fields, Json, plain
 
 if TYPE_CHECKING:
@@ -368,10 +369,10 @@ class Claim:
             try:
                 result = self.measure(laboratory)
                 choices, verdict = self._decided(result, laboratory.scope)
-            except plugins.FAULTS as error:  # one failure must not stop the other claims
+            except FAULTS as error:  # one failure must not stop the other claims
                 if os.environ.get("OPTICOLL_DEBUG"):
                     raise
-                where = plugins.blame(error)
+                where = blame(error)
                 message = " ".join(f"{where + ': ' if where else ''}{type(error).__name__}: {error}".split())
                 result = Measurement(None, reason=message)
                 failed = True
@@ -391,7 +392,7 @@ class Claim:
             If the measurement is incomplete.
         """
         if not isinstance(result, Measurement):
-            msg = f"{plugins.place_of(self.measure)}measure returned {type(result).__name__}; return a Measurement"
+            msg = f"{place_of(self.measure)}measure returned {type(result).__name__}; return a Measurement"
             raise TypeError(msg)
         if scope.unused:
             msg = f"{self.id}: the measurement does not use the qualifier {', '.join(scope.unused)} of the claim"

@@ -215,7 +215,7 @@ def _version(origin: Environment | None) -> tuple[str | None, str | None] | None
 
 def _states(row: ClaimRow, claim: Claim) -> bool:
     """Whether a stored row states this claim, of the same plug-in if it is from one."""
-    return plugins.same_as_recorded(row.plugins, plugins.involved([claim])) and all(
+    return row.plugins == plugins.digests(plugins.involved([claim])) and all(
         plain(row[name]) == plain(getattr(claim, name))
         for name in ("claim", "expected", "tolerance", "scope", "natural")
     )
@@ -226,7 +226,8 @@ def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | 
     started = time.monotonic()
     tried = claim if crash is None else replace(claim, measure=partial(_raise, crash))
     row = tried.examine(Laboratory(store, seed=seed))
-    row = msgspec.structs.replace(row, plugins=plugins.digests_after(plugins.involved([claim])))
+    plugins.check_imports()
+    row = msgspec.structs.replace(row, plugins=plugins.digests(plugins.involved([claim])))
     return row if store is None or seed else keep(store, row, time.monotonic() - started)
 
 

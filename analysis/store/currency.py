@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from opticoll.analysis.store import schema
-from opticoll.instances.plugins import COMPUTED
 from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import Termination
 
@@ -35,8 +34,7 @@ _SETTINGS = r"""list_sort([
 #: Instances that are made in Python have no other name than their contents.
 _INSTANCE = "CASE WHEN instance LIKE 'custom%' THEN instance_hash ELSE instance END"
 _TASK = ", ".join(["formulation", _INSTANCE, _SETTINGS, *(f"requested_{name}" for name in _REQUEST)])
-#: The resume key, and the modules that were imported under computed names, which it does not cover.
-_VERSION = f"concat(coalesce(key, id), CASE WHEN contains(plugins::VARCHAR, '{COMPUTED}') THEN plugins::VARCHAR END)"
+_VERSION = "coalesce(key, id)"
 #: Terminations of runs that were not tried.
 _UNTRIED = (Termination.UNAVAILABLE, Termination.REFUSED)
 

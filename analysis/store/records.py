@@ -23,7 +23,6 @@ from opticoll.analysis.store.schema import damaged, environment, read_record_fil
 from opticoll.analysis.store.tables import _CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.variables import NamedArrays, stored
-from opticoll.instances.plugins import unchanged
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
 from opticoll.solvers.task import Needed, plain
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store.schema import StoredRecord
     from opticoll.solvers.task import Environment, Run
-
-
-def holds(record: StoredRecord) -> bool:
-    """Whether a record answers its cell, and the modules that its plug-ins imported while it ran are still the same."""
-    return schema.is_answer(record) and unchanged(record.plugins)
 
 
 _DUAL = "dual."
@@ -235,7 +229,7 @@ class Store:
             key = name.partition(".")[0]
             if key in keys and key not in answers:
                 record = self._read_or_warn(self.records / f"{name}.json")
-                if record is not None and holds(record):
+                if record is not None and schema.is_answer(record):
                     answers[key] = record
         return answers
 

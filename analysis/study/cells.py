@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from opticoll.analysis.store import schema
-from opticoll.analysis.store.records import Store, holds
+from opticoll.analysis.store.records import Store
 from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import unplanned_key
 from opticoll.errors import LimitSpent, MethodMismatch, OpticollError, SolverUnavailable
@@ -74,7 +74,7 @@ def answer_of(job: CellJob) -> CellResult | None:
 
 
 def _answer_among(cell: Cell, attempts: list[StoredRecord | None]) -> CellResult | None:
-    answers = [record for record in attempts if record is not None and holds(record)]
+    answers = [record for record in attempts if record is not None and schema.is_answer(record)]
     return result_of(cell, answers[-1], "skipped") if answers else None
 
 

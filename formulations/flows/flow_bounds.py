@@ -13,7 +13,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, hop_sum, length_bound, scaled_demand
 from opticoll.formulations.model import Bound
-from opticoll.instances import plugins
+from opticoll.instances.plugin_faults import blaming, place_of
 from opticoll.instances.spec import family_of, parse
 from opticoll.instances.topology import Topology
 
@@ -38,12 +38,12 @@ def closed_form(topology: Topology) -> Bound | None:
     if declared is None or declared[0].closed_form is None:
         return None
     function = declared[0].closed_form
-    with plugins.blaming(function):
+    with blaming(function):
         time = function(**declared[1])
     if time is None or parse(topology.spec) != topology:
         return None
     if not isinstance(time, Rational) or time <= 0:
-        what = f"{plugins.place_of(function)}closed_form of {topology.spec} returned {time!r}"
+        what = f"{place_of(function)}closed_form of {topology.spec} returned {time!r}"
         msg = f"{what}; return a positive Fraction or None"
         raise BadInput(msg)
     flow = 1 / Fraction(time)

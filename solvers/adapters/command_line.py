@@ -35,10 +35,10 @@ from opticoll.solvers.adapters.interface import (
     rounded_bounds,
     set_solution,
 )
+from opticoll.solvers.processes import processor_s_of_children
 from opticoll.solvers.shared_files import scratch_folder
 from opticoll.solvers.task import Outcome, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
-from opticoll.solvers.worker import processor_s_of_children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

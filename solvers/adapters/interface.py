@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
-from opticoll.instances.plugins import place_of
+from opticoll.instances.plugin_faults import place_of
 from opticoll.solvers.task import Outcome, PrimalStatus, Termination, one_line, plain
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 

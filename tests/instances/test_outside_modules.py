@@ -46,6 +46,7 @@ class FORMULATION(oc.Formulation):
     def objective(self, values): return float(values["x"].sum())
 """
 TASK = oc.Task("own.model", "ring:4")
+UNSEEN = r"mine\.py: it imports the module 'helper', .*; write `import helper` at its top"
 
 
 def model(header: str = "", lazy: str = "pass", limit: str = "helper.LIMIT") -> str:
@@ -439,18 +440,32 @@ def test_a_study_never_serves_the_value_of_an_earlier_module(method, options, tm
         assert (again.skipped, again.value) == (1, pytest.approx(value))
 
 
-def test_a_module_imported_by_a_computed_name_is_recorded_and_followed(tmp_path, path, capfd):
-    """Its name is known only after the run: it is not in the key, but an answer holds only while it is unchanged."""
-    write(tmp_path / "mine.toml", STUDY.format(method="highs-simplex"))
-    write(tmp_path / "mine.py", model(lazy="helper = __import__('importlib').import_module('help' + 'er')"))
-    for value in (2, 3):
-        write(path / "helper.py", f"LIMIT = {value}")
-        first = studied(tmp_path, capfd, "--jobs", "1")
-        assert (first.done, first.value) == (1, pytest.approx(value))
-        assert any(name.startswith("helper (") for name in json.loads(first.row["plugins"]))
-        assert studied(tmp_path, capfd, "--jobs", "1").skipped == 1
-    (path / "helper.py").unlink()
-    assert not plugins.unchanged(json.loads(first.row["plugins"]))
+@pytest.mark.parametrize(
+    "lazy",
+    [
+        "helper = __import__('importlib').import_module('help' + 'er')",
+        "import sys; sys.path.insert(0, str(__import__('pathlib').Path(__file__).parent / 'found')); import helper",
+    ],
+)
+def test_a_module_that_the_source_does_not_show_is_refused(lazy: str, tmp_path: Path, path: Path) -> None:
+    helper = write((path if "importlib" in lazy else tmp_path / "found") / "helper.py", "LIMIT = 2")
+    file = write(tmp_path / "mine.py", model(lazy=lazy))
+    oc.load_plugin(file)
+    with pytest.raises(BadInput, match=UNSEEN):
+        oc.solve(TASK)
+    sys.path.insert(0, str(helper.parent))
+    oc.load_plugin(write(file, model("import helper", lazy)))
+    assert oc.solve(TASK).objective == pytest.approx(2)
+
+
+def test_what_a_debugger_imports_while_a_plug_in_runs_is_not_its_own(tmp_path: Path, path: Path) -> None:
+    write(path / "debugger.py", "import sys\n\ndef seen(*_):\n    sys.setprofile(None)\n    import debugger_part")
+    write(path / "debugger_part.py", "")
+    __import__("debugger")
+    text = model("import sys", "sys.setprofile(sys.modules['debugger'].seen)", limit="2")
+    oc.load_plugin(write(tmp_path / "plugins" / "mine.py", text))
+    assert oc.solve(TASK).objective == pytest.approx(2)
+    assert "debugger_part" in sys.modules
 
 
 SOLVER = """
@@ -472,13 +487,17 @@ ADAPTER = Mine()
 """
 
 
-def test_what_a_plug_in_imports_in_a_worker_is_recorded_too(tmp_path: Path, path: Path) -> None:
+def test_a_module_that_a_worker_imports_unseen_is_refused_too(tmp_path: Path, path: Path) -> None:
     write(path / "helper.py", "TEXT = 'first'")
-    oc.load_plugin(write(tmp_path / "mine.py", SOLVER))
-    run = oc.solve(oc.Task("alltoall.master", "ring:4", "mine"))
+    file = write(tmp_path / "mine.py", SOLVER)
+    oc.load_plugin(file)
+    task = oc.Task("alltoall.master", "ring:4", "mine")
+    with pytest.raises(BadInput, match=UNSEEN):
+        oc.solve(task)
+    oc.load_plugin(write(file, "import helper" + SOLVER))
+    run = oc.solve(task)
     assert "first" in str(run.record.message)
-    assert len(run.record.plugins or ()) == 2
-    assert any(name.startswith("helper (") for name in run.record.plugins or ())
+    assert list(run.record.plugins or ()) == ["helper", "mine.py"]
 
 
 def test_a_worker_refuses_a_module_that_has_changed_since(tmp_path: Path, path: Path) -> None:

@@ -267,7 +267,7 @@ def test_pyomo_is_imported_without_the_statistics_of_scipy():
         "import sys; from opticoll.solvers.standard_form import import_layer; import_layer('pyomo'); "
         "assert 'scipy.stats' not in sys.modules; import scipy.stats; assert scipy.stats.norm.cdf(0) == 0.5"
     )
-    place = interpreter("opticoll.solvers.worker:main")[-1].partition("; from")[0]
+    place = interpreter("opticoll.solvers.worker_main:main")[-1].partition("; from")[0]
     subprocess.run([sys.executable, "-P", "-c", f"{place}; {code}"], check=True)
 
 

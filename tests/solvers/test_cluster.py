@@ -48,7 +48,7 @@ PLACES = (Path(__file__).parent, Path(__file__).parents[1], worker_module.ROOT)
 #: Dask's own command line in a process that does not outlive ours, however ours ends.
 DASK = """
 import sys
-from opticoll.solvers.worker import tie_to_parent
+from opticoll.solvers.processes import tie_to_parent
 tie_to_parent(int(sys.argv.pop(1)))
 from dask.__main__ import main
 main()

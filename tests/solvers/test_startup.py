@@ -55,7 +55,7 @@ print(json.dumps({"early": early, "late": "unittest" in sys.modules, "f2py": num
 
 def loaded_by(code: str, *words: str) -> dict[str, object]:
     """What a new interpreter prints that runs ``code``."""
-    place = interpreter("opticoll.solvers.worker:main")[-1].partition("; from")[0]
+    place = interpreter("opticoll.solvers.worker_main:main")[-1].partition("; from")[0]
     command = [sys.executable, "-P", "-c", f"{place}\n{code}", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     answer: dict[str, object] = json.loads(done.stdout)

@@ -1,0 +1,201 @@
+"""What the system knows of processes and does to them: families, processor time, memory, ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psutil
+
+#: File in which Linux lists the children of this thread.
+_LISTED = Path("/proc/thread-self/children")
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+# Families ------------------------------------------------------------------------------------------------------------
+
+
+def descendants(root: int) -> list[int]:
+    """The processes that a process has started, and theirs.
+
+    If the system lists the children of a process, only those are examined: a search through all processes takes ten
+    times as long, and this function is called continually.
+    """
+    if not _LISTED.exists():
+        import psutil
+
+        return [child.pid for child in psutil.Process(root).children(recursive=True)]
+    result, todo = [], [root]
+    while todo:
+        with suppress(OSError):  # it has ended
+            for thread in Path(f"/proc/{todo.pop()}/task").iterdir():
+                children = [int(pid) for pid in (thread / "children").read_bytes().split()]
+                result += children
+                todo += children
+    return result
+
+
+def lists_children() -> bool:
+    """Whether the system lists the children of a process."""
+    return _LISTED.exists()
+
+
+def kill_tree(process: subprocess.Popen[bytes], collecting_s: float = 0.0) -> None:
+    """Kill a process and every process it started, and wait until all have ended.
+
+    The others are killed first. For ``collecting_s`` seconds, the process may then collect them and end by itself, so
+    that their processor time counts as that of children of ours.
+    """
+    import psutil
+
+    family: list[psutil.Process] = []
+    if process.poll() is None:
+        with suppress(psutil.Error):
+            family = psutil.Process(process.pid).children(recursive=True)
+    for child in family:
+        with suppress(psutil.Error):
+            child.kill()
+    if family and collecting_s:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(collecting_s)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        process.kill()
+    process.wait()
+    deadline = time.monotonic() + 2.0
+    while not all(map(_has_ended, family)) and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether a process has ended; it may be a zombie for long if the system's first process collects it late."""
+    import psutil
+
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def adopt_orphans() -> None:
+    """Let this process, rather than the system's first one, adopt descendants whose parent dies."""
+    with suppress(AttributeError, OSError, TypeError):
+        system_library().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def kill_orphans() -> None:
+    """Kill all children of this process and their descendants, which this process adopts."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    with suppress(OSError):
+        while pids := children.read_bytes().split():
+            for pid in pids:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(int(pid), signal.SIGKILL)
+                with suppress(ChildProcessError):
+                    os.waitpid(int(pid), 0)
+
+
+def tie_to_parent(parent: int) -> bool:
+    """Arrange that this process is killed when its parent dies; return whether the system supports that."""
+    try:
+        tied: bool = system_library().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
+    except (AttributeError, OSError, TypeError):
+        tied = False
+    if os.getppid() != parent:
+        os._exit(1)  # the parent died before the request
+    return tied
+
+
+def watch_parent(parent: int) -> None:
+    """End this process and its group soon after its parent's death."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os.killpg(0, signal.SIGKILL)
+
+
+@cache
+def system_library() -> Any:
+    """The system's C library, loaded once, before processes are forked."""
+    import ctypes
+
+    return ctypes.CDLL(None)
+
+
+# Processor time and memory -------------------------------------------------------------------------------------------
+
+
+def processor_s_of_children() -> float:
+    """Processor time of the ended children of this process [s].
+
+    In microseconds; ``os.times`` counts in steps of 10 ms, longer than a small program takes.
+    """
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def limit_data(limit_bytes: int) -> None:
+    """Let the kernel limit private memory to ``limit_bytes``, where it supports this."""
+    import resource
+
+    with suppress(OSError, ValueError):  # the parent's watchdog acts then
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        soft = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+_nested_peak_mb = 0.0
+
+
+def forget_peak() -> bool:
+    """Measure peak memory from now on; return whether the system can."""
+    global _nested_peak_mb
+    _nested_peak_mb = 0.0
+    try:
+        Path("/proc/self/clear_refs").write_bytes(b"5")
+    except OSError:
+        return False
+    return True
+
+
+def note_nested_peak(child_mb: float | None) -> None:
+    """Record the peak memory of a child together with our own, since it may be too short-lived to be sampled."""
+    global _nested_peak_mb
+    _nested_peak_mb = max(_nested_peak_mb, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
+
+
+def tree_peak_mb() -> float | None:
+    """Largest memory of this process and of the workers it started [MB], None if the system does not report it."""
+    return max(peak_memory_mb() or 0.0, _nested_peak_mb) or None
+
+
+def peak_memory_mb() -> float | None:
+    """Largest resident memory of this process so far [MB], None if the system does not report it.
+
+    ``ru_maxrss`` is not used, because after an exec it still includes the parent's memory.
+    """
+    return _memory_mb("VmHWM:")
+
+
+def own_memory_mb() -> float:
+    """Resident memory of this process now [MB]; 0 where the system does not report it."""
+    return _memory_mb("VmRSS:") or 0.0
+
+
+def _memory_mb(field: str) -> float | None:
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith(field):
+                return float(line.split()[1]) * 1024 / 1e6
+    except OSError:
+        pass
+    return None

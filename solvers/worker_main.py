@@ -1,0 +1,244 @@
+"""The program of a worker process: it imports the modules of its jobs, and forks a process that does them.
+
+That process gets a job over a socket, calls its function, sends reports and the answer, and either waits for another
+job (:func:`may_stay`) or exits at once, without running the destructors of libraries, which may crash. The worker then
+kills what it has left behind, tells the parent how it ended, and forks another. What a job prints goes to a file that
+the parent reads. A worker is killed when its parent dies.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from opticoll.errors import OpticollError
+from opticoll.instances import plugins
+from opticoll.instances.plugin_faults import blame, exits_refused
+from opticoll.solvers import solver_log
+from opticoll.solvers.messages import Inbox, Report, send
+from opticoll.solvers.processes import (
+    adopt_orphans,
+    descendants,
+    forget_peak,
+    kill_orphans,
+    limit_data,
+    lists_children,
+    own_memory_mb,
+    system_library,
+    tie_to_parent,
+    tree_peak_mb,
+    watch_parent,
+)
+from opticoll.solvers.shared_files import SCRATCH
+from opticoll.solvers.worker import FORKS, end_waiting, idle_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
+    from typing import NoReturn
+
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.messages import Message
+
+#: Packages that a worker imports for its later jobs once a job has imported them. None of a solver, and not CVXPY,
+#: which imports those of all solvers: HiGHS and OR-Tools exclude each other in a process.
+_LEARNED = frozenset({"opticoll", "numpy", "scipy", "numba", "llvmlite", "networkx", "pyomo", "flint", "psutil"})
+#: Packages that a process may have loaded to do another job; OR-Tools then gets another process.
+_HARMLESS = _LEARNED | sys.stdlib_module_names | {"highspy"}
+#: Memory [MB] that a process may retain after its jobs to take another.
+_MOST_RETAINED_MB = 64.0
+
+
+def main() -> NoReturn:
+    """Import modules (call them, if given as ``module:function``), then do jobs.
+
+    The arguments are the parent's process id, the ends of the connection, of the pipe for exit statuses and of the log,
+    and the modules. Jobs run in a process forked from this one before they arrive, and in another one when that has
+    ended; what it has imported is imported here first. Processes that it leaves behind, in any session, are adopted by
+    this one and killed. If fork is not safe, this process does its jobs itself, usually one.
+    """
+    parent, connection, endings, log, *modules = sys.argv[1:]
+    tied = tie_to_parent(int(parent))
+    for module in modules:
+        with suppress(ImportError):  # reported when a job needs it
+            import_module(module) if ":" not in module else resolve(module)()
+    end, ended, working = socket.socket(fileno=int(connection)), int(endings), mmap.mmap(-1, 1)
+    if not FORKS:
+        if not tied:
+            threading.Thread(target=watch_parent, args=(int(parent),), daemon=True).start()
+        do_jobs(end, int(log), working)
+    adopt_orphans()
+    ours, imported = os.getpid(), os.memfd_create("imported")
+    while True:
+        gc.freeze()
+        pid = os.fork()
+        if pid == 0:
+            tie_to_parent(ours)
+            do_jobs(end, int(log), working, imported)
+        last, status = os.waitpid(-1, 0)
+        while last != pid:  # an orphan of the job
+            last, status = os.waitpid(-1, 0)
+        kill_orphans()
+        if closed(end):
+            os.killpg(0, signal.SIGKILL)
+        if working[0]:
+            os.write(ended, b"%d" % os.waitstatus_to_exitcode(status))
+            working[0] = False
+        import_again(imported)
+
+
+def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | None = None) -> NoReturn:
+    """Wait for a job and do it, and others while this process may stay; end if its parent closes instead.
+
+    Parameters
+    ----------
+    end, log
+        The connection to the parent, and the file that takes what is printed.
+    working
+        Memory shared with the worker, whose first byte states that a job has begun after which this process ends.
+    imported
+        File that takes the names of the modules that the jobs import, for :func:`import_again`.
+    """
+    before, inbox, retained_mb = set(sys.modules), Inbox(end), own_memory_mb() + _MOST_RETAINED_MB
+    stays = True
+    while stays:
+        select.select([end], [], [])
+        working[0] = True
+        try:
+            job, arrays = inbox.wait()
+        except (EOFError, OSError):  # the parent has closed
+            if imported is None:
+                os.killpg(0, signal.SIGKILL)
+            os._exit(0)
+        counted = forget_peak()
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        answer, results = _answer(job, arrays, Report(end))
+        answer["peak_memory_mb"] = tree_peak_mb()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        del arrays
+        stays = "values" in answer and (
+            job["pooled"]
+            or (counted and may_stay(job, sys.modules.keys() - before, retained_mb) and leaves_no_process())
+        )
+        if stays:
+            system_library().fflush(None)
+            working[0] = False
+        try:
+            send(end, {**answer, "stays": stays}, results)
+        except TypeError as error:
+            working[0], stays = True, False
+            send(end, {"failure": f"TypeError: {error}", "stays": False}, {})
+    if imported is not None:
+        names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
+        os.pwrite(imported, "\n".join(names).encode(), 0)
+    os._exit(0)
+
+
+def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> Message:
+    """Call the job's function; return what it returned, or its error."""
+    try:
+        extend_path(job["path"])
+        if job["data_limit_bytes"] is not None:
+            end_waiting()
+            limit_data(job["data_limit_bytes"])
+        os.environ[SCRATCH] = job["scratch"] or ""
+        if job["log"]:
+            solver_log.show_in_worker()
+        os.chdir(job["folder"])
+        with exits_refused():
+            plugins.accept(job["plugins"])
+            for array in arrays.values():
+                array.flags.writeable = False
+            values, results = resolve(job["target"])(job["arguments"], arrays, report)
+            plugins.check_imports()
+        return {"values": dict(values)}, dict(results)
+    except OpticollError as error:
+        kind = type(error)
+        return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}, {}
+    except MemoryError:
+        return {"memory": True}, {}
+    except Exception as error:  # noqa: BLE001 - the parent reports any error
+        traceback.print_exc()
+        where = blame(error)
+        return {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}, {}
+
+
+def may_stay(job: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
+    """Whether the process that has done a job may do another: nothing that the job has left here can affect that one.
+
+    Not after plug-ins, a limit on memory or a shown log; nor with threads, another package (of solvers only HiGHS) or
+    much memory left over.
+    """
+    return (
+        not job["own"]
+        and job["data_limit_bytes"] is None
+        and not job["log"]
+        and threading.active_count() == 1
+        and all(name.partition(".")[0] in _HARMLESS for name in loaded)
+        and own_memory_mb() < most_mb
+    )
+
+
+def leaves_no_process() -> bool:
+    """Whether a job has left no process behind but those of our own idle workers, which the next job may use."""
+    if not (FORKS and lists_children()):
+        return False
+    workers = [worker.process.pid for worker in idle_workers.waiting.values()]
+    known = {os.getpid(), *workers, *(pid for worker in workers for pid in descendants(worker))}
+    return known.issuperset(descendants(os.getppid()))
+
+
+def import_again(names: int) -> None:
+    """Import here what the last job has imported, in its order, so that the next ones need not; empty that file.
+
+    What is imported here counts as memory of the next jobs, too.
+    """
+    learned = os.pread(names, os.fstat(names).st_size, 0).decode().split()
+    if not learned:
+        return
+    for name in learned:
+        with suppress(Exception):  # it will fail again in the job that needs it
+            import_module(name)
+    os.ftruncate(names, 0)
+    if "numba.core.registry" in sys.modules:  # otherwise every process would do this when it first calls a kernel
+        with suppress(Exception):
+            target = sys.modules["numba.core.registry"].cpu_target
+            target.typing_context.refresh()
+            target.target_context.refresh()
+
+
+def closed(end: socket.socket) -> bool:
+    """Whether the parent will send nothing more, nor has sent anything that is not read yet."""
+    try:
+        return not end.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """Find the function called ``module:function``."""
+    module, _, name = target.partition(":")
+    function = import_module(module)
+    for part in name.split("."):
+        function = getattr(function, part)
+    return function  # type: ignore[return-value]
+
+
+def extend_path(entries: list[str]) -> None:
+    """Append the parent's import path to this process's own."""
+    sys.path.extend(entry for entry in entries if entry not in sys.path)
