@@ -19,7 +19,7 @@ from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Proof
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_largest_sum_is_that_of_an_enumeration(seed):
     random = np.random.default_rng(seed)
@@ -74,7 +74,7 @@ def solutions(form):
             yield x
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6))
 def test_no_solution_is_past_a_limit(seed):
     form = program(seed)
@@ -87,7 +87,7 @@ def test_no_solution_is_past_a_limit(seed):
             )
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_tree_finds_the_optimum_of_an_enumeration(seed):
     form = program(seed)
