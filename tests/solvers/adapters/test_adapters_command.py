@@ -320,8 +320,7 @@ def test_the_users_own_file_is_read(tmp_path, monkeypatch):
 def test_a_study_runs_it_in_local_processes(tmp_path, capsys):
     study = tmp_path / "s.toml"
     study.write_text(
-        f'name = "s"\nformulations = ["matrix.program"]\ninstances = ["mps:{example()}"]\n'
-        'methods = ["milp"]\n',
+        f'name = "s"\nformulations = ["matrix.program"]\ninstances = ["mps:{example()}"]\nmethods = ["milp"]\n',
         encoding="utf-8",
     )
     assert main(["study", str(study), "--jobs", "2", "--store", str(tmp_path / "store"), "--json"]) == 0
