@@ -162,7 +162,8 @@ def is_small(variables: int | None, nonzeros: int | None) -> bool:
 
 def settled(run: Run) -> bool:
     """Whether there is nothing left to prove, or the run was stopped."""
-    proven = run.proof is Proof.OPTIMAL or run.record.infeasible_by is not None or UNBOUNDED in (run.record.message or "")
+    record = run.record
+    proven = run.proof is Proof.OPTIMAL or record.infeasible_by is not None or UNBOUNDED in (record.message or "")
     return proven or run.termination is Termination.INTERRUPTED
 
 

@@ -139,29 +139,32 @@ def mutations(array: Array, number: int) -> dict[str, dict[str, Any]]:
     """The array with a wrong entry or shape, by what is wrong.
 
     Every index is once below and once past its range. Of what is refused whatever the formulation, each array has one
-    entry and one shape in turn, the first of a case (``number`` 0) all.
+    in turn, the first of a case (``number`` 0) all.
     """
     shape = sizes(array)
     right = np.full(shape, float(array.low or 0))
-    result: dict[str, dict[str, Any]] = {}
-    if right.size:
-        wrong: dict[str, Any] = {"text": "1", "nan": float("nan"), "infinity": 1e999, "digits": 10**400}
-        if array.high is not None:
-            wrong |= {"2^63": 2**63, "1e9 and a half": 1e9 + 0.5}
-        wrong = wrong if number == 0 else dict([list(wrong.items())[number % len(wrong)]])
-        if array.high is not None:
-            assert array.low is not None
-            wrong |= {"below": array.low - 1, "one past": limit(array)}
-        for what, value in wrong.items():
-            result[what] = entries(right)
-            result[what]["value"][-1] = value
-    shapes = {
+
+    def ending_in(value: Any) -> dict[str, Any]:
+        changed = entries(right)
+        changed["value"][-1] = value
+        return changed
+
+    always: dict[str, dict[str, Any]] = {}
+    if array.high is not None and right.size:
+        assert array.low is not None
+        always = {"below": ending_in(array.low - 1), "one past": ending_in(limit(array))}
+    kinds = {
         "another axis": entries(np.zeros((*shape, 2))),
         "200 million entries": {"shape": [200_000_000, *shape[1:]], "index": [], "value": []},
     }
     if shape and isinstance(array.shape[0], int):
-        shapes["one more"] = entries(np.zeros((shape[0] + 1, *shape[1:])))
-    return result | (shapes if number == 0 else dict([list(shapes.items())[number % len(shapes)]]))
+        kinds["one more"] = entries(np.zeros((shape[0] + 1, *shape[1:])))
+    if right.size:
+        wrong: dict[str, Any] = {"text": "1", "nan": float("nan"), "infinity": 1e999, "digits": 10**400}
+        if array.high is not None:
+            wrong |= {"2^63": 2**63, "1e9 and a half": 1e9 + 0.5}
+        kinds |= {what: ending_in(value) for what, value in wrong.items()}
+    return always | (kinds if number == 0 else dict([list(kinds.items())[number % len(kinds)]]))
 
 
 def run(

@@ -290,6 +290,7 @@ def test_an_unbounded_integer_program_ends_as_such(method):
     record = solved(UNBOUNDED, method)
     assert (record.termination, record.proof, record.objective) == (Termination.UNBOUNDED, Proof.NONE, None)
     assert "proven by a solution and a ray in rational arithmetic" in record.message
+    assert record.model.reason.removeprefix(record.method) == " ended with unbounded"  # what is proven is not continued
 
 
 def test_an_unbounded_integer_program_ends_as_such_exactly():
