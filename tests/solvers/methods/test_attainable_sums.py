@@ -150,7 +150,8 @@ def test_loads_of_random_demands_are_proven_at_once():
     capacity = [1.191, 0.256, 0.361, 0.001, 1.74, 1.472, 0.024, 5.585, 0.012, 0.012]
     capacity += [0.733, 0.038, 0.001, 0.217, 0.949, 0.338, 0.055, 0.012, 0.003, 0.341, 0.041]
     settings = {"paths": "all", "kappa": 2, "demand": "random:38"}
-    run = solve.solve(Task("alltoall.min-congestion", Topology(7, tail, head, capacity), settings=settings))
+    topology = Topology(7, tail, head, capacity)
+    run = solve.solve(Task("alltoall.min-congestion", topology, "certified-branching", settings=settings))
     assert run.proof is Proof.OPTIMAL, run.record.message
     assert (run.record.metrics or {}).get("nodes", 0) < 1000
 
