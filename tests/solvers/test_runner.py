@@ -301,8 +301,7 @@ def test_a_time_limit_is_a_row_with_a_bound():
 
 
 def test_a_memory_limit_is_a_row():
-    task = Task("alltoall.master", "genkautz:n=100,d=4", method="highs-ipx", form="matrix", memory_limit_gib=0.08)
-    run = solve.solve(task)
+    run = solve.solve(Task("alltoall.master", "genkautz:n=100,d=4", method="highs-ipx", memory_limit_gib=0.08))
     assert run.termination is Termination.MEMORY_LIMIT
     assert run.proof is Proof.BOUND_ONLY
     assert run.exit_status == 3
