@@ -219,24 +219,29 @@ def warnings_about(cases: Sequence[Case], quantity: Quantity, *, concurrent: boo
     ]
     if len(known) < 2 or _alike([optimum for _, optimum, _ in known]):
         return []
+    ratios, products = [ratio for *_, ratio in known], [bound * optimum for bound, optimum, _ in known]
+    warning = _warning(ratios, products, quantity, concurrent=concurrent)
+    return [] if warning is None else [warning]
+
+
+def _warning(ratios: list[float], products: list[float], quantity: Quantity, *, concurrent: bool) -> str | None:
+    """What the quotients of bound and optimum, and their products, say about the bound."""
     name = "F" if concurrent and quantity.name == "objective" else quantity.name
     inverse = "F = 1/T" if name == "T" else "T = 1/F" if concurrent else f"1 / {name}"
     state = "say what it bounds by --on, or by @oc.bound_on in its file"
-    products = [bound * optimum for bound, optimum, _ in known]
+    cases = f"on all {len(ratios)} cases"
     if _alike(products):
-        return [f"bound x {name} is {products[0]:.6g} on all {len(known)} cases: it seems to bound {inverse}; {state}"]
-    ratios = [ratio for *_, ratio in known]
-    if quantity.stated and (max(ratios) < 1 / FAR or min(ratios) > FAR):
-        factor = f"bound / {name} is {min(ratios):.2g} to {max(ratios):.2g} on all {len(known)} cases"
-        return [f"{factor}: a factor or a unit seems to be missing"]
+        return f"bound x {name} is {products[0]:.6g} {cases}: it seems to bound {inverse}; {state}"
     if quantity.stated:
-        return []
+        if max(ratios) >= 1 / FAR and min(ratios) <= FAR:
+            return None
+        factor = f"bound / {name} is {min(ratios):.2g} to {max(ratios):.2g} {cases}"
+        return f"{factor}: a factor or a unit seems to be missing"
     if _alike(ratios) and abs(ratios[0] - 1) > SAME:
-        factor = f"bound / {name} is {ratios[0]:.6g} on all {len(known)} cases"
-        return [f"{factor}: a factor or a unit seems to be missing; {state}"]
+        return f"bound / {name} is {ratios[0]:.6g} {cases}: a factor or a unit seems to be missing; {state}"
     if concurrent and all(abs(log(product)) < abs(log(ratio)) for product, ratio in zip(products, ratios, strict=True)):
-        return [f"the bound is compared with {name} but is nearer to {inverse} on all {len(known)} cases; {state}"]
-    return []
+        return f"the bound is compared with {name} but is nearer to {inverse} {cases}; {state}"
+    return None
 
 
 def _alike(values: Sequence[float]) -> bool:

@@ -244,16 +244,19 @@ def circuit_iteration(
     violation = None
     if check:
         worst = residuals(graph, mesh, schedule, latency=latency, delay=delay, rate=rate)
-        scale = {"delivered": max(float(graph.amount[graph.kind != COMPUTING].max(initial=0.0)), 1.0), "circuits": 1.0}
+        largest = float(graph.amount[graph.kind != COMPUTING].max(initial=0.0))
+        scale = {"delivered": max(largest, 1.0), "circuits": 1.0}
         violation = max(value / scale.get(name, 1e-6 * chosen.end) for name, value in worst.items())
-    all_rounds = [*reduced.values(), *(each for each in exchanged if each is not None)]
+    exchanges = [each for each in exchanged if each is not None]
+    all_rounds = [*reduced.values(), *exchanges]
+    changes = sum(each.changes for each in all_rounds)
     everything_us = [stage.computing_us + (stage.transfers_us or 0.0) for stage in calls.instance.stages]
     everything_us += [call.time_us or 0.0 for call in calls.instance.calls]
     least = _of_every_schedule(graph, mesh, rate)
     parts = CircuitTimes(
         algorithm=algorithm,
         algorithms=dict(Counter(each.algorithm for each in reduced.values())),
-        exchanges=[each.algorithm for each in exchanged if each is not None],
+        exchanges=[each.algorithm for each in exchanges],
         latency_s=latency,
         delay_s=delay,
         proof=chosen.proof,
@@ -264,16 +267,14 @@ def circuit_iteration(
         exposed_s=1e-6 * chosen.end - float(stages.computing.sum()),
         exchanges_s=sum(sent),
         all_reduces_s=sum(each.seconds for each in reduced.values()),
-        changing_s=delay * sum(each.changes for each in all_rounds),
+        changing_s=delay * changes,
         naive_s=1e-6 * sum(everything_us),
         switch_s=1e-6 * switch.end,
         switch_bound_s=1e-6 * max(switch.bounds.values()),
         least_s=max(least.values()),
     )
     below = {name: 1e-6 * value for name, value in chosen.bounds.items()} | least
-    return TimedIteration(
-        schedule, 1e-6 * chosen.end, below, sum(each.changes for each in all_rounds), parts, violation
-    )
+    return TimedIteration(schedule, 1e-6 * chosen.end, below, changes, parts, violation)
 
 
 def _of_every_schedule(graph: TaskGraph, mesh: LightpathMesh, rate: float) -> dict[str, float]:

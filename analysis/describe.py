@@ -170,7 +170,11 @@ def _formulation(name: str) -> Description | None:
         solvers=tuple(able),
         size=model.size or None,
         sizes=sizes,
-        facts={"class": model.problem, "sense": model.sense, "needs": model.needs},
+        facts={
+            "class": model.problem,
+            "sense": model.sense,
+            "needs": None if model.needs is None else model.needs.formulation,
+        },
     )
 
 

@@ -28,7 +28,7 @@ from opticoll.instances.topology import Topology, link_groups
 from opticoll.solvers.task import Proof, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from opticoll.instances.types import Json, Seconds
     from opticoll.solvers.methods.topology.symmetric_search import SearchResult
@@ -205,12 +205,8 @@ def design(
     BadInput
         For sizes out of range, if the limit is too short to verify T, or if nothing is found.
     """
-    deadline = None if time_limit is None else time.monotonic() + time_limit
-    given = (("n", n), ("degree", degree), ("rack", rack), ("cables", cables), ("uplinks", uplinks))
-    for name, value in given:
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            msg = f"design: {name}={value!r} is not a whole number; call design(64, 4)"
-            raise BadInput(msg)
+    began = time.monotonic()
+    _check_whole({"n": n, "degree": degree, "rack": rack, "cables": cables, "uplinks": uplinks})
     n, degree = int(n), int(degree)
     if failed_links not in (0, 1):
         msg = f"design: failed_links={failed_links} is not 0 or 1; only single failures are solved"
@@ -222,10 +218,8 @@ def design(
     if rack and compare:
         msg = "design: well-known topologies ignore the cable limits of racks; omit --compare or --rack"
         raise BadInput(msg)
-    if not directed and n * degree % 2 and not rack:
-        msg = f"design: {n} x {degree} is odd, so two-way links cannot give every node {degree}; "
-        msg += f"use degree={degree - 1} or degree={degree + 1}, or one-way links (--directed)"
-        raise BadInput(msg)
+    if not (directed or rack):
+        _refuse_odd(n, degree)
     record = records().get((n, degree, directed)) if table and not rack else None
     last_s = verifying_s(n, degree)
     least_s = LEAST_SEARCH_S + last_s
@@ -237,18 +231,8 @@ def design(
         raise BadInput(msg)
     with progress_here(f"design n={n} degree={degree}"):
         if record is None:
-            best = _search(data, starts, None if deadline is None else deadline - last_s, seed)
-            if not best.spec:
-                limits = ", or allow more --cables and --uplinks" if rack else ""
-                msg = f"design: no topology of {n} nodes and degree {degree} was found; raise --starts{limits}"
-                raise BadInput(msg)
-            specs = [best.spec]
-            if directed and not rack:
-                from opticoll.instances import parse
-
-                kautz = f"genkautz:n={n},d={degree}"  # one of degree 1 may be disconnected
-                specs = [*([kautz] if parse(kautz).connected else []), *line_specs(n, degree), best.spec]
-            timed = _fastest(specs, None if deadline is None else deadline - last_s)
+            until = None if time_limit is None else began + time_limit - last_s
+            timed = _fastest(_searched(data, starts, until, seed), until)
         else:
             timed = solved(record.topology)
     spec = timed.topology
@@ -276,6 +260,36 @@ def design(
         cables,
         uplinks,
     )
+
+
+def _check_whole(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            msg = f"design: {name}={value!r} is not a whole number; call design(64, 4)"
+            raise BadInput(msg)
+
+
+def _refuse_odd(n: int, degree: int) -> None:
+    """Refuse a number of ports that two-way links cannot use up."""
+    if n * degree % 2:
+        msg = f"design: {n} x {degree} is odd, so two-way links cannot give every node {degree}; "
+        msg += f"use degree={degree - 1} or degree={degree + 1}, or one-way links (--directed)"
+        raise BadInput(msg)
+
+
+def _searched(data: Design, starts: int, until: float | None, seed: int) -> list[str]:
+    """Specs of the topology that a search finds, and of the known ones of one-way links before it."""
+    best = _search(data, starts, until, seed)
+    if not best.spec:
+        limits = ", or allow more --cables and --uplinks" if data.rack else ""
+        msg = f"design: no topology of {data.n} nodes and degree {data.degree} was found; raise --starts{limits}"
+        raise BadInput(msg)
+    if not data.directed or data.rack:
+        return [best.spec]
+    from opticoll.instances import parse
+
+    kautz = f"genkautz:n={data.n},d={data.degree}"  # one of degree 1 may be disconnected
+    return [*([kautz] if parse(kautz).connected else []), *line_specs(data.n, data.degree), best.spec]
 
 
 #: Minimum time [s] of the search.

@@ -142,18 +142,10 @@ def iteration(
         If some traffic has no route.
     """
     whole_number(batch, "iteration: batch", 0)
-    for name, value in (("paths", paths), ("servers", servers)):
-        if value is not None:
-            whole_number(value, f"iteration: {name}", 0)
-    for name, factor in (("ring_factor", ring_factor), ("resolution", resolution)):
-        if factor is not None:
-            number(factor, f"iteration: {name}")
+    _check_numbers({"paths": paths, "servers": servers}, {"ring_factor": ring_factor, "resolution": resolution})
     if not isinstance(model, str | TaskGraph):
         raise refused(model, "iteration: model", "the name of a model or a task graph")
-    place = parse(network) if isinstance(network, str) else network
-    if not isinstance(place, Topology | CircuitNetwork):
-        msg = f"iteration: {getattr(place, 'spec', place)} is not a network; use a topology or circuits:n=..,degree=.."
-        raise BadInput(msg)
+    place = _network(network)
     if routing not in ("auto", *ROUTINGS):
         msg = f"iteration: routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}"
         raise BadInput(msg)
@@ -189,9 +181,7 @@ def iteration(
     flows = flows_of(graph, built, ring_factor=ring_factor, hopwise=changes is not None)
     below: list[Bound] = bounds(graph, flows, built.latency)
     tightest = max(below, key=lambda one: one.value)
-    violation = None
-    if check and changes is None:
-        violation = float(np.nanmax(list(residuals(graph, flows, schedule, latency).values())))
+    checked = residuals(graph, flows, schedule, latency) if check and changes is None else None
     return IterationTime(
         **_facts(model, graph, section, batch, overlap),
         network=place.spec,
@@ -203,8 +193,33 @@ def iteration(
         bounds={one.name: one.value for one in below},
         events=schedule.events,
         changes=changes or 0,
-        violation=violation,
+        violation=None if checked is None else float(np.nanmax(list(checked.values()))),
     )
+
+
+def _network(network: Any) -> Topology | CircuitNetwork:
+    """The network of a spec, or the one given.
+
+    Raises
+    ------
+    BadInput
+        If it is something else.
+    """
+    place = parse(network) if isinstance(network, str) else network
+    if not isinstance(place, Topology | CircuitNetwork):
+        msg = f"iteration: {getattr(place, 'spec', place)} is not a network; use a topology or circuits:n=..,degree=.."
+        raise BadInput(msg)
+    return place
+
+
+def _check_numbers(whole: Mapping[str, object], others: Mapping[str, object]) -> None:
+    """Refuse arguments that are not whole numbers of at least 0, or not finite numbers; None is the default."""
+    for name, value in whole.items():
+        if value is not None:
+            whole_number(value, f"iteration: {name}", 0)
+    for name, value in others.items():
+        if value is not None:
+            number(value, f"iteration: {name}")
 
 
 def _facts(model: str | TaskGraph, graph: TaskGraph, section: str, batch: int, overlap: str) -> dict[str, Any]:

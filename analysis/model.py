@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from opticoll.instances.types import DataSize, Gibibytes, Seconds
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.stated_models import Built
     from opticoll.solvers.task import Progress, SimplexBasis
 
 #: From a basis that is far from the optimum of the changed data, simplex takes longer than interior point from nothing
@@ -55,6 +56,12 @@ if TYPE_CHECKING:
 STEPS, FEWEST_STEPS, ROWS_A_STEP = "simplex_iteration_limit", 100, 20
 #: Time that a solve gets in any case [s].
 LEAST_S = 0.01
+
+
+def _few_steps(form: StandardForm) -> dict[str, Setting]:
+    """The option that limits the steps of simplex on a large program."""
+    large = form.cost.size > SIMPLEX_VARIABLES
+    return {STEPS: FEWEST_STEPS + form.row_lower.size // ROWS_A_STEP} if large else {}
 
 
 class Model:
@@ -349,15 +356,9 @@ class Model:
             )
             return run_task(task, shard=shard, start=start, known=known, log=log, on_progress=on_progress, stop=stop)
 
-        result = None
+        began, result = time.monotonic(), None
         if linear and method == "auto" and self._basis is not None and self._basis.fits(form):
-            began = time.monotonic()
-            few = (
-                {}
-                if form.cost.size <= SIMPLEX_VARIABLES
-                else {STEPS: FEWEST_STEPS + form.row_lower.size // ROWS_A_STEP}
-            )
-            result = run("highs", {**few, **options}, time_limit, self._basis)
+            result = run("highs", {**_few_steps(form), **options}, time_limit, self._basis)
             if result.record.termination is Termination.ITERATION_LIMIT and STEPS not in options:
                 result, self._basis, self._far = None, None, True
                 if isinstance(time_limit, int | float):
@@ -369,13 +370,18 @@ class Model:
             result = run(method, options, time_limit, None)
         if by_hand and result.record.infeasible_by is not None:
             result = self._explained(result, form)
-        self._basis = result.basis or self._basis
-        if result.verified and result.values is not None:
-            self._values = result.values
-            if self._loader is None or self._loader.built is not now:
-                self._loader = Loader(self._stated, now)
-            self._loader(result.values, result.proof in PROVEN)
+        self._keep(result, now)
         return result
+
+    def _keep(self, result: Result, now: Built) -> None:
+        """Keep the basis and the values of a result, and load the values into the model as it is ``now``."""
+        self._basis = result.basis or self._basis
+        if not result.verified or result.values is None:
+            return
+        self._values = result.values
+        if self._loader is None or self._loader.built is not now:
+            self._loader = Loader(self._stated, now)
+        self._loader(result.values, result.proof in PROVEN)
 
     def _explained(self, result: Result, form: StandardForm) -> Result:
         """The result without a solution, and what the original problem says about a wish that was added to it."""

@@ -131,42 +131,58 @@ def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] =
         Analytic bounds of the problem; a bound of the duals that is named like one of another value is told apart.
     """
     metrics = {k: v for k, v in (record.metrics or {}).items() if isinstance(v, (int, float, str))}
-    proof, condition = number(record.proof), metrics.pop("conditional_on", None)
-    if condition and record.objective is not None:
-        proof += f" {condition}"
-        if (free := metrics.get("unrestricted_bound")) is not None:
-            proof += f"; without this restriction, at {'least' if record.sense == 'min' else 'most'} {free:g}"
-    source = record.bound_source
-    alike = [row["value"] for row in bounds if row["name"] == source]
-    if alike and record.bound is not None and not any(math.isclose(one, record.bound) for one in alike):
-        source = f"{source} of the duals"  # not the analytic bound of the same name
-    blocks = {block: v for block, v in (record.violations or {}).items() if v is not None}
-    worst = max(blocks, key=blocks.__getitem__, default=None)
+    condition = metrics.pop("conditional_on", None)
     solver, memory = record.solver, record.peak_memory_mb
-    lines = {
+    stated = {
         **_time_line(metrics),
         "value": number(record.objective, 12) + _note(record.sense),
-        **({"meaning": meaning} if meaning else {}),
-        **({} if record.objective_exact is None else {"exact": record.objective_exact}),
-        "bound": number(record.bound, 12) + _note(source),
+        "meaning": meaning,
+        "exact": record.objective_exact,
+        "bound": number(record.bound, 12) + _note(_source(record, bounds)),
         "gap": number(record.gap, 3),
-        "proof": proof + _note("; ".join(filter(None, (_PROOFS.get(record.proof or Proof.NONE), _ended(record))))),
-        **({"infeasible": f"proven by {record.infeasible_by}"} if record.infeasible_by else {}),
-        "verified": number(record.verified) + _note(None if worst is None else _violation(worst, blocks[worst])),
+        "proof": _proof(record, condition, metrics.get("unrestricted_bound")),
+        "infeasible": record.infeasible_by and f"proven by {record.infeasible_by}",
+        "verified": number(record.verified) + _note(_worst(record)),
         **_repair_line(record),
         **_start_line(record),
         "model": _model(record),
         "method": number(record.method),
-        "solver": " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part) or "–",
+        "solver": " ".join(filter(None, (solver.name, solver.version, solver.algorithm))) or "–",
         "size": ", ".join(f"{v} {k}" for k, v in record.size.items() if v is not None) or "–",
         "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record.time.items() if v is not None) or "–",
         "peak memory": "–" if memory is None else f"{memory:.0f} MB",
     }
+    lines = {name: line for name, line in stated.items() if line}
     for name, value in metrics.items():
         lines[f"{name} (metric)" if name in lines else name.replace(" ", "_")] = number(value, 12)
     if record.message:
         lines["message"] = record.message
     return lines
+
+
+def _source(record: Record, bounds: Sequence[BoundRow]) -> str | None:
+    """Name of the bound, told apart from an analytic bound of the same name and another value."""
+    alike = [row["value"] for row in bounds if row["name"] == record.bound_source]
+    if not alike or record.bound is None or any(math.isclose(one, record.bound) for one in alike):
+        return record.bound_source
+    return f"{record.bound_source} of the duals"
+
+
+def _proof(record: Record, condition: object, free: Any) -> str:
+    """What is proven, under what condition, and why no more; ``free`` bounds the value without the condition."""
+    proof = number(record.proof)
+    if condition and record.objective is not None:
+        proof += f" {condition}"
+        if free is not None:
+            proof += f"; without this restriction, at {'least' if record.sense == 'min' else 'most'} {free:g}"
+    return proof + _note("; ".join(filter(None, (_PROOFS.get(record.proof or Proof.NONE), _ended(record)))))
+
+
+def _worst(record: Record) -> str | None:
+    """The largest violation of the checker."""
+    blocks = {block: v for block, v in (record.violations or {}).items() if v is not None}
+    worst = max(blocks, key=blocks.__getitem__, default=None)
+    return None if worst is None else _violation(worst, blocks[worst])
 
 
 def _time_line(metrics: dict[str, Any]) -> dict[str, str]:

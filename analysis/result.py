@@ -149,16 +149,15 @@ def solve(
 
         load_plugin(place)
     limits = (time_limit, memory_limit, tol, seed, threads)
-    given = (instance, demand, form)
+    alone = instance is None and demand is None and form is None
     stated = None
     if isinstance(formulation, Task):
-        changed = (method, *limits, exact) != ("auto", None, None, 1e-6, 0, 2, False)
-        if changed or settings or any(one is not None for one in given):
+        if settings or not alone or (method, *limits, exact) != ("auto", None, None, 1e-6, 0, 2, False):
             msg = "solve: a Task holds the instance, settings and limits; set them in the Task, and pass nothing else"
             raise BadInput(msg)
         task = formulation
     elif layer_of(formulation) is not None:
-        if any(one is not None for one in given):
+        if not alone:
             msg = "solve: a model of your own holds its data; pass no instance, demand or form beside it"
             raise BadInput(msg)
         asked = dict(zip(("time_limit_s", "memory_limit_gib", "tol", "seed", "threads"), limits, strict=True))
@@ -168,8 +167,7 @@ def solve(
             msg = "solve: a model that oc.model returned is solved by its own solve: m.solve()"
             raise BadInput(msg)
         if instance is None:
-            msg = "solve: no instance; write for example oc.solve('alltoall.master', 'torus:4x4')"
-            raise BadInput(msg)
+            raise _without_instance(formulation)
         chosen: Any = settings if demand is None else {**settings, "demand": demand}
         wanted: Any = formulation
         if isinstance(start, str) and _has_own_start(named(wanted), method):
@@ -177,11 +175,29 @@ def solve(
         value = instance if isinstance(instance, str) else as_instance(instance)
         task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
     result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
-    if stated is not None and result.verified and result.values is not None:
-        Loader(formulation, stated)(result.values, result.proof in PROVEN)
-    elif stated is not None and result.record.infeasible_by is not None:
-        Loader(formulation, stated).infeasible()
+    if stated is not None:
+        _load(result, Loader(formulation, stated))
     return result
+
+
+def _without_instance(formulation: object) -> BadInput:
+    """What is missing if only a formulation is given, or what can be given if it is none."""
+    if isinstance(formulation, str | type):
+        return BadInput("solve: no instance; write for example oc.solve('alltoall.master', 'torus:4x4')")
+    kind = type(formulation)
+    return BadInput(
+        f"solve: cannot solve an object of {kind.__module__.partition('.')[0]}.{kind.__qualname__}; give the name of a "
+        "formulation, a pyomo.environ.ConcreteModel or a cvxpy.Problem, or write the model as an MPS file and solve "
+        "'matrix.program' on 'mps:FILE'"
+    )
+
+
+def _load(result: Result, loader: Loader) -> None:
+    """Load what a solve has found into the user's model."""
+    if result.verified and result.values is not None:
+        loader(result.values, result.proof in PROVEN)
+    elif result.record.infeasible_by is not None:
+        loader.infeasible()
 
 
 def _has_own_start(formulation: type[Formulation], method: str) -> bool:

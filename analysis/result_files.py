@@ -64,28 +64,11 @@ def load(
     if document.get("format") != solution.FORMAT:
         msg = f"{file}: is a schedule, not a solution; oc.check executes schedules"
         raise BadFile(msg)
-    stated = document.get("settings", {})
-    name = document.get("formulation")
-    if not isinstance(name, str) or not isinstance(stated, dict):
-        msg = f"{file}: 'formulation' must be a name and 'settings' an object"
-        raise BadFile(msg)
-    try:
-        model = StatedModel if name == StatedModel.name else named(name if formulation is None else formulation)
-    except BadInput as error:
-        msg = f"{file}: {error}"
-        if formulation is None:
-            msg = (
-                f"{file}: is a solution of {name[:80]!r}, which is no formulation of opticoll; "
-                f"write oc.load({str(path)!r}, formulation=YOUR_CLASS), or oc.load_plugin(FILE) first"
-            )
-        raise BadFile(msg) from None
-    if model.name != name:
-        msg = f"{file}: is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file"
-        raise BadFile(msg)
-    if model is StatedModel and instance is not None:
-        msg = f"{file}: holds the matrix of the model that it solves; pass no instance"
-        raise BadFile(msg)
+    model, stated = _formulation_in(document, file, formulation)
     if model is StatedModel:
+        if instance is not None:
+            msg = f"{file}: holds the matrix of the model that it solves; pass no instance"
+            raise BadFile(msg)
         own: Instance = read_program(document, file)
     else:
         own = _instance_in(document, file) if instance is None else as_instance(instance)
@@ -94,23 +77,8 @@ def load(
         given["demand"] = _matrix_in(document["demand"], file)
     parameters = read_parameters(model.parameters, given, str(file))
     result = solution.read_solution(model, own, parameters, document, file)
-    worst = max(result.violations.values(), default=0.0)
-    verified = worst <= verify.FEASIBLE
-    bounds = [
-        one for one in ([result.bound] if result.bound else []) + bounds_of(result.data) if np.isfinite(one.value)
-    ]
-    best = (min if result.data.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)
     by_name = formulation is None and model is not StatedModel
     task = Task(model.name if by_name else model, own, settings=parameters)
-    proof, gap = verify.prove(
-        verified=verified,
-        objective=result.objective,
-        bound=None if best is None else best.value,
-        sense=result.data.sense,
-        tol=task.tol,
-    )
-    if result.needed is not None:  # of which only the feasibility is checked
-        proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
     described = _described(document.get("record"), file)
     if model is StatedModel and ONLY_MATRIX not in (described.get("message") or ""):
         described["message"] = joined_messages(described.get("message") or "", ONLY_MATRIX)
@@ -122,20 +90,19 @@ def load(
         instance_hash=own.hash,
         n=own.n,
         arcs=getattr(own, "arcs", None),
-        proof=proof,
         sense=result.data.sense,
         objective=result.objective,
-        bound=None if best is None else best.value,
-        bound_source=None if best is None else best.name,
-        gap=gap,
-        verified=verified,
         violations=result.violations,
-        metrics=verify.properties(result.data, "metrics", result.objective if verified else None),
         settings=texts(parameters),
+        **_proven(result, task.tol),
     )
     needed = None
     if result.needed is not None and model.needs is not None:
-        needed = Run(Task(model.needs, own), Record(formulation=model.needs, verified=verified), result.needed)
+        needed = Run(
+            Task(model.needs.formulation, own),
+            Record(formulation=model.needs.formulation, verified=record.verified),
+            result.needed,
+        )
     plan = Plan(
         result.data,
         own,
@@ -151,6 +118,51 @@ def load(
     )
     run = Run(task, record, result.values, result.duals, plan, None, needed)
     return Result.of(run, _shard_in(document, file) if shard is None else shard)
+
+
+def _formulation_in(
+    document: Mapping[str, Any], file: Path, formulation: type[Formulation] | None
+) -> tuple[type[Formulation], Mapping[str, Any]]:
+    """The formulation that a document names, which must be the one given, if any, and its settings."""
+    name, stated = document.get("formulation"), document.get("settings", {})
+    if not isinstance(name, str) or not isinstance(stated, dict):
+        msg = f"{file}: 'formulation' must be a name and 'settings' an object"
+        raise BadFile(msg)
+    try:
+        model = StatedModel if name == StatedModel.name else named(name if formulation is None else formulation)
+    except BadInput as error:
+        msg = f"{file}: {error}"
+        if formulation is None:
+            msg = (
+                f"{file}: is a solution of {name[:80]!r}, which is no formulation of opticoll; "
+                f"write oc.load({str(file)!r}, formulation=YOUR_CLASS), or oc.load_plugin(FILE) first"
+            )
+        raise BadFile(msg) from None
+    if model.name != name:
+        msg = f"{file}: is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file"
+        raise BadFile(msg)
+    return model, stated
+
+
+def _proven(result: solution.StatedSolution, tol: float) -> dict[str, Any]:
+    """What checker and bounds say about the solution, by field of the record."""
+    verified = max(result.violations.values(), default=0.0) <= verify.FEASIBLE
+    bounds = [*([result.bound] if result.bound else []), *bounds_of(result.data)]
+    best = verify.tightest(bounds, result.data.sense)
+    bound = None if best is None else best.value
+    proof, gap = verify.prove(
+        verified=verified, objective=result.objective, bound=bound, sense=result.data.sense, tol=tol
+    )
+    if result.needed is not None:  # of which only the feasibility is checked
+        proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
+    return {
+        "verified": verified,
+        "bound": bound,
+        "bound_source": None if best is None else best.name,
+        "proof": proof,
+        "gap": gap,
+        "metrics": verify.properties(result.data, "metrics", result.objective if verified else None),
+    }
 
 
 def _shard_in(document: Mapping[str, Any], file: Path) -> float | None:

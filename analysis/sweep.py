@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from opticoll.analysis.store.records import Store
+    from opticoll.analysis.store.schema import StoredRecord
+    from opticoll.analysis.study.running import Summary
+    from opticoll.analysis.study.study_file import Study
     from opticoll.formulations import Formulation
     from opticoll.instances.types import Seconds
     from opticoll.solvers.task import Record
@@ -251,7 +254,6 @@ def sweep(
         If the solver can run no case.
     """
     from opticoll.analysis.store.records import Store
-    from opticoll.analysis.study.running import run_with_progress
     from opticoll.analysis.study.study_file import refuse_unavailable, study_of
     from opticoll.formulations.registry import formulation as find
     from opticoll.formulations.registry import named
@@ -276,20 +278,24 @@ def sweep(
     listed = [one.instance for one in classes]
     values = evaluated(model, function or label, listed, given, inverse=quantity.inverse)
     home = Store.at(store)
-    bounded = tuple(cell for cell, value in zip(study.cells, values, strict=True) if isinstance(value, ComparedBound))
-    summary = run_with_progress(replace(study, cells=bounded), home, jobs, dask)
-    if summary.results and all(result.status == "unavailable" for result in summary.results.values()):
-        raise SolverUnavailable(next(iter(summary.results.values())).message)
+    summary = _solved(study, values, home, jobs, dask)
     answers = home.answered(set(summary.results))
-    cases: list[Case] = []
-    for one, cell, value in zip(classes, study.cells, values, strict=True):
-        result = summary.results.get(cell.key)
-        if result is None and isinstance(value, ComparedBound):
-            continue  # interrupted
-        attempts = [] if result is None or cell.key in answers else home.attempts(cell.key)
-        record = answers.get(cell.key) or (attempts[-1] if attempts else None)
-        why = "" if result is None else result.message
-        cases.append(compared(one.instance, one.copies, value, record, quantity, tol=tol, exact=exact, message=why))
+    records = answers | {key: _last_attempt(home, key) for key in summary.results.keys() - answers.keys()}
+    why = {key: result.message for key, result in summary.results.items()}
+    cases = [
+        compared(
+            one.instance,
+            one.copies,
+            value,
+            records.get(cell.key),
+            quantity,
+            tol=tol,
+            exact=exact,
+            message=why.get(cell.key, ""),
+        )
+        for one, cell, value in zip(classes, study.cells, values, strict=True)
+        if cell.key in summary.results or not isinstance(value, ComparedBound)  # else interrupted
+    ]
     _check_metric(model, quantity, [*answers.values()])
     warned = [] if function is None else warnings_about(cases, quantity, concurrent=model.concurrent is not None)
     return SweepResult(
@@ -308,6 +314,28 @@ def sweep(
         cases=cases,
         **_counts(cases),
     )
+
+
+def _solved(study: Study, values: Sequence[object], home: Store, jobs: int | None, dask: str | None) -> Summary:
+    """Solve the cases on which the bound has a value.
+
+    Raises
+    ------
+    SolverUnavailable
+        If the solver can run none of them.
+    """
+    from opticoll.analysis.study.running import run_with_progress
+
+    bounded = tuple(cell for cell, value in zip(study.cells, values, strict=True) if isinstance(value, ComparedBound))
+    summary = run_with_progress(replace(study, cells=bounded), home, jobs, dask)
+    if summary.results and all(result.status == "unavailable" for result in summary.results.values()):
+        raise SolverUnavailable(next(iter(summary.results.values())).message)
+    return summary
+
+
+def _last_attempt(home: Store, key: str) -> StoredRecord | None:
+    attempts = home.attempts(key)
+    return attempts[-1] if attempts else None
 
 
 def _quantity(

@@ -217,6 +217,31 @@ class Bound:
         return Fraction(whole) if whole == self.value and abs(whole) < 2**53 else None
 
 
+@dataclass(frozen=True)
+class NeededSolution:
+    """The solution of another formulation that is part of the data of one.
+
+    Parameters
+    ----------
+    formulation
+        Name of the other one.
+    method
+        Parameter that names the method for it; by default ``auto`` chooses it.
+    settings
+        Its settings: pairs of parameter and value.
+    passed_on
+        Parameters whose values it takes as well, if it has them.
+    """
+
+    formulation: str
+    method: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    passed_on: tuple[str, ...] = ("demand",)
+
+    def __str__(self) -> str:
+        return self.formulation
+
+
 #: The forms in which a model can be stated; methods of these names state it.
 FORMS: tuple[Form, ...] = ("cvxpy", "pyomo", "matrix")
 
@@ -255,12 +280,6 @@ class Formulation:
         Forms in which the model is stated, the default first; by default those whose methods are defined.
     needs
         Formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
-    needed_by
-        Parameter that names the method for the formulation ``needs``; by default ``auto`` chooses it.
-    needed_settings
-        Settings of the formulation ``needs``: pairs of parameter and value.
-    passed_on
-        Parameters whose values the formulation ``needs`` takes as well, if it has them.
     given_by
         Parameter that names the method whose ``construct`` gives data that the instance lacks: :meth:`prepare` takes
         that function as third argument.
@@ -287,10 +306,7 @@ class Formulation:
     problem: Literal["LP", "MILP"] = "LP"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     forms: ClassVar[tuple[Form, ...]] = ()
-    needs: ClassVar[str | None] = None
-    needed_by: ClassVar[str | None] = None
-    needed_settings: ClassVar[tuple[tuple[str, str], ...]] = ()
-    passed_on: ClassVar[tuple[str, ...]] = ("demand",)
+    needs: ClassVar[NeededSolution | None] = None
     given_by: ClassVar[str | None] = None
     concurrent: ClassVar[str | None] = None
     size: ClassVar[str] = ""
@@ -337,11 +353,6 @@ class Formulation:
             Where the formulation does not make sense.
         """
         return cls(instance, *more, **(parameters or {}))
-
-    @property
-    def data(self) -> Any:
-        """The data of the model: attributes of the problem itself."""
-        return self
 
     @property
     def demand_matrix(self) -> NDArray[np.float64]:
@@ -493,6 +504,31 @@ def _follow_axes(cls: type[Formulation]) -> None:
     """Define what follows from the axes of variables, where the class does not define it itself."""
     from opticoll.formulations import own_axes
 
+    _check_axes(cls)
+    methods: dict[str, Any] = {"arrays": own_axes.arrays, "index_sets": own_axes.index_sets}
+    if any(own_axes.ARC in along for along in cls.axes.values()):
+        methods["links"] = own_axes.links
+    if cls.concurrent is not None:
+        methods["metrics"] = own_axes.metrics
+    if cls.concurrent in cls.axes:
+        methods["objective"] = own_axes.concurrent_objective
+        stated = {name for kind in cls.__mro__[: cls.__mro__.index(Formulation)] for name in vars(kind)}
+        own_axes.state_concurrent_flow(cls, stated)
+    for name, method in methods.items():
+        if not states(cls, name):
+            setattr(cls, name, method)
+
+
+def _check_axes(cls: type[Formulation]) -> None:
+    """Check the names of axes, and that units and the concurrent flow name variables with axes.
+
+    Raises
+    ------
+    BadInput
+        If they do not.
+    """
+    from opticoll.formulations import own_axes
+
     for name, along in cls.axes.items():
         if not isinstance(along, tuple) or not all(isinstance(axis, str) for axis in along):
             msg = f"formulation {cls.name!r}: axes[{name!r}] must be a tuple of names such as ('arc', 'source')"
@@ -509,18 +545,6 @@ def _follow_axes(cls: type[Formulation]) -> None:
             what = "concurrent" if name == cls.concurrent else "units"
             msg = f"formulation {cls.name!r}: {what} names {name!r}, which is none of the axes: {', '.join(cls.axes)}"
             raise BadInput(msg)
-    methods: dict[str, Any] = {"arrays": own_axes.arrays, "index_sets": own_axes.index_sets}
-    if any(own_axes.ARC in along for along in cls.axes.values()):
-        methods["links"] = own_axes.links
-    if cls.concurrent is not None:
-        methods["metrics"] = own_axes.metrics
-    if cls.concurrent in cls.axes:
-        methods["objective"] = own_axes.concurrent_objective
-        stated = {name for kind in cls.__mro__[: cls.__mro__.index(Formulation)] for name in vars(kind)}
-        own_axes.state_concurrent_flow(cls, stated)
-    for name, method in methods.items():
-        if not states(cls, name):
-            setattr(cls, name, method)
 
 
 _Problem = TypeVar("_Problem", bound=Formulation)

@@ -214,7 +214,7 @@ def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] 
     for function in plugins.own_bounds(model.name):
         own = getattr(function, "__name__", "<lambda>")
         name = "bound" if own == "<lambda>" else own
-        value = function(instance, model.data) if len(signature(function).parameters) > 1 else function(instance)
+        value = function(instance, model) if len(signature(function).parameters) > 1 else function(instance)
         value = _on_objective(model, function, own, value)
         name = value.name if isinstance(value, Bound) else name
         named = isinstance(value, Bound) or own != "<lambda>"

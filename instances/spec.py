@@ -450,32 +450,7 @@ def parse(spec: str) -> Any:
     name, plus, tail = head.partition("+")
     if plus:  # a family without arguments, followed by modifiers
         rest, name = f"+{tail}{colon}{rest}", name.strip()
-    known = _named_in(FAMILIES, name)
-    if known is None and name == "custom":
-        msg = (
-            f"instance {spec!r}: names a topology made in Python, which a spec cannot rebuild; write it with "
-            "oc.save_topology(topology, 'net.json') and give file:net.json"
-        )
-        raise BadSpec(msg)
-    if known is not None and not known.rest and re.search(r"\{[^{}]+\}", rest):
-        msg = (
-            f"instance {spec!r}: braces stand for several instances; give one, or use them in `opticoll sweep`, "
-            "`opticoll conjecture`, a study or `opticoll bounds`"
-        )
-        raise BadSpec(msg)
-    if name in POPULATIONS:
-        msg = (
-            f"instance {spec!r}: {name} is a set of instances; use it in `opticoll sweep`, a study or `opticoll bounds`"
-        )
-        raise BadSpec(msg)
-    if known is None:
-        remedy = nearest(name, [*FAMILIES, *POPULATIONS])
-        path = re.split(r",\w+=|\+", spec.strip(), maxsplit=1)[0]
-        if Path(path).is_file():
-            program = re.search(r"\.(mps|lp)(\.gz)?$", path, re.IGNORECASE)
-            remedy = f"{path} is a file: write {'mps' if program else 'file'}:{spec.strip()}"
-        msg = f"instance {spec!r}: unknown family {name!r}; {remedy}"
-        raise BadSpec(msg)
+    known = _family_of(spec, name, rest)
     base, changes = _split_modifiers(rest)
     parameters = inspect.signature(known.build, eval_str=False).parameters
     if known.rest:
@@ -505,6 +480,37 @@ def parse(spec: str) -> Any:
         merged = {**earlier, **{f"{prefix}.{k}": v for k, v in complete.items()}}
         instance = _named(_built(change.apply, Topology, instance, **settings), canonical, merged)
     return instance
+
+
+def _family_of(spec: str, name: str, rest: str) -> Family:
+    """The family that a spec names; refuse a spec of several instances, and one that names none."""
+    known: Family | None = _named_in(FAMILIES, name)
+    if known is None and name == "custom":
+        msg = (
+            f"instance {spec!r}: names a topology made in Python, which a spec cannot rebuild; write it with "
+            "oc.save_topology(topology, 'net.json') and give file:net.json"
+        )
+        raise BadSpec(msg)
+    if known is not None and not known.rest and re.search(r"\{[^{}]+\}", rest):
+        msg = (
+            f"instance {spec!r}: braces stand for several instances; give one, or use them in `opticoll sweep`, "
+            "`opticoll conjecture`, a study or `opticoll bounds`"
+        )
+        raise BadSpec(msg)
+    if name in POPULATIONS:
+        msg = (
+            f"instance {spec!r}: {name} is a set of instances; use it in `opticoll sweep`, a study or `opticoll bounds`"
+        )
+        raise BadSpec(msg)
+    if known is None:
+        remedy = nearest(name, [*FAMILIES, *POPULATIONS])
+        path = re.split(r",\w+=|\+", spec.strip(), maxsplit=1)[0]
+        if Path(path).is_file():
+            program = re.search(r"\.(mps|lp)(\.gz)?$", path, re.IGNORECASE)
+            remedy = f"{path} is a file: write {'mps' if program else 'file'}:{spec.strip()}"
+        msg = f"instance {spec!r}: unknown family {name!r}; {remedy}"
+        raise BadSpec(msg)
+    return known
 
 
 def _built(function: Callable[..., Any], wanted: type, *arguments: Any, **settings: Any) -> Any:

@@ -18,6 +18,7 @@ gradients back; the operators after the tables wait for the rows of all servers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -324,21 +325,12 @@ def _write(
 ) -> None:
     """Write the tasks of :func:`training_iteration`."""
     n, (forward, backward) = draft.servers, times
-    columns = np.repeat([t.columns for t in job.tables], [t.count for t in job.tables])
-    names = [f"Embed_{t.rows}x{t.columns}" for t in job.tables for _ in range(t.count)]
-    owner: list[int] = (np.arange(columns.size) * n // max(columns.size, 1)).tolist()
-    looked: dict[int, int] = {}
-    for name, server in zip(names, owner, strict=True):
-        after = [looked[server]] if server in looked else []
-        looked[server] = draft.compute(server, larger * forward[name], after)
-    held = np.bincount(owner, columns, n) if owner else np.zeros(n)
-    size = held.astype(np.float64) * job.server_batch * NUMBER_BYTES
-    rows: list[list[int]] = [[] for _ in range(n)]
-    for source, lookup in looked.items():
-        rows[source].append(lookup)
-        for target in range(n):
-            if target != source and not apart:
-                rows[target].append(draft.transfer(source, target, float(size[source]), [lookup]))
+    tables, size = _placed_tables(job, n)
+    looked: list[list[int]] = [[] for _ in range(n)]
+    for name, server in tables:
+        looked[server] = [draft.compute(server, larger * forward[name], looked[server])]
+    holders = [server for server in range(n) if looked[server]]
+    rows = looked if apart else _rows_sent(draft, looked, size)
     last: list[list[int]] = [[] for _ in range(n)]
     for place, (name, _) in enumerate(layers):
         for server in range(n):
@@ -352,23 +344,38 @@ def _write(
         if weights and apart:
             shared.append(weights)
         elif weights:
-            draft.all_reduce(range(n), NUMBER_BYTES * weights, [task for tasks in last for task in tasks])
-        if place == early and looked:
-            for target in looked:
-                sent = (
-                    []
-                    if apart
-                    else [
-                        draft.transfer(source, target, float(size[target]), last[source])
-                        for source in range(n)
-                        if source != target
-                    ]
-                )
-                rows[target] = sent + last[target]
-    for name, server in zip(names, owner, strict=True):
+            draft.all_reduce(range(n), NUMBER_BYTES * weights, list(chain.from_iterable(last)))
+        for target in holders if place == early else ():
+            sent = [] if apart else _gradients_sent(draft, target, float(size[target]), last)
+            rows[target] = sent + last[target]
+    for name, server in tables:
         rows[server] = [draft.compute(server, larger * backward[name], rows[server])]
     if apart:
-        _exchanges_apart(draft, size, list(looked), [task for tasks in (*last, *rows) for task in tasks], shared)
+        _exchanges_apart(draft, size, holders, list(chain(*last, *rows)), shared)
+
+
+def _placed_tables(job: TrainingJob, servers: int) -> tuple[list[tuple[str, int]], F64]:
+    """Name and server of every table, and the size of the rows for one server's batch on every server [bytes]."""
+    columns = np.repeat([t.columns for t in job.tables], [t.count for t in job.tables])
+    names = [f"Embed_{t.rows}x{t.columns}" for t in job.tables for _ in range(t.count)]
+    owner: list[int] = (np.arange(columns.size) * servers // max(columns.size, 1)).tolist()
+    held = np.bincount(owner, columns, servers) if owner else np.zeros(servers)
+    return list(zip(names, owner, strict=True)), held.astype(np.float64) * job.server_batch * NUMBER_BYTES
+
+
+def _rows_sent(draft: TaskGraphDraft, looked: list[list[int]], size: F64) -> list[list[int]]:
+    """Send the rows of every server that looked some up to all others; the tasks after which a server has all rows."""
+    rows: list[list[int]] = [[] for _ in looked]
+    for source, lookup in enumerate(looked):
+        for target in range(draft.servers) if lookup else ():
+            kept = target == source
+            rows[target] += lookup if kept else [draft.transfer(source, target, float(size[source]), lookup)]
+    return rows
+
+
+def _gradients_sent(draft: TaskGraphDraft, target: int, size: float, last: list[list[int]]) -> list[int]:
+    """Send the gradients of the rows of one server to it from all others, after the last tasks of these."""
+    return [draft.transfer(source, target, size, last[source]) for source in range(draft.servers) if source != target]
 
 
 def _exchanges_apart(draft: TaskGraphDraft, size: F64, holders: list[int], after: list[int], shared: list[int]) -> None:

@@ -185,6 +185,30 @@ def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
     return array
 
 
+def _checked_arcs(
+    n: int, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike | None, spec: str
+) -> tuple[I64, I64, NDArray[np.float64]]:
+    """Ends and capacities as arrays of one length; refuse ends outside ``0 .. n-1`` and impossible capacities."""
+    tails, heads = (array_of(ends, f"{spec}: tail and head", np.int64) for ends in (tail, head))
+    check_size(n, tails.size, spec)
+    caps = np.ones(tails.size) if capacity is None else array_of(capacity, f"{spec}: capacity", np.float64)
+    if tails.ndim != 1 or tails.shape != heads.shape or tails.shape != caps.shape:
+        msg = f"{spec}: tail, head and capacity must be one-dimensional arrays of equal length"
+        raise BadInput(msg)
+    if tails.size and (min(tails.min(), heads.min()) < 0 or max(tails.max(), heads.max()) >= n):
+        msg = f"{spec}: an arc ends outside the vertices 0..{n - 1}"
+        raise BadInput(msg)
+    possible = np.isfinite(caps) & (caps > 0)
+    if not possible.all():
+        worst = int(np.argmin(possible))
+        msg = (
+            f"{spec}: arc {tails[worst]}->{heads[worst]} has capacity {caps[worst]}; "
+            "capacities must be positive and finite (omit arcs without capacity)"
+        )
+        raise BadInput(msg)
+    return tails, heads, caps
+
+
 def _grouped(ends: I64, n: int) -> tuple[tuple[int, ...], ...]:
     """The arcs whose end is each of ``n`` vertices."""
     parts = np.split(np.argsort(ends, kind="stable"), np.cumsum(np.bincount(ends, minlength=n))[:-1])
@@ -257,22 +281,7 @@ class Topology(Instance):
         if n < 1:
             msg = f"{spec}: a topology needs at least one vertex, not {n}"
             raise BadInput(msg)
-        tails, heads = (array_of(ends, f"{spec}: tail and head", np.int64) for ends in (tail, head))
-        check_size(n, tails.size, spec)
-        caps = np.ones(tails.size) if capacity is None else array_of(capacity, f"{spec}: capacity", np.float64)
-        if tails.ndim != 1 or tails.shape != heads.shape or tails.shape != caps.shape:
-            msg = f"{spec}: tail, head and capacity must be one-dimensional arrays of equal length"
-            raise BadInput(msg)
-        if tails.size and (min(tails.min(), heads.min()) < 0 or max(tails.max(), heads.max()) >= n):
-            msg = f"{spec}: an arc ends outside the vertices 0..{n - 1}"
-            raise BadInput(msg)
-        if not (np.isfinite(caps).all() and (caps > 0).all()):
-            worst = int(np.argmax(~(np.isfinite(caps) & (caps > 0))))
-            msg = (
-                f"{spec}: arc {tails[worst]}->{heads[worst]} has capacity {caps[worst]}; "
-                "capacities must be positive and finite (omit arcs without capacity)"
-            )
-            raise BadInput(msg)
+        tails, heads, caps = _checked_arcs(n, tail, head, capacity, spec)
         order = np.lexsort((caps, heads, tails))
         ends = np.arange(n) if terminals is None else np.unique(np.asarray(terminals, dtype=np.int64))
         if ends.size and (ends[0] < 0 or ends[-1] >= n):

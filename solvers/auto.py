@@ -87,7 +87,7 @@ def choose(
 
     The size is known (``sized``) only once the solution that the data depend on is available.
     """
-    known = [(method, at) for method, at in taking_over(model.name, parameters) if method.refusal(model.data) is None]
+    known = [(method, at) for method, at in taking_over(model.name, parameters) if method.refusal(model) is None]
     always = next(((method, at) for method, at in known if at.suits is None), None)
     beyond = None if always is None else always[0].name
     if task.form is None and always is not None and (named := _parameter_of(always[0], model, task)):

@@ -90,7 +90,7 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         solver = None if plan.adapter is None else plan.adapter.name
         share = None
         if plan.procedure is not None and (of_method := plan.procedure.share) is not None:
-            share = partial(of_method, model.data, plan.method_parameters)
+            share = partial(of_method, model, plan.method_parameters)
         spec = plan.instance.spec
         refuse(task, model, size, form=plan.form, method=plan.method, solver=solver, spec=spec, share=share)
 

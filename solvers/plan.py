@@ -30,10 +30,11 @@ from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, digest, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.model import Parameter
     from opticoll.instances import Instance
     from opticoll.instances.types import Setting, Settings
     from opticoll.solvers.exact.exact_form import ExactForm
@@ -68,8 +69,8 @@ class Plan:
 
     @property
     def data(self) -> Any:
-        """The data of the formulation."""
-        return self.formulation.data
+        """The formulation on the instance, for access to what its class adds."""
+        return self.formulation
 
     @property
     def builds(self) -> bool:
@@ -120,9 +121,8 @@ def make_plan(
         raise BadInput(msg)
     _refuse_unknown_method(task.method, model)
 
-    settings = dict(task.settings)
-    own = {p.name for p in model.parameters}
-    parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
+    own, left = _divided(task.settings, model.parameters)
+    parameters = read_parameters(model.parameters, own, model.name)
     instance = instance_of(task) if instance is None else instance
     demand = parameters.get("demand")
     if isinstance(demand, DemandSpec) and isinstance(instance, Topology):
@@ -136,17 +136,13 @@ def make_plan(
     choice = choose(problem, task, instance, parameters, sized=sized) if task.method == "auto" else None
     name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
-    if method is not None and (reason := method.refusal(problem.data)) is not None:
+    if method is not None and (reason := method.refusal(problem)) is not None:
         msg = f"{model.name}: method {name!r} {reason}; use a solver, such as --method highs"
         raise MethodMismatch(msg)
-    left = {k: v for k, v in settings.items() if k not in own}
     method_parameters: dict[str, Setting] = {}
     if method is not None:
-        named = {p.name for p in method.parameters}
-        method_parameters = read_parameters(
-            method.parameters, {k: v for k, v in left.items() if k in named}, method.name
-        )
-        left = {k: v for k, v in left.items() if k not in named}
+        own, left = _divided(left, method.parameters)
+        method_parameters = read_parameters(method.parameters, own, method.name)
     solver = _solver(problem, name, method, method_parameters)
     _refuse_unknown_settings(left, model, method, solver)
     return Plan(
@@ -165,6 +161,15 @@ def make_plan(
     )
 
 
+def _divided(
+    settings: Mapping[str, object], parameters: Iterable[Parameter]
+) -> tuple[dict[str, object], dict[str, object]]:
+    """The settings of some parameters, and all others."""
+    names = {parameter.name for parameter in parameters}
+    own = {name: value for name, value in settings.items() if name in names}
+    return own, {name: value for name, value in settings.items() if name not in names}
+
+
 def shared_parameters(model: Formulation | type[Formulation], parameters: Settings) -> dict[str, Setting]:
     """What a formulation sets in the one it takes its data from: its fixed settings, and what it passes on.
 
@@ -172,9 +177,9 @@ def shared_parameters(model: Formulation | type[Formulation], parameters: Settin
     """
     if model.needs is None:
         return {}
-    defaults = {parameter.name: parameter.default for parameter in formulation(model.needs).parameters}
-    passed = {name: parameters[name] for name in model.passed_on if name in defaults and name in parameters}
-    return dict(model.needed_settings) | {
+    defaults = {parameter.name: parameter.default for parameter in formulation(model.needs.formulation).parameters}
+    passed = {name: parameters[name] for name in model.needs.passed_on if name in defaults and name in parameters}
+    return dict(model.needs.settings) | {
         name: value for name, value in passed.items() if value is not None and value != defaults[name]
     }
 
@@ -329,11 +334,12 @@ def needed_task(task: Task, plan: Plan) -> Task:
     """The task whose solution the task's formulation takes as data."""
     model = plan.formulation
     assert model.needs is not None
-    method = "auto" if model.needed_by is None else str(plan.parameters[model.needed_by])
-    exact = task.exact and formulation(model.needs).problem == "LP"  # other formulations have integer solutions
+    needs = model.needs
+    method = "auto" if needs.method is None else str(plan.parameters[needs.method])
+    exact = task.exact and formulation(needs.formulation).problem == "LP"  # other formulations have integer solutions
     return structs.replace(
         task,
-        formulation=model.needs,
+        formulation=needs.formulation,
         method=method,
         form=None,
         settings=shared_parameters(model, plan.parameters),
@@ -379,7 +385,7 @@ def digests_after_run(plan: Plan) -> dict[str, str]:
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
     model = type(plan.formulation)
     data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))
-    basis = None if model.needs is None else formulation(model.needs)
+    basis = None if model.needs is None else formulation(model.needs.formulation)
     objects = (model, plan.reformulation, plan.procedure, plan.adapter, data_method, basis)
     return plugins.involved(objects, modules_behind(plan.instance.spec))
 

@@ -153,12 +153,15 @@ def compiled(model: Any) -> tuple[Any, list[Any]]:
     ModelError
         If the model is not linear, or something in it has no value.
     """
-    from pyomo.common.errors import InfeasibleConstraintException
+    from pyomo.common.errors import InfeasibleConstraintException, InvalidExpressionError
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
     def compile_linear() -> Any:
         with _unlogged():
-            return LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+            try:
+                return LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+            except InvalidExpressionError:  # for example a product with a fixed entry of an indexed variable
+                return _with_fixed_entries(model)
 
     try:
         try:
@@ -179,6 +182,34 @@ def compiled(model: Any) -> tuple[Any, list[Any]]:
             where = _culprit(model)
         msg = f"Pyomo cannot compile {where} to a linear form: {_words(reason)}"
         raise ModelError(msg) from reason
+
+
+def _with_fixed_entries(model: Any) -> Any:
+    """Compile as Pyomo does, with every fixed variable as a constant.
+
+    Pyomo 6.10 takes a fixed entry of an indexed variable for a variable once it has met another entry, and so a product
+    with it for nonlinear.
+    """
+    from pyomo.repn.linear import LinearBeforeChildDispatcher, LinearRepnVisitor
+    from pyomo.repn.plugins import standard_form
+
+    class FixedFirst(LinearBeforeChildDispatcher):
+        @staticmethod
+        def record_monomial(visitor: Any, result: Any, coef: Any, var: Any) -> None:
+            if var.fixed:
+                result.constant += coef * var.value
+            else:
+                LinearBeforeChildDispatcher.record_monomial(visitor, result, coef, var)
+
+    class Visitor(LinearRepnVisitor):
+        before_child_dispatcher = FixedFirst()
+
+    class Compiler(standard_form._LinearStandardFormCompiler_impl):
+        _get_visitor = Visitor
+
+    return Compiler(standard_form.LinearStandardFormCompiler.CONFIG({"mixed_form": True, "set_sense": None})).write(
+        model
+    )
 
 
 def _culprit(model: Any) -> str:

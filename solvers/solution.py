@@ -31,7 +31,7 @@ from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -150,14 +150,9 @@ def check(
     parameters = read_parameters(model.parameters, given, model.name)
     if path.suffix.lower() == ".xml":
         return check_schedule(model, instance, path, given)
-    if _is_sol(path):
-        return check_sol(model, instance, path, parameters)
-    if path.suffix.lower() == ".npz":
-        return check_paths(model, instance, path, parameters)
-    if combinatorial.is_combinatorial(path):
-        return combinatorial.check(model, instance, path, parameters)
-    if is_certificate(path):
-        return _check_certificate(model, instance, path, parameters)
+    other = _other_check(path)
+    if other is not None:
+        return other(model, instance, path, parameters)
     document = read_document(path)
     if is_schedule(document):
         if document.get("kind") == "rounds":
@@ -172,10 +167,7 @@ def check(
     notes: list[str] = []
     if model.needs is not None:
         notes.append(f"the data are the file's own solution of {model.needs}, which was checked as well")
-    claimed = None if document.get("objective") is None else finite_number(document["objective"])
-    if claimed is None and document.get("objective") is not None:
-        msg = f"{path}: 'objective' must be a finite number or null, not {str(document['objective'])[:40]!r}"
-        raise BadFile(msg)
+    claimed = _claimed(document.get("objective"), path)
     wrong_claim = claimed is not None and not math.isclose(
         claimed, objective, rel_tol=1e-6, abs_tol=0.0 if objective else 1e-12
     )
@@ -198,6 +190,26 @@ def check(
     if states(model, "metrics"):
         record["metrics"] = verify.properties(stated.data, "metrics", None if reason else objective)
     return record
+
+
+def _other_check(path: Path) -> Callable[[type[Formulation], Any, Path, Settings], CheckRecord] | None:
+    """How to check a file that is neither a JSON document nor XML; None for any other."""
+    if _is_sol(path):
+        return check_sol
+    if path.suffix.lower() == ".npz":
+        return check_paths
+    if combinatorial.is_combinatorial(path):
+        return combinatorial.check
+    return _check_certificate if is_certificate(path) else None
+
+
+def _claimed(objective: object, path: Path) -> float | None:
+    """The objective that a document states; None without any."""
+    claimed = None if objective is None else finite_number(objective)
+    if claimed is None and objective is not None:
+        msg = f"{path}: 'objective' must be a finite number or null, not {str(objective)[:40]!r}"
+        raise BadFile(msg)
+    return claimed
 
 
 @dataclass(frozen=True)
@@ -223,7 +235,7 @@ def _check_certificate(model: type[Formulation], instance: Instance, path: Path,
 
     if model.needs is None:
         return check_certificate(model, instance, path, parameters)
-    basis, needed = formulation(model.needs), read_needed(path)
+    basis, needed = formulation(model.needs.formulation), read_needed(path)
     problem, values = _basis_data(model, instance, parameters), in_floats(needed)
     declared = declared_arrays(problem, values)
     for name, array in declared.items():
@@ -275,7 +287,7 @@ def recomputed_violations(
     """Worst violation of every block by the values and by those of the needed solution, whose blocks are prefixed."""
     violations: dict[str, float] = {}
     if model.needs is not None and needed is not None:
-        basis = formulation(model.needs)
+        basis = formulation(model.needs.formulation)
         worst = _residuals(_basis_data(model, instance, parameters), needed)
         violations = {f"{basis.name}.{block}": value for block, value in worst.items()}
     return violations | _residuals(data, values)
@@ -284,7 +296,7 @@ def recomputed_violations(
 def _basis_data(model: type[Formulation], instance: Instance, parameters: Mapping[str, Any]) -> Any:
     """Data of the formulation whose solution ``model`` needs."""
     assert model.needs is not None
-    return formulation(model.needs).prepare(instance, shared_parameters(model, parameters))
+    return formulation(model.needs.formulation).prepare(instance, shared_parameters(model, parameters))
 
 
 def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
@@ -351,10 +363,7 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
         solution, which the file does not hold.
     """
     from opticoll.formulations.matrix.program import most_violated
-    from opticoll.instances.readers.solution_files import positions
-    from opticoll.solvers.adapters.interface import plain_names
 
-    where = f"solution file {path}"
     result, problem, form, x, values = _sol_values(model, instance, path, parameters)
     program = instance if isinstance(instance, MatrixProgram) else None
     violations = _residuals(problem, values) | matrix_violations(form, x)
@@ -377,21 +386,30 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
             notes.append("the file's objective is negated: export writes a maximization as a minimization")
     bound = None
     if result.duals is not None and not form.is_mip:
-        rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
-        y = np.zeros(len(rows))
-        y[positions(result.duals, rows, where, "row")] = list(result.duals.values())
-        # Duals of either sign prove what they prove: a maximization may have been solved as a minimization.
-        bound = dual_bound(form, y)
-        bound = bound if form.sense == "min" else min(bound, dual_bound(form, -y))
+        bound = _sol_bound(form, result.duals, path, program)
         notes.append("the bound was recomputed from the file's duals by weak duality")
-    if bound is None or not math.isfinite(bound):
-        bound = None
     if result.status:
         notes.append(f"the file's status {result.status!r} was ignored")
     record = check_record(model, instance, parameters, reason, violations, objective)
     record |= {"claimed": result.objective, "bound": bound, "notes": notes}
     record["bound_source"] = None if bound is None else "lp-dual"
     return record
+
+
+def _sol_bound(
+    form: StandardForm, duals: Mapping[str, float], path: Path, program: MatrixProgram | None
+) -> float | None:
+    """The bound that duals by the name of their row prove; None if they prove nothing."""
+    from opticoll.instances.readers.solution_files import positions
+    from opticoll.solvers.adapters.interface import plain_names
+
+    rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
+    y = np.zeros(len(rows))
+    y[positions(duals, rows, f"solution file {path}", "row")] = list(duals.values())
+    # Duals of either sign prove what they prove: a maximization may have been solved as a minimization.
+    bound = dual_bound(form, y)
+    bound = bound if form.sense == "min" else min(bound, dual_bound(form, -y))
+    return bound if math.isfinite(bound) else None
 
 
 def _differs(one: float, other: float) -> bool:

@@ -249,7 +249,7 @@ def _solve_needed(
         return None
     basis = needed_task(task, plan)
     first = _solve(basis, instance, on_progress, stop, budget := Budget(basis, stop))
-    default = next((p.default for p in plan.formulation.parameters if p.name == plan.formulation.needed_by), None)
+    default = next((p.default for p in plan.formulation.parameters if p.name == plan.formulation.needs.method), None)
     if task.method == "auto" and basis.method == default and auto.can_be_branched(first):
         if budget.deadline is not None:  # the task itself needs time too
             budget.deadline -= PROOF_SHARE * max(budget.deadline - time.monotonic(), 0.0)

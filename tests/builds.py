@@ -40,7 +40,7 @@ def problem_of(name, spec, settings=()):
             "alltoall.master": fluid,
             "alltoall.timestep-mcf": fluid_in_steps,
             "alltoall.min-congestion": first_paths,
-        }[model.needs]
+        }[model.needs.formulation]
         needed = solution(instance, shared_parameters(model, read_parameters(model.parameters, dict(settings), name)))
     return prepared(model, instance, read_parameters(model.parameters, dict(settings), name), needed)
 

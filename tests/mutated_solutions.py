@@ -107,8 +107,8 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
 def needed_arrays(model: type[Formulation], instance: Any) -> dict[str, np.ndarray[Any, Any]]:
     """Arrays that the formulation can take as data: ones, or the first path of every pair."""
     assert model.needs is not None
-    basis = formulation(model.needs)
-    data = basis.prepare(instance, read_parameters(basis.parameters, dict(model.needed_settings), basis.name))
+    basis = formulation(model.needs.formulation)
+    data = basis.prepare(instance, read_parameters(basis.parameters, dict(model.needs.settings), basis.name))
     result = {key: np.ones(array.shape) for key, array in data.arrays(()).items()}  # type: ignore[arg-type]
     if basis.name == "alltoall.min-congestion":
         result["x"] = np.zeros(data.paths.paths)

@@ -197,6 +197,14 @@ def fixed_binary(m, pyo):
 
 
 @pyomo_case
+def products_with_a_fixed_entry(m, pyo):
+    m.x = pyo.Var([1, 2, 3], bounds=(0, 4))
+    m.x[2].fix(1.5)
+    m.c = pyo.Constraint(expr=m.x[1] * m.x[2] + m.x[3] / m.x[2] <= 5)
+    m.value = pyo.Objective(expr=m.x[2] ** 2 * m.x[1] + m.x[3] + m.x[2] * m.x[2], sense=pyo.maximize)
+
+
+@pyomo_case
 def every_variable_fixed(m, pyo):
     m.x = pyo.Var([1, 2])
     m.x.fix(1.5)

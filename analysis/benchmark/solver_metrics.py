@@ -124,9 +124,13 @@ def _reference(runs: pd.DataFrame, known: BestKnown | None) -> tuple[float, floa
     return (value if np.isnan(bound) else sign * max(sign * value, sign * bound)), bound
 
 
+#: Verdicts on runs without an answer that could be judged, by how they ended.
+_WITHOUT_ANSWER = {"unavailable": "unavailable", "time-limit": "limit", "memory-limit": "memory", "refused": "memory"}
+
+
 def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float) -> dict[str, Any]:
     linear = bool(row["linear"])
-    verified = row["verified"] is True or row["verified"] is np.True_
+    verified = bool(row["verified"] == True)  # noqa: E712 - may be missing
     objective = _number(row["objective"])
     residuals = [_number(row[f"kkt_{part}"]) for part in ("primal", "dual", "gap")]
     residual = float(np.max(residuals))  # NaN if one is unknown
@@ -134,9 +138,7 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     flip = 1.0 if row["sense"] == "min" else -1.0
     worse = flip * _relative(objective - best, best)
     better = flip * _relative(bound - objective, bound)
-    by_constraint = json.loads(row["violations"]) if isinstance(row["violations"], str) else {}
-    violations = [_number(v) for v in by_constraint.values()]
-    violation = float(np.max(violations, initial=0.0)) if not np.isnan(violations).any() else np.inf
+    violation = _worst_violation(row["violations"])
     certified = abs(_relative(objective - bound, bound))
     error = float(np.max([violation, certified])) if primal_only else residual
     word = str(row["termination"])
@@ -144,46 +146,27 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     off = float(np.nanmax([violation, worse, better, 0.0]))
     missed = not np.isfinite(objective) or off > allowed
     refuting = {"infeasible": best, "unbounded": bound, "infeasible-or-unbounded": best + bound}
-    if word == "unavailable":
-        verdict = "unavailable"
-    elif word == "time-limit":
-        verdict = "limit"
-    elif word in ("memory-limit", "refused"):
-        verdict = "memory"
-    elif np.isfinite(refuting.get(word, np.nan)):
-        verdict = "wrong"
-    elif word in _ENDED:
-        good = linear and error <= accuracy
-        if not linear or primal_only:  # a heuristic's value, proven optimal by a bound of any run
-            good = good or (verified and certified <= min(accuracy, 1e-6))
-        verdict = "solved" if good and not missed else "inexact"
-    elif word == "infeasible" and isinstance(row.get("infeasible_by"), str):
-        verdict = "solved"
-    elif word != "optimal":
-        verdict = "failed"
-    elif missed:
-        verdict = "wrong"
-    elif linear:
-        verdict = "solved" if error <= accuracy else "inexact"
-    else:
-        verdict = "solved" if verified and not worse > 1e-6 else "inexact"
-    seconds = _number(row["time_solver_s"])
+    good = linear and error <= accuracy
+    if word == "optimal" and not linear:
+        good = verified and not worse > 1e-6
+    elif word in _ENDED and (primal_only or not linear):  # a heuristic's value, proven optimal by a bound of any run
+        good = good or (verified and certified <= min(accuracy, 1e-6))
+    verdict = _word(row, refuted=bool(np.isfinite(refuting.get(word, np.nan))), missed=missed, good=good)
     limit = _number(row["requested_time_limit_s"])
-    integral = np.nan
-    if not linear and verdict != "unavailable" and np.isfinite(best):
-        integral = primal_integral(_progress(row, verdict), best, limit)
+    shown = objective if verified else np.nan
+    integral = np.nan if linear or verdict == "unavailable" else _integral(row, verdict, best, limit)
     return {
         "problem": row["problem_name"],
         "solver": row.get("contestant", row["method"]),
         "tol": _number(row["requested_tol"]),
         "linear": linear,
         "verdict": verdict,
-        "seconds": seconds if verdict == "solved" else np.nan,
+        "seconds": _number(row["time_solver_s"]) if verdict == "solved" else np.nan,
         "limit_s": limit,
         "build_s": _number(row["time_build_s"]),
         "compile_s": _number(row["time_compile_s"]),
         "residual": residual,
-        "value": objective if verified else np.nan,
+        "value": shown,
         "best": best,
         "best_gap": max(worse, 0.0) if verified else np.nan,
         "error": off,
@@ -207,6 +190,32 @@ def _refutation(
     if flip * _relative(objective - best, best) > allowed:
         return f"worse than the best known value by {abs(objective - best):.3g}"
     return f"better than the best bound by {abs(objective - bound):.3g}"
+
+
+def _integral(row: Mapping[Any, Any], verdict: str, best: float, limit: float) -> float:
+    """The primal integral of a run; NaN if no best value is known."""
+    return primal_integral(_progress(row, verdict), best, limit) if np.isfinite(best) else np.nan
+
+
+def _word(row: Mapping[Any, Any], *, refuted: bool, missed: bool, good: bool) -> str:
+    """The verdict on a run that a known value refutes, whose value is too far off, or whose answer is good."""
+    word = str(row["termination"])
+    if word in _WITHOUT_ANSWER:
+        return _WITHOUT_ANSWER[word]
+    if refuted or (missed and word == "optimal"):
+        return "wrong"
+    if word == "infeasible" and isinstance(row.get("infeasible_by"), str):
+        return "solved"
+    if word != "optimal" and word not in _ENDED:
+        return "failed"
+    return "solved" if good and not missed else "inexact"
+
+
+def _worst_violation(violations: object) -> float:
+    """The largest of the violations by constraint, as JSON; infinite if one is unknown."""
+    by_constraint = json.loads(violations) if isinstance(violations, str) else {}
+    numbers = [_number(v) for v in by_constraint.values()]
+    return float(np.max(numbers, initial=0.0)) if not np.isnan(numbers).any() else np.inf
 
 
 def _relative(difference: float, size: float) -> float:

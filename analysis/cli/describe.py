@@ -53,10 +53,26 @@ def _without_markup(text: str) -> str:
     return _ROLE.sub(r"`\1`", text).replace("``", "`")
 
 
+def _fields(one: Description) -> dict[str, str]:
+    """Facts about a name that is described, a line each."""
+    from opticoll.analysis.rendering import cell, number
+
+    lines = {"kind": one.kind, "source": one.source}
+    lines |= {name: cell(value) for name, value in one.facts.items() if value is not None}
+    lines |= {name: ", ".join(one[name]) for name in ("forms", "methods", "solvers", "formulations")}
+    lines["size"] = one.size
+    if one.sizes is not None:
+        words = ("variables", "constraints", "nonzeros", "integers")
+        numbers = ", ".join(f"{number(one.sizes[word])} {word}" for word in words if one.sizes[word] is not None)
+        lines[f"on {one.sizes.instance}"] = numbers or "size unknown"
+        lines["auto chooses"] = number(one.sizes.auto)
+    lines["example"] = one.example
+    return {name: line for name, line in lines.items() if line}
+
+
 def _show_description(one: Description) -> None:
     """Print the description of a name: title, source, text, parameters, related names, sizes and bounds."""
     from opticoll.analysis.cli import output
-    from opticoll.analysis.rendering import cell, number
 
     click.echo(f"{one.name}: {one.title}\n")
     if one.text:
@@ -69,17 +85,7 @@ def _show_description(one: Description) -> None:
         columns = ["name", "type", "default", *(c for c in ("choices", "help") if any(row[c] for row in rows))]
         output.show_table(rows, columns, "parameters")
         click.echo()
-    lists = {name: ", ".join(one[name]) for name in ("forms", "methods", "solvers", "formulations") if one[name]}
-    facts = {name: cell(value) for name, value in one.facts.items() if value is not None}
-    lines = {"kind": one.kind, **({"source": one.source} if one.source else {}), **facts, **lists}
-    lines |= {"size": one.size} if one.size else {}
-    if one.sizes is not None:
-        words = ("variables", "constraints", "nonzeros", "integers")
-        numbers = ", ".join(f"{number(one.sizes[word])} {word}" for word in words if one.sizes[word] is not None)
-        lines[f"on {one.sizes.instance}"] = numbers or "size unknown"
-        lines["auto chooses"] = number(one.sizes.auto)
-    lines |= {"example": one.example} if one.example else {}
-    output.show_fields(lines, None)
+    output.show_fields(_fields(one), None)
     if one.sizes is not None and one.sizes.bounds:
         click.echo()
         rows = [dict(bound) for bound in one.sizes.bounds]

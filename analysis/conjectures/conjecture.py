@@ -215,19 +215,11 @@ def conjecture(
     quantity = _quantity(model, instances[0], on, given)
     choices = _choices(instances, variables)
     exact, interrupted = _exact_values(model, instances, quantity, given, method, time_limit, store, jobs)
-    best: tuple[int, _Family, int, list[ResidueClass]] | None = None
-    for family in choices:
-        points = {point: exact[one.spec] for point, one in family.points.items()}
-        known = {point: value for point, value in points.items() if value is not None}
-        if known:
-            found, classes = by_residues(known, family.variables, family.base, period)
-            score = explained(classes)
-            if best is None or score > best[0]:
-                best = score, family, found, classes
+    best = _best_fit(choices, exact, period)
     if best is None:
         msg = f"conjecture: no instance has an exact optimum; `opticoll solve {model.name} ... --exact` says why"
         raise BadInput(msg)
-    _, family, found, classes = best
+    family, found, classes = best
     provable = model.name == PROVABLE and quantity.name == "T" and "demand" not in given
     most = 2 * max(one.n for one in instances) if reach is None else reach
     formulas = [_formula(family, found, one, most if provable else 0) for one in classes]
@@ -320,6 +312,24 @@ def _attained(
 # the family -----------------------------------------------------------------------------------------------------------
 
 
+def _best_fit(
+    choices: list[_Family], exact: Mapping[str, Fraction | None], period: int | None
+) -> tuple[_Family, int, list[ResidueClass]] | None:
+    """The points whose forms explain most, the first of equal ones, with the period and the forms; None without any."""
+    fits = []
+    for family in choices:
+        points = {point: exact[one.spec] for point, one in family.points.items()}
+        known = {point: value for point, value in points.items() if value is not None}
+        if known:
+            fits.append((family, *by_residues(known, family.variables, family.base, period)))
+    return max(fits, key=lambda fit: explained(fit[2]), default=None)
+
+
+def _vary(values: list[object]) -> bool:
+    """Whether values are whole numbers that are not all the same."""
+    return all(isinstance(value, int) for value in values) and len(set(values)) > 1
+
+
 def _choices(instances: Sequence[Instance], variables: str | Sequence[str] | None) -> list[_Family]:
     """The instances as points in the variables given, or in those that vary and in n."""
     flat = {one.spec: _flat(one) for one in instances}
@@ -331,15 +341,12 @@ def _choices(instances: Sequence[Instance], variables: str | Sequence[str] | Non
                 msg = f"--in {name}: the instances have no parameter of this name; {nearest(name, names)}"
                 raise BadInput(msg)
         return [_family(instances, flat, wanted)]
-    varying = [name for name in names if name != "n" and len({values.get(name) for values in flat.values()}) > 1]
-    free = tuple(name for name in varying if all(isinstance(values.get(name), int) for values in flat.values()))
+    free = tuple(name for name in names if name != "n" and _vary([values.get(name) for values in flat.values()]))
     by_n = len({one.n for one in instances}) == len({one.hash for one in instances})
-    own = {name for one in instances for name in one.arguments}
     found = []
-    if free and "n" not in own:
-        found.append(_family(instances, flat, free))
-    elif free:
-        found.append(_family(instances, flat, ("n", *free)))
+    if free:
+        own = {name for one in instances for name in one.arguments}
+        found.append(_family(instances, flat, ("n", *free) if "n" in own else free))
     if by_n or not found:
         found.append(_family(instances, flat, ("n",)))
     return found

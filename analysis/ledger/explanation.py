@@ -120,37 +120,49 @@ def explanation(row: ClaimRow, *, level: int = 1) -> str:
     return _with_details("\n".join([*lines, ""]), row)
 
 
+def _natural(row: ClaimRow) -> str:
+    if row.natural is None or not row.natural.choices:
+        return ""
+    return f"{_capital(row.natural.name)}. {row.natural.because}"
+
+
+def _scope(row: ClaimRow) -> str:
+    values = [f"{name} = {_nested(value)}" for name, value in row.scope.items()]
+    return f"{'; '.join(values)}." if values else ""
+
+
+def _instances(row: ClaimRow) -> str:
+    if not row.instances:
+        return ""
+    rest = len(row.instances) - MOST_INSTANCES
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{', '.join(f'`{spec}`' for spec in row.instances[:MOST_INSTANCES])}{more}."
+
+
+def _measured(row: ClaimRow) -> str:
+    if row.everything is None:
+        return ""
+    listed = row.everything == {choice.tried: choice.measured for choice in row.choices}
+    return f"{'See the table' if listed else in_words(row.everything)}{_cases(row)}."
+
+
 def _with_details(text: str, row: ClaimRow) -> str:
-    lines = []
-    if words := compared(row):
-        lines.append(f"**Numbers.** {_capital(words)}.")
-    if row.natural is not None and row.natural.choices:
-        lines.append(f"**Natural reading.** {_capital(row.natural.name)}. {row.natural.because}")
-    if row.choices:
-        lines.append(f"**Sensitivity.** It {row.sensitive}.")
-    if row.saved_by:
-        lines.append(f"**It would hold for.** {'; '.join(row.saved_by)}.")
-    if row.unpublished:
-        lines.append(f"**Not stated in the paper.** {row.unpublished}")
-    if row.lost:
-        lines.append(f"**Missing from the available text.** {row.lost}")
-    if row.scope:
-        lines.append(f"**Scope.** {'; '.join(f'{name} = {_nested(value)}' for name, value in row.scope.items())}.")
-    lines.append(f"**Expected.** {in_words(row.expected)}{_tolerance(row.tolerance)}.")
-    if row.procedure:
-        lines.append(f"**Procedure.** {row.procedure}")
-    if row.instances:
-        rest = len(row.instances) - MOST_INSTANCES
-        more = f" and {rest} more" if rest > 0 else ""
-        lines.append(f"**Instances.** {', '.join(f'`{spec}`' for spec in row.instances[:MOST_INSTANCES])}{more}.")
-    if row.everything is not None:
-        listed = row.everything == {choice.tried: choice.measured for choice in row.choices}
-        lines.append(f"**Measured.** {'See the table' if listed else in_words(row.everything)}{_cases(row)}.")
-    if row.witness:
-        lines.append(f"**Witness.** {row.witness}")
-    if row.second:
-        lines.append(f"**Measured again.** Independently, by `{row.second}` in the tests of the ledger.")
-    text += "\n" + "\n".join(f"{line}\n" for line in lines)
+    parts = {
+        "Numbers": f"{_capital(words)}." if (words := compared(row)) else "",
+        "Natural reading": _natural(row),
+        "Sensitivity": f"It {row.sensitive}." if row.choices else "",
+        "It would hold for": f"{'; '.join(row.saved_by)}." if row.saved_by else "",
+        "Not stated in the paper": row.unpublished,
+        "Missing from the available text": row.lost,
+        "Scope": _scope(row),
+        "Expected": f"{in_words(row.expected)}{_tolerance(row.tolerance)}.",
+        "Procedure": row.procedure,
+        "Instances": _instances(row),
+        "Measured": _measured(row),
+        "Witness": row.witness,
+        "Measured again": f"Independently, by `{row.second}` in the tests of the ledger." if row.second else "",
+    }
+    text += "\n" + "\n".join(f"**{heading}.** {words}\n" for heading, words in parts.items() if words)
     if row.choices:
         text += "\n" + "\n".join(_table(row)) + "\n"
     return f"{text}\nRun again: `{row.rerun}`\n"

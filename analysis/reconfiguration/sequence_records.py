@@ -231,13 +231,8 @@ def best_sequence(
     BadInput
         If an argument is of another kind.
     """
-    for name, value, least in (
-        ("n", n, 2),
-        ("degree", degree, 1),
-        ("configurations", configurations, 1),
-        ("seed", seed, 0),
-    ):
-        whole_number(value, f"best_sequence: {name}", least)
+    for name, value in (("n", n), ("degree", degree), ("configurations", configurations), ("seed", seed)):
+        whole_number(value, f"best_sequence: {name}", {"n": 2, "seed": 0}.get(name, 1))
     number(seconds, "best_sequence: seconds")
     if not isinstance(directed, bool):
         raise refused(directed, "best_sequence: directed", "True or False")
@@ -247,13 +242,9 @@ def best_sequence(
     groups, moves = list(some_groups(n)), FIRST_MOVES
     best: SequenceRecord | None = None
     while best is None or (not best.best_possible and time.monotonic() < end):
-        listed: list[OrbitSequence] = []
         mixed = [groups[at] for at in rng.permutation(len(groups))]
-        for one in few_hops(data, rng, mixed, rounds=1, moves=moves):
-            listed.append(one)
-            if one.hops <= floor or time.monotonic() > end:
-                break
-        listed.sort(key=lambda one: one.hops)
+        found = few_hops(data, rng, mixed, rounds=1, moves=moves)
+        listed = sorted(_until(found, floor, end), key=lambda one: one.hops)
         for one in listed[:MOST_ROUTED]:
             record = _refined(rng, data, one, bound, best, end)
             best = record if best is None or (record is not None and record.time < best.time) else best
@@ -266,6 +257,14 @@ def best_sequence(
             kept = set(names[: max(2, len(groups) // 2)])
             groups, moves = [group for group in groups if group.name in kept], 2 * moves
     return best
+
+
+def _until(found: Iterable[OrbitSequence], floor: float, end: float) -> Iterator[OrbitSequence]:
+    """The sequences found until one has the least hops, or the time is over."""
+    for one in found:
+        yield one
+        if one.hops <= floor or time.monotonic() > end:
+            return
 
 
 def _refined(

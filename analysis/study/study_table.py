@@ -101,33 +101,33 @@ def study(
     from opticoll.analysis.study.running import run_with_progress
     from opticoll.analysis.study.study_file import find, load
 
-    by_name = instances is None
     limits = (time_limit, memory_limit, tol, seed, threads)
-    if by_name:
-        if settings or methods != "auto" or limits != (None, None, 1e-6, 0, 2):
-            msg = "study: a study by name states its methods, limits and settings; omit them, or give instances"
-            raise BadInput(msg)
-        if not isinstance(formulations, str | os.PathLike):
-            msg = "study: no instances; write for example oc.study('alltoall.master', ['ring:8', 'torus:4x4'])"
-            raise BadInput(msg)
+    if instances is not None:
+        stated = _by_parts(formulations, instances, methods, limits, settings)
+    elif settings or methods != "auto" or limits != (None, None, 1e-6, 0, 2):
+        msg = "study: a study by name states its methods, limits and settings; omit them, or give instances"
+        raise BadInput(msg)
+    elif isinstance(formulations, str | os.PathLike):
         stated = load(find(str(formulations)))
     else:
-        stated = _by_parts(formulations, instances, methods, limits, settings)
+        msg = "study: no instances; write for example oc.study('alltoall.master', ['ring:8', 'torus:4x4'])"
+        raise BadInput(msg)
     seconds = _seconds_per_shard(stated, shard)
-    home = TemporaryDirectory(prefix="opticoll-") if store is None and not by_name else nullcontext(store)
-    with home as folder:
+    kept_nowhere = store is None and instances is not None
+    with TemporaryDirectory(prefix="opticoll-") if kept_nowhere else nullcontext(store) as folder:
         kept = folder if isinstance(folder, Store) else Store(folder)
         summary = run_with_progress(stated, kept, jobs, dask)
         if summary.interrupted:
             done = f"{len(summary.results)} of {len(summary.study.cells)} cells have a row"
-            again = " the same call resumes" if store is not None or by_name else " pass a store= to resume"
-            print(f"opticoll: study interrupted: {done};{again}", file=sys.stderr)
+            again = "pass a store= to resume" if kept_nowhere else "the same call resumes"
+            print(f"opticoll: study interrupted: {done}; {again}", file=sys.stderr)
         rows = kept.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
     table = rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
     wanted = list(COLUMNS if columns is None else columns)
     if seconds:
         table.insert(list(table).index("T") + 1, "T_s", table["T"] * table["key"].map(seconds))
-        wanted = [one for name in wanted for one in ((name, "T_s") if (columns, name) == (None, "T") else (name,))]
+        if columns is None:
+            wanted.insert(wanted.index("T") + 1, "T_s")
     if columns == "all":
         return table
     unknown = [name for name in wanted if name not in table]

@@ -31,7 +31,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, of_data
+from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter, of_data
 from opticoll.formulations.variables import Array, Names, arc_labels, vertex_labels
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Child(model.GroupedFlow, Formulation):
         Parameter("source", int, default=0, help="number of the rank whose flow is split"),
         model.demand_parameter(),
     )
-    needs = Master.name
+    needs = NeededSolution(Master.name)
     concurrent = "F"
     size = "(N-1) m + 1 variables"
     meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"

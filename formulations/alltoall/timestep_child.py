@@ -33,7 +33,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -76,9 +76,7 @@ class StepChild(model.GroupedFlow, Formulation):
         Parameter("source", int, default=0, help="number of the rank whose flow is split"),
         *(one for one in StepFlow.parameters if one.name in ("steps", "relays", "demand")),
     )
-    needs = StepFlow.name
-    needed_settings = (("aggregate", "source"),)
-    passed_on = ("steps", "relays", "demand")
+    needs = NeededSolution(StepFlow.name, settings=(("aggregate", "source"),), passed_on=("steps", "relays", "demand"))
     concurrent = "F"
     size = "(N-1) (m + N) L + 1 variables"
     meaning = "served fraction F_s of one source within its share of the master's flow [-]"
@@ -101,7 +99,7 @@ class StepChild(model.GroupedFlow, Formulation):
         """
         given = dict(parameters or {})
         number = int(given.pop("source", 0))
-        master = StepFlow.prepare(instance, {**given, **dict(cls.needed_settings)})
+        master = StepFlow.prepare(instance, {**given, **dict(cls.needs.settings)})
         topology = master.topology
         if not 0 <= number < topology.num_ranks:
             msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.num_ranks - 1}"

@@ -36,7 +36,16 @@ import numpy as np
 from opticoll.formulations.alltoall import min_congestion
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows.path_flow import arc_load, chosen_paths
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import (
+    Bound,
+    CvxpyModel,
+    Formulation,
+    Named,
+    NeededSolution,
+    NotApplicable,
+    Parameter,
+    PyomoModel,
+)
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -79,8 +88,7 @@ class LayeredRoutes(Formulation):
             choices=("exact-routing", "sssp", "lp-rounding"),
         ),
     )
-    needs = min_congestion.NAME
-    needed_by = "routes"
+    needs = NeededSolution(min_congestion.NAME, method="routes")
     size = "(|R| + |E| + m + 1) L variables"
     meaning = "layers of virtual channels"
     shards = True

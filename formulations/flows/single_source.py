@@ -252,25 +252,22 @@ def cancel_cycles(topology: Topology, flow: F64) -> None:
                 state[v] = 1
                 u = v
             else:  # the path from v to u and this arc close a cycle
-                cycle = [arc]
-                i = len(path)
-                while i and topology.tail[cycle[-1]] != v:
-                    i -= 1
-                    cycle.append(path[i])
-                least = min(left[a] for a in cycle)
-                for a in cycle:
-                    left[a] -= least
-                # Resume at the tail of the first arc along the path whose flow is now 0.
-                dry = len(path)
-                for position in range(len(path) - 1, i - 1, -1):
-                    if left[path[position]] <= 0:
-                        dry = position
-                for a in reversed(path[dry:]):
-                    state[heads[a]] = 0
-                if dry < len(path):
+                first = next(i for i in range(len(path) - 1, -1, -1) if topology.tail[path[i]] == v)
+                _cancel([*path[first:], arc], left)
+                dry = next((i for i in range(first, len(path)) if left[path[i]] <= 0), len(path))
+                if dry < len(path):  # resume at the tail of the first arc that is used up
+                    for a in path[dry:]:
+                        state[heads[a]] = 0
                     u = int(topology.tail[path[dry]])
                     del path[dry:]
     flow[:] = left
+
+
+def _cancel(cycle: list[int], flow: list[float]) -> None:
+    """Subtract the largest circulation along a cycle."""
+    least = min(flow[a] for a in cycle)
+    for a in cycle:
+        flow[a] -= least
 
 
 @dataclass(frozen=True)

@@ -189,20 +189,12 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
         result["commodities"] = 0.0
     sound = (
-        first_path.shape == (sources.size + 1,)
-        and first_arc.shape == (rate.size + 1,)
-        and first_path[0] == 0
-        and first_path[-1] == rate.size
-        and (np.diff(first_path) > 0).all()
-        and first_arc[0] == 0
-        and first_arc[-1] == arcs.size
-        and (np.diff(first_arc) > 0).all()
+        _splits(first_path, sources.size, rate.size)
+        and _splits(first_arc, rate.size, arcs.size)
         and arcs.size > 0
-        and arcs.min() >= 0
-        and arcs.max() < topology.arcs
+        and 0 <= arcs.min() <= arcs.max() < topology.arcs
         and np.isfinite(rate).all()
-        and np.isfinite(paths.F)
-        and paths.F > 0
+        and 0 < paths.F < np.inf
     )
     if not sound or result["commodities"]:
         return result
@@ -218,6 +210,11 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     load = np.bincount(arcs, np.repeat(rate, np.diff(first_arc)), topology.arcs)
     result["capacity"] = max(float((load / topology.capacity).max()) - 1.0, 0.0)
     return result
+
+
+def _splits(first: I64, items: int, total: int) -> bool:
+    """Whether ``first`` splits ``total`` entries into ``items`` nonempty pieces."""
+    return first.shape == (items + 1,) and first[0] == 0 and first[-1] == total and bool((np.diff(first) > 0).all())
 
 
 def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:

@@ -50,7 +50,7 @@ def adjacency(n: int, tail: I64, head: I64) -> tuple[I64, I64]:
 
 
 @njit(cache=True, nogil=True)
-def max_flow(
+def max_flow(  # noqa: C901 - compiled
     first: I64, listed: I64, tail: I64, head: I64, residual: I64, source: int, other: int, sink: int, limit: int
 ) -> int:
     """Maximum flow from two sources (possibly equal) to the sink, up to ``limit``; changes ``residual`` (Dinic)."""

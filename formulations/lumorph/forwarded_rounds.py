@@ -241,52 +241,49 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
 
         T, n, limits = self.horizon, self.topology.n, self.limits
         room = limits.room(self.topology).tolist()
-        rounds, waves, V = range(T), range(limits.wavelengths), range(n)
+        rounds, V = range(T), range(n)
         pre = [set(np.flatnonzero(row).tolist()) for row in self.given]
-        post = [set(np.flatnonzero(row).tolist()) for row in self.wanted]
         Q = range(len(pre))
-        ways = {
-            (s, d): [self.routes.path(p) for p in range(*self.routes.first[k : k + 2])]
-            for k, (s, d) in enumerate(zip(self.routes.source.tolist(), self.routes.target.tolist(), strict=True))
-        }
-        D = [(r, s, d, i, w) for r in rounds for s, d in ways for i in range(len(ways[s, d])) for w in waves]
-        X = [
-            (r, q, s, d)
-            for r, q, s, d in product(rounds, Q, V, V)
-            if s != d and d not in pre[q] and (r > 0 or s in pre[q])
-        ]
+        circuits = self._circuits()
+        between: dict[Any, list[Any]] = {}
+        through: dict[Any, list[Any]] = {}
+        out: dict[Any, list[Any]] = {}
+        into: dict[Any, list[Any]] = {}
+        for key, arcs in circuits.items():
+            r, s, d, _, w = key
+            between.setdefault((r, s, d), []).append(key)
+            out.setdefault((r, s, w), []).append(key)
+            into.setdefault((r, d, w), []).append(key)
+            for e in arcs:
+                through.setdefault((r, e, w), []).append(key)
+        X = [(0, q, s, d) for q in Q for s, d in product(V, V) if s in pre[q] and d not in pre[q]]
+        X += [(r, q, s, d) for r, q, s, d in product(rounds[1:], Q, V, V) if s != d and d not in pre[q]]
         B = [(r, q, v) for r, q, v in product(rounds, Q, V) if v not in pre[q]]
-        through: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
-        out: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
-        into: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
-        for r, s, d, i, w in D:
-            out.setdefault((r, s, w), []).append((r, s, d, i, w))
-            into.setdefault((r, d, w), []).append((r, s, d, i, w))
-            for e in ways[s, d][i]:
-                through.setdefault((r, e, w), []).append((r, s, d, i, w))
 
         model = pyo.ConcreteModel(name="forwarded rounds")
-        model.D, model.X, model.B = (pyo.Var(index, domain=pyo.Binary) for index in (D, X, B))
+        model.D, model.X, model.B = (pyo.Var(index, domain=pyo.Binary) for index in (list(circuits), X, B))
         model.R = pyo.Var(rounds, domain=pyo.Binary, bounds=lambda _, r: (float(r < self.floor), 1.0))
         model.rounds = pyo.Objective(expr=pyo.quicksum(model.R[r] for r in rounds), sense=pyo.minimize)
 
         def state(m: Any, r: int, q: int, d: int) -> Any:
-            senders = [s for s in V if s != d and (r > 0 or s in pre[q])]
+            senders = [s for s in (V if r > 0 else sorted(pre[q])) if s != d]
             before = m.B[r - 1, q, d] if r > 0 else 0
             return m.B[r, q, d] - before - pyo.quicksum(m.X[r, q, s, d] for s in senders) == 0
 
         def connected(m: Any, r: int, q: int, s: int, d: int) -> Any:
-            circuits = pyo.quicksum(m.D[r, s, d, i, w] for i in range(len(ways[s, d])) for w in waves)
-            return m.X[r, q, s, d] - circuits <= 0
+            return m.X[r, q, s, d] - pyo.quicksum(m.D[key] for key in between[r, s, d]) <= 0
 
         def limited(used: Mapping[tuple[int, int, int], list[tuple[int, ...]]], most: list[int]) -> Any:
             return lambda m, r, x, w: pyo.quicksum(m.D[key] for key in used[r, x, w]) - most[x] * m.R[r] <= 0
 
         rules: dict[str, tuple[Sequence[Any], Any]] = {
             "state": (B, state),
-            "finish": ([(q, v) for q in Q for v in sorted(post[q])], lambda m, q, v: m.B[T - 1, q, v] == 1),
+            "finish": (
+                [tuple(due) for due in np.argwhere(self.wanted).tolist()],
+                lambda m, q, v: m.B[T - 1, q, v] == 1,
+            ),
             "hold": (
-                [key for key in X if key[2] not in pre[key[1]]],
+                [(r, q, s, d) for r, q, s, d in X if s not in pre[q]],
                 lambda m, r, q, s, d: m.X[r, q, s, d] - m.B[r - 1, q, s] <= 0,
             ),
             "connected": (X, connected),
@@ -297,7 +294,18 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
             rules["laser"] = (sorted(out), limited(out, [limits.ports] * n))
             rules["photodiode"] = (sorted(into), limited(into, [limits.ports] * n))
         axes = add_constraints(model, rules)
-        return PyomoModel(model, {"D": (D,), "X": (X,), "B": (B,), "R": (list(rounds),)}, axes)
+        return PyomoModel(model, {"D": (list(circuits),), "X": (X,), "B": (B,), "R": (list(rounds),)}, axes)
+
+    def _circuits(self) -> dict[tuple[int, int, int, int, int], list[int]]:
+        """The arcs of every circuit (r,s,d,i,w): the i-th route from s to d, on wavelength w in round r."""
+        routes, waves = self.routes, range(self.limits.wavelengths)
+        pairs = list(zip(routes.source.tolist(), routes.target.tolist(), strict=True))
+        ways = [
+            (*pairs[k], i, routes.path(p))
+            for k in range(len(pairs))
+            for i, p in enumerate(range(*routes.first[k : k + 2]))
+        ]
+        return {(r, s, d, i, w): arcs for r in range(self.horizon) for s, d, i, arcs in ways for w in waves}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, as products of incidence matrices of rows and columns."""

@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -198,18 +199,22 @@ class StagedCalls(Formulation):
         previous = self.before.tolist()
         groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
         last = self.stages - 1
-        together = [(j, k) for k in K for j in K if j == k or (self.batches and j < k and not groups[j] & groups[k])]
-        X = [(b, j, k) for b in S for j, k in together if (b >= max(ready[j], ready[k]) if self.overlap else b == last)]
+        together = [(k, k) for k in K]
+        if self.batches:
+            together += [(j, k) for j, k in combinations(K, 2) if groups[j].isdisjoint(groups[k])]
+        first = {(j, k): max(ready[j], ready[k]) if self.overlap else last for j, k in together}
+        X = [(b, j, k) for (j, k), earliest in first.items() for b in S[earliest:]]
+        X.sort(key=lambda choice: (choice[0], choice[2], choice[1]))
+        runs: dict[int, list[tuple[int, int, int]]] = {}
+        heads: dict[int, list[int]] = {b: [] for b in S}
         users: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
         for b, j, k in X:
-            for g in groups[k] if j < k else ():
-                users.setdefault((b, g, j), []).append((b, j, k))
-        runs: dict[int, list[tuple[int, int, int]]] = {k: [] for k in K}
-        heads: dict[int, list[int]] = {b: [] for b in S}
-        for b, j, k in X:
-            runs[k].append((b, j, k))
+            runs.setdefault(k, []).append((b, j, k))
             if j == k:
                 heads[b].append(j)
+                continue
+            for g in groups[k]:
+                users.setdefault((b, g, j), []).append((b, j, k))
 
         model = pyo.ConcreteModel(name="iteration")
         model.x = pyo.Var(X, domain=pyo.Binary)

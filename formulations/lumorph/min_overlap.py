@@ -456,6 +456,7 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
     into, out_of = incident_arcs(topology)
     s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in data.commodities)
     inner = [(v, *k) for v in V for k in L if v not in (s[k], d[k])]
+    entered, left = ([(v, *k) for v, *k in inner if arcs[v]] for arcs in (into, out_of))
     c = dict(zip(A, topology.capacity.tolist(), strict=True))
 
     model = pyo.ConcreteModel(name="minimum overlap")
@@ -473,12 +474,8 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
         [(v, *k) for v, *k in inner if into[v] or out_of[v]],
         rule=lambda _, v, *k: over(into[v], k) - over(out_of[v], k) == 0,
     )
-    model.enter_once = pyo.Constraint(
-        [(v, *k) for v, *k in inner if into[v]], rule=lambda _, v, *k: over(into[v], k) <= 1
-    )
-    model.leave_once = pyo.Constraint(
-        [(v, *k) for v, *k in inner if out_of[v]], rule=lambda _, v, *k: over(out_of[v], k) <= 1
-    )
+    model.enter_once = pyo.Constraint(entered, rule=lambda _, v, *k: over(into[v], k) <= 1)
+    model.leave_once = pyo.Constraint(left, rule=lambda _, v, *k: over(out_of[v], k) <= 1)
     model.depart = pyo.Constraint(L, rule=lambda _, *k: over(out_of[s[k]], k) == 1)
     model.no_return = pyo.Constraint([k for k in L if into[s[k]]], rule=lambda _, *k: over(into[s[k]], k) <= 0)
     model.no_exit = pyo.Constraint([k for k in L if out_of[d[k]]], rule=lambda _, *k: over(out_of[d[k]], k) <= 0)

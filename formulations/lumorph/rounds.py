@@ -317,23 +317,11 @@ class RoundModel(Formulation):
         if not isinstance(instance, Topology):
             msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
             raise NotApplicable(msg)
+        _refuse_numbers(given)
         root, lasers, waveguides, rmin, rmax, paths, pieces = (
             int(given[name]) for name in ("root", "lasers", "waveguides", "rmin", "rmax", "paths", "pieces")
         )
         routes, fixed = str(given["routes"]), given["wavelengths"] == "fixed"
-        for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
-            if int(given[name]) < 0:
-                msg = f"{NAME}: {name}={given[name]} is negative; use 0 for the default"
-                raise NotApplicable(msg)
-        if 0 < rmax < rmin:
-            msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; remove one of them"
-            raise NotApplicable(msg)
-        if not 0 <= paths <= 64:
-            msg = f"{NAME}: paths={paths} is not between 1 and 64, nor 0 for the default"
-            raise NotApplicable(msg)
-        if routes == "algorithm-2" and paths > 1:
-            msg = f"{NAME}: routes=algorithm-2 has one route per pair; omit paths={paths}"
-            raise NotApplicable(msg)
         version = cast("Version", given["program"])
         coded = version == "coded"
         limits = _limits_of(instance, lasers, waveguides, version)
@@ -555,6 +543,24 @@ class RoundModel(Formulation):
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
         """Violations of an external schedule."""
         return replace(self, version="corrected").residuals(schedule.values())
+
+
+def _refuse_numbers(given: Settings) -> None:
+    """Refuse numbers out of range, and those that exclude each other."""
+    for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
+        if int(given[name]) < 0:
+            msg = f"{NAME}: {name}={given[name]} is negative; use 0 for the default"
+            raise NotApplicable(msg)
+    rmin, rmax, paths = (int(given[name]) for name in ("rmin", "rmax", "paths"))
+    if 0 < rmax < rmin:
+        msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; remove one of them"
+        raise NotApplicable(msg)
+    if not 0 <= paths <= 64:
+        msg = f"{NAME}: paths={paths} is not between 1 and 64, nor 0 for the default"
+        raise NotApplicable(msg)
+    if given["routes"] == "algorithm-2" and paths > 1:
+        msg = f"{NAME}: routes=algorithm-2 has one route per pair; omit paths={paths}"
+        raise NotApplicable(msg)
 
 
 def _limits_of(instance: Topology, lasers: int, waveguides: int, version: Version) -> Limits:

@@ -131,24 +131,29 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
     results: list[list[list[int]]] = [[] for _ in range(sources.size)]
     straight = kind == "straight" and isinstance(topology, LightpathMesh)
     if straight:
-        assert isinstance(topology, LightpathMesh)
-        orders: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
-        for first in orders:
-            start, arcs, whole = straight_routes(topology, sources, targets, first)
-            for pair in np.flatnonzero(whole).tolist():
-                path = arcs[start[pair] : start[pair + 1]].tolist()
-                if len(results[pair]) < k and path not in results[pair]:
-                    results[pair].append(path)
-    for pair, (s, d) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
-        if len(results[pair]) >= k or (straight and results[pair] and k <= 2 and _in_line(topology, s, d)):
+        results = [bent[:k] for bent in _bent_routes(topology, sources, targets)]
+    for known, s, d in zip(results, sources.tolist(), targets.tolist(), strict=True):
+        if len(known) >= k or (straight and known and k <= 2 and _in_line(topology, s, d)):
             continue
-        for path in k_shortest_paths(topology, s, d, k + len(results[pair])):
-            if len(results[pair]) < k and path not in results[pair]:
-                results[pair].append(path)
-        if not results[pair]:
+        known += [path for path in k_shortest_paths(topology, s, d, k + len(known)) if path not in known]
+        del known[k:]
+        if not known:
             msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; use fewer failed links"
             raise NotApplicable(msg)
     return RouteSet.of_paths(sources, targets, results)
+
+
+def _bent_routes(mesh: Topology, sources: I64, targets: I64) -> list[list[list[int]]]:
+    """The different intact routes of every pair with at most one bend, along the row first."""
+    results: list[list[list[int]]] = [[] for _ in range(sources.size)]
+    orders: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
+    for first in orders:
+        start, arcs, whole = straight_routes(mesh, sources, targets, first)
+        for pair in np.flatnonzero(whole).tolist():
+            path = arcs[start[pair] : start[pair + 1]].tolist()
+            if path not in results[pair]:
+                results[pair].append(path)
+    return results
 
 
 def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> RouteSet:

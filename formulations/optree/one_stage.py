@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -168,16 +169,18 @@ class AllToAll(Formulation):
         fibres, n, ring = self.fibres, self.n, self.fibres.circular
         A, C = arc_names(fibres), range(self.colours)
         up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
-        K = [(u, v) for u in range(n) for v in range(n) if u != v]
-        R = [(u, v, way) for u, v in K for way in ("onward", "backward") if ring or (way == "onward") == (u < v)]
-        of: dict[tuple[int, int], list[tuple[int, int, str]]] = {k: [] for k in K}
+        K = list(permutations(range(n), 2))
+
+        def ways(u: int, v: int) -> list[str]:
+            return ["onward", "backward"] if ring else ["onward" if u < v else "backward"]
+
+        of = {(u, v): [(u, v, way) for way in ways(u, v)] for u, v in K}
+        R = [route for k in K for route in of[k]]
         over: dict[str, list[tuple[int, int, str]]] = {a: [] for a in A}
         for u, v, way in R:
-            of[u, v].append((u, v, way))
-            at = u
-            while at != v:
-                over[up[at] if way == "onward" else down[at - 1]].append((u, v, way))
-                at = (at + (1 if way == "onward" else -1)) % n
+            passed = [i % n for i in (range(u, u + (v - u) % n) if way == "onward" else range(v, v + (u - v) % n))]
+            for i in passed:
+                over[up[i] if way == "onward" else down[i]].append((u, v, way))
         model = pyo.ConcreteModel(name="one-stage all-to-all")
         model.x = pyo.Var(R, C, domain=pyo.Binary)
         model.y = pyo.Var(C, domain=pyo.Binary)

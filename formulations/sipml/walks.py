@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyomo.environ as pyo
 
     from opticoll.formulations.model import Axis
     from opticoll.instances.topology import F64, I64
+
+    Chord = tuple[int, int, int]  # direction and pair
 
 
 def directed(n: int, source: I64, target: I64, way: int) -> tuple[I64, I64]:
@@ -120,50 +125,55 @@ def state_walks(
     """
     import pyomo.environ as pyo
 
-    F, H, X, rows = [], [], [], []
-    tail: dict[tuple[int, int, int], int] = {}
-    head: dict[tuple[int, int, int], int] = {}
-    for d in (0, 1):
-        for i, j in P:
-            tail[d, i, j], head[d, i, j] = (i, j or n) if d == 0 else (-i % n, -j % n or n)
-        crossing = [p for p in P if head[(d, *p)] < tail[(d, *p)]]
-        X += [(d, *p) for p in crossing]
-        for v in range(n):
-            tails = [tail[(d, *p)] for p in crossing if head[(d, *p)] == v]
-            if v and not tails:
-                continue
-            end = max(tails) if v else n
-            F += [(d, v, *p) for p in P if v <= tail[(d, *p)] < head[(d, *p)] <= end]
-            H += [(d, v, a) for a in range(v, end)]
-            rows += [(d, v, a) for a in (range(v, end + 1) if v else range(1, n))]
+    tail, head = _ends_on_line(P, n)
+    X = [key for key in tail if head[key] < tail[key]]
+    last = _last_nodes(n, tail, head)
+    F = [(d, v, i, j) for (d, v), end in last.items() for i, j in P if v <= tail[d, i, j] < head[d, i, j] <= end]
+    H = [(d, v, a) for (d, v), end in last.items() for a in range(v, end)]
+    rows = [(d, v, a) for (d, v), end in last.items() for a in (range(v, end + 1) if v else range(1, n))]
     model.f = pyo.Var(F, domain=pyo.NonNegativeIntegers)
     model.idle = pyo.Var(H, domain=pyo.NonNegativeReals)
     model.over = pyo.Var(X, domain=pyo.NonNegativeIntegers)
-    into: dict[Any, list[Any]] = {}
-    out: dict[Any, list[Any]] = {}
-    for d, v, i, j in F:
-        into.setdefault((d, v, head[d, i, j]), []).append(model.f[d, v, i, j])
-        out.setdefault((d, v, tail[d, i, j]), []).append(model.f[d, v, i, j])
-    for d, v, a in H:
-        into.setdefault((d, v, a + 1), []).append(model.idle[d, v, a])
-        out.setdefault((d, v, a), []).append(model.idle[d, v, a])
-    for d, i, j in X:  # the walk that it closes starts at its head and ends at its tail
-        into.setdefault((d, head[d, i, j], head[d, i, j]), []).append(model.over[d, i, j])
-        out.setdefault((d, head[d, i, j], tail[d, i, j]), []).append(model.over[d, i, j])
-    model.walk = pyo.Constraint(
-        rows, rule=lambda _, *r: pyo.quicksum(into.get(r, [])) - pyo.quicksum(out.get(r, [])) == 0
-    )
+    into: defaultdict[Any, list[Any]] = defaultdict(list)
+    out: defaultdict[Any, list[Any]] = defaultdict(list)
+
+    def add(variable: Any, d: int, v: int, a: int, b: int) -> None:
+        """Let a variable of commodity v lead from node a to node b."""
+        out[d, v, a].append(variable)
+        into[d, v, b].append(variable)
+
+    for (d, v, *pair), f in model.f.items():
+        add(f, d, v, tail[(d, *pair)], head[(d, *pair)])
+    for (d, v, a), idle in model.idle.items():
+        add(idle, d, v, a, a + 1)
+    for x, over in model.over.items():  # the walk that it closes starts at its head and ends at its tail
+        add(over, x[0], head[x], tail[x], head[x])
+    model.walk = pyo.Constraint(rows, rule=lambda _, *r: pyo.quicksum(into[r]) - pyo.quicksum(out[r]) == 0)
     model.light = pyo.Constraint(
-        range(2),
-        rule=lambda b, d: pyo.quicksum(out.get((d, 0, 0), [])) + pyo.quicksum(b.over[x] for x in X if x[0] == d) <= W,
+        range(2), rule=lambda b, d: pyo.quicksum(out[d, 0, 0]) + pyo.quicksum(b.over[x] for x in X if x[0] == d) <= W
     )
     carried: dict[tuple[int, int], list[Any]] = {p: [] for p in P}
-    for name, keys in (("f", F), ("over", X)):
-        for key in keys:
-            carried[key[-2], key[-1]].append(getattr(model, name)[key])
+    for key, variable in (*model.f.items(), *model.over.items()):
+        carried[key[-2:]].append(variable)
     model.serve = pyo.Constraint(P, rule=lambda b, i, j: b.c[i, j] - pyo.quicksum(carried[i, j]) <= 0)
     variables |= {name: (keys,) for name, keys in (("f", F), ("idle", H), ("over", X)) if keys}
     named |= {"walk": (rows,), "light": (2,)}
+
+
+def _ends_on_line(P: list[tuple[int, int]], n: int) -> tuple[dict[Chord, int], dict[Chord, int]]:
+    """Tail and head of every pair on the cut ring, in both directions."""
+    tail = {(0, i, j): i for i, j in P} | {(1, i, j): -i % n for i, j in P}
+    head = {(0, i, j): j or n for i, j in P} | {(1, i, j): -j % n or n for i, j in P}
+    return tail, head
+
+
+def _last_nodes(n: int, tail: Mapping[Chord, int], head: Mapping[Chord, int]) -> dict[tuple[int, int], int]:
+    """The last node of every commodity (d,v): n for v = 0, else the largest tail of a pair over node n with head v."""
+    last = {(d, 0): n for d in (0, 1)}
+    for chord, v in head.items():
+        if v < tail[chord]:
+            last[chord[0], v] = max(last.get((chord[0], v), 0), tail[chord])
+    return dict(sorted(last.items()))
 
 
 def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> float:

@@ -53,6 +53,8 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    import pyomo.environ as pyo
+
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -222,44 +224,42 @@ class TopologyMatchings(Formulation):
 
         _refuse_large(self)
         n, s, K, D = self.n, self.switches, self.configurations, self.demand.tolist()
-        V = range(n)
-        J = {i: [j for j in V if D[i][j] > 0] for i in V}
-        I = {j: [i for i in V if D[i][j] > 0] for j in V}  # noqa: E741
+        to = [np.flatnonzero(row).tolist() for row in self.demand > 0]
+        of = [np.flatnonzero(column).tolist() for column in self.demand.T > 0]
+        due = [(i, j) for i in range(n) for j in to[i]]
         slots = [(h, k) for h in range(s) for k in range(K)]
-        circuits = [(h, k, i, j) for h, k in slots for i in V for j in J[i]]
-        senders = [(h, k, i) for h, k in slots for i in V if J[i]]
-        receivers = [(h, k, j) for h, k in slots for j in V if I[j]]
+        circuits = [(*slot, *pair) for slot in slots for pair in due]
+        senders = [(*slot, i) for slot in slots for i in range(n) if to[i]]
+        receivers = [(*slot, j) for slot in slots for j in range(n) if of[j]]
         model = pyo.ConcreteModel(name="matchings over parallel switches")
         model.x = pyo.Var(circuits, domain=pyo.Binary)
         model.z = pyo.Var(slots, domain=pyo.Binary)
         model.t = pyo.Var(slots, domain=pyo.NonNegativeReals)
         model.w = pyo.Var(circuits, domain=pyo.NonNegativeReals)
         model.T = pyo.Var(domain=pyo.NonNegativeReals)
-        model.ports_out = pyo.Constraint(
-            senders, rule=lambda m, h, k, i: pyo.quicksum(m.x[h, k, i, j] for j in J[i]) <= m.z[h, k]
-        )
-        model.ports_in = pyo.Constraint(
-            receivers, rule=lambda m, h, k, j: pyo.quicksum(m.x[h, k, i, j] for i in I[j]) <= m.z[h, k]
-        )
+
+        def from_(block: Any, h: int, k: int, i: int) -> Any:
+            return pyo.quicksum(block[h, k, i, j] for j in to[i])
+
+        def into(block: Any, h: int, k: int, j: int) -> Any:
+            return pyo.quicksum(block[h, k, i, j] for i in of[j])
+
+        def makespan(m: Any, h: int) -> Any:
+            charged = range(0 if self.first else 1, K)
+            waiting = self.delay * pyo.quicksum(m.z[h, k] for k in charged)
+            return pyo.quicksum(m.t[h, k] for k in range(K)) + waiting <= m.T
+
+        model.ports_out = pyo.Constraint(senders, rule=lambda m, h, k, i: from_(m.x, h, k, i) <= m.z[h, k])
+        model.ports_in = pyo.Constraint(receivers, rule=lambda m, h, k, j: into(m.x, h, k, j) <= m.z[h, k])
         model.lit = pyo.Constraint(circuits, rule=lambda m, h, k, i, j: m.w[h, k, i, j] <= D[i][j] * m.x[h, k, i, j])
-        model.sending = pyo.Constraint(
-            senders, rule=lambda m, h, k, i: pyo.quicksum(m.w[h, k, i, j] for j in J[i]) <= m.t[h, k]
-        )
-        model.receiving = pyo.Constraint(
-            receivers, rule=lambda m, h, k, j: pyo.quicksum(m.w[h, k, i, j] for i in I[j]) <= m.t[h, k]
-        )
+        model.sending = pyo.Constraint(senders, rule=lambda m, h, k, i: from_(m.w, h, k, i) <= m.t[h, k])
+        model.receiving = pyo.Constraint(receivers, rule=lambda m, h, k, j: into(m.w, h, k, j) <= m.t[h, k])
         model.served = pyo.Constraint(
-            [(i, j) for i in V for j in J[i]],
-            rule=lambda m, i, j: pyo.quicksum(m.w[h, k, i, j] for h, k in slots) >= D[i][j],
+            due, rule=lambda m, i, j: pyo.quicksum(m.w[h, k, i, j] for h, k in slots) >= D[i][j]
         )
-        charged = range(K) if self.first else range(1, K)
-        model.makespan = pyo.Constraint(
-            range(s),
-            rule=lambda m, h: (
-                pyo.quicksum(m.t[h, k] for k in range(K)) + self.delay * pyo.quicksum(m.z[h, k] for k in charged) <= m.T
-            ),
-        )
-        named: dict[str, tuple[Any, ...]] = {
+        model.makespan = pyo.Constraint(range(s), rule=makespan)
+        model.end = pyo.Objective(expr=model.T)
+        constraints: dict[str, tuple[Any, ...]] = {
             "ports_out": (s, K, n),
             "ports_in": (s, K, n),
             "lit": (s, K, n, n),
@@ -267,27 +267,29 @@ class TopologyMatchings(Formulation):
             "receiving": (s, K, n),
             "served": (n, n),
             "makespan": (s,),
+            **self._order_slots(model),
         }
+        variables = {"x": (s, K, n, n), "z": (s, K), "t": (s, K), "w": (s, K, n, n), "T": ()}
+        return PyomoModel(model, variables, constraints)
+
+    def _order_slots(self, model: pyo.ConcreteModel) -> dict[str, tuple[int, ...]]:
+        """Limit the number of configurations, and state the order among those that can be exchanged."""
+        import pyomo.environ as pyo
+
+        s, K = self.switches, self.configurations
+        named: dict[str, tuple[int, ...]] = {}
         if self.total:
-            model.total = pyo.Constraint(expr=pyo.quicksum(model.z[slot] for slot in slots) <= self.total)
+            model.total = pyo.Constraint(expr=pyo.quicksum(model.z.values()) <= self.total)
             named["total"] = ()
         if K > 1:
-            before = [(h, k) for h, k in slots if k < K - 1]
+            before = [(h, k) for h in range(s) for k in range(K - 1)]
             model.used_first = pyo.Constraint(before, rule=lambda m, h, k: m.z[h, k] >= m.z[h, k + 1])
             model.longest_first = pyo.Constraint(before, rule=lambda m, h, k: m.t[h, k] >= m.t[h, k + 1])
             named |= {"used_first": (s, K - 1), "longest_first": (s, K - 1)}
         if s > 1:
             model.switches = pyo.Constraint(range(s - 1), rule=lambda m, h: m.t[h, 0] >= m.t[h + 1, 0])
             named["switches"] = (s - 1,)
-        model.end = pyo.Objective(expr=model.T)
-        variables: dict[str, tuple[Any, ...]] = {
-            "x": (s, K, n, n),
-            "z": (s, K),
-            "t": (s, K),
-            "w": (s, K, n, n),
-            "T": (),
-        }
-        return PyomoModel(model, variables, named)
+        return named
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

@@ -70,8 +70,8 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import sequence_bounds
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topology import sequence_bounds, sequence_builds
 from opticoll.formulations.topology.design import Design, rack_excess, refuse_racks
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 from opticoll.formulations.variables import SHARDS, TIME, Array, Links
@@ -82,8 +82,6 @@ from opticoll.instances.topology_setting import TopologySetting, read_topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-
-    import pyomo.environ as pyo
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Json, Settings
@@ -259,261 +257,14 @@ class TopologySequence(Formulation):
         return next((bound for bound in self.bounds() if bound.value == np.inf), None)
 
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
-
+        """The model in matrix form, see :mod:`opticoll.formulations.topology.sequence_builds`."""
         _refuse_large(self)
-        n, K, M, P, off = self.n, self.configurations, self.parallel, self.phases, self.off
-        stride = 2 if self.overlap else 1
-        nodes, sends = np.arange(n), self.sends
-
-        def placed(mask: Mask) -> tuple[I64, I64]:
-            """Flat positions of the members, and the number of every one in an array of that shape."""
-            flat = np.flatnonzero(mask)
-            number = np.full(mask.size, mask.size)
-            number[flat] = np.arange(flat.size)
-            return flat, number.reshape(mask.shape)
-
-        def ones(rows: I64, columns: I64, shape: tuple[int, int]) -> sp.csr_array:
-            return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
-
-        circuits, X = placed(np.broadcast_to(off[None, :, :, None], (K, n, n, M)))
-        k, i, j, m = np.unravel_index(circuits, X.shape)
-        carried = off[None, :, :] & (nodes[None, None, :] != nodes[:, None, None]) & sends[:, None, None]
-        flows, G = placed(np.broadcast_to(carried, (P, n, n, n)))
-        gp, gs, gi, gj = np.unravel_index(flows, G.shape)
-        stocks, B = placed(np.broadcast_to(off & sends[:, None], (P, n, n)))
-        bp, bs, bu = np.unravel_index(stocks, B.shape)
-        C, F, S = circuits.size, flows.size, stocks.size
-        x = cp.Variable(C, name="x", boolean=True)
-        t = cp.Variable(K, name="t", bounds=[np.zeros(K), np.full(K, self.longest)])
-        w = cp.Variable(C, name="w", nonneg=True)
-        g = cp.Variable(F, name="g", nonneg=True)
-        b = cp.Variable(S, name="b", nonneg=True)
-        each, place = np.arange(C), (k * n + i) * n + j
-        total = ones(place, each, (K * n * n, C))  # all parallel circuits of a pair
-
-        def pairs_of(layers: I64) -> I64:
-            """Flat positions of all pairs in these layers of an array (., n, n)."""
-            return np.asarray(layers[:, None] * n * n + np.flatnonzero(off)[None, :]).ravel()
-
-        named = {
-            "ports_out": Named(ones(k * n + i, each, (K * n, C)) @ x <= self.degree, (K, n), np.arange(K * n)),
-            "ports_in": Named(ones(k * n + j, each, (K * n, C)) @ x <= self.degree, (K, n), np.arange(K * n)),
-            "lit": Named(w - self.longest * x <= 0, X.shape, circuits),
-            "lasting": Named(w - ones(each, k, (C, K)) @ t <= 0, X.shape, circuits),
-        }
-        if not self.directed:
-            onward = np.flatnonzero(i < j)
-            back = X[k[onward], j[onward], i[onward], m[onward]]
-            named["both_ways"] = Named(x[onward] - x[back] == 0, X.shape, circuits[onward])
-        if self.rack:
-            rack, R = self.racks.rack_of, self.racks.racks
-            crossing = np.flatnonzero(rack[i] != rack[j])
-            out, into = k[crossing] * R + rack[i[crossing]], k[crossing] * R + rack[j[crossing]]
-            if self.cables:
-                between = ones(out * R + rack[j[crossing]], crossing, (K * R * R, C))
-                two = np.flatnonzero(np.broadcast_to(~np.eye(R, dtype=bool), (K, R, R)))
-                named["cables"] = Named(between[two] @ x <= self.cables, (K, R, R), two)
-            if self.uplinks:
-                named["uplinks_out"] = Named(
-                    ones(out, crossing, (K * R, C)) @ x <= self.uplinks, (K, R), np.arange(K * R)
-                )
-                named["uplinks_in"] = Named(
-                    ones(into, crossing, (K * R, C)) @ x <= self.uplinks, (K, R), np.arange(K * R)
-                )
-        if M > 1:
-            first = np.flatnonzero(m < M - 1)
-            index = np.ravel_multi_index((k[first], i[first], j[first], m[first]), (K, n, n, M - 1))
-            named["order"] = Named(x[first] - x[first + 1] >= 0, (K, n, n, M - 1), index)
-        if self.standing is not None:
-            first = np.flatnonzero(k == 0)
-            wanted = (m[first] < self.standing[i[first], j[first]]).astype(float)
-            named["standing"] = Named(x[first] == wanted, (n, n, M), circuits[first])
-        load = ones((gp * n + gi) * n + gj, np.arange(F), (P * n * n, F))
-        room = pairs_of(np.arange(K))
-        lines = pairs_of(np.arange(K) * stride)
-        unused, places = [load[lines] @ g - total[room] @ w], [lines]
-        variables = {
-            "x": Named(x, X.shape, circuits),
-            "t": Named(t, (K,)),
-            "w": Named(w, X.shape, circuits),
-            "g": Named(g, G.shape, flows),
-            "b": Named(b, B.shape, stocks),
-        }
-        starting: Any = 0.0
-        if self.startup > 0:
-            y = cp.Variable(K, name="y", boolean=True)
-            variables["y"] = Named(y, (K,))
-            starting = self.startup * cp.sum(y)
-            named["used"] = Named(t - self.longest * y <= 0, (K,))
-        waiting: Any = self.delay * (K - 1)
-        if self.charge == "changed" and K > 1:
-            z = cp.Variable(K - 1, name="z", boolean=True)
-            variables["z"] = Named(z, (K - 1,))
-            waiting = self.delay * cp.sum(z)
-            later = np.flatnonzero(k > 0)
-            before = X[k[later] - 1, i[later], j[later], m[later]]
-            change = ones(np.arange(later.size), k[later] - 1, (later.size, K - 1))
-            named["setting"] = Named(x[later] - x[before] - change @ z <= 0, (K - 1, n, n, M), circuits[before])
-        if self.overlap and K > 1:
-            kept = pairs_of(np.arange(K - 1))
-            e = cp.Variable(kept.size, name="e", nonneg=True)
-            variables["e"] = Named(e, (K - 1, n, n), kept)
-            lines = pairs_of(np.arange(K - 1) * 2 + 1)
-            unused.append(load[lines] @ g - self.delay * e)
-            places.append(lines)
-            named["kept_before"] = Named(e - total[kept] @ x <= 0, (K - 1, n, n), kept)
-            named["kept_after"] = Named(e - total[kept + n * n] @ x <= 0, (K - 1, n, n), kept)
-            if self.charge == "changed":
-                change = ones(np.arange(kept.size), kept // (n * n), (kept.size, K - 1))
-                named["waiting"] = Named(e - M * (change @ z) <= 0, (K - 1, n, n), kept)
-        named["capacity"] = Named(cp.hstack(unused) <= 0, (P, n, n), np.concatenate(places))
-        entering = ones(((gp * n + gs) * n + gj), np.arange(F), (P * n * n, F))
-        sent = np.flatnonzero(gi != gs)
-        leaving = ones((gp[sent] * n + gs[sent]) * n + gi[sent], sent, (P * n * n, F))
-        again = np.flatnonzero(bp > 0)
-        earlier = ones(again, B[bp[again] - 1, bs[again], bu[again]], (S, S))
-        moved = (entering - leaving)[stocks]
-        named["stock"] = Named(b - earlier @ b - moved @ g == 0, B.shape, stocks)
-        if self.relays == "step":
-            named["held"] = Named(leaving[stocks] @ g - earlier @ b <= 0, B.shape, stocks)
-        due = np.flatnonzero((bp == P - 1) & (self.demand[bs, bu] > 0))
-        named["served"] = Named(b[due] >= self.demand[bs[due], bu[due]], (n, n), stocks[due] - (P - 1) * n * n)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(t) + waiting + starting), [row.item for row in named.values()]),
-            variables,
-            named,
-        )
+        return sequence_builds.build_cvxpy(self)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring."""
-        import pyomo.environ as pyo
-
+        """The model in Pyomo, see :mod:`opticoll.formulations.topology.sequence_builds`."""
         _refuse_large(self)
-        n, K, M, L, D = self.n, self.configurations, self.parallel, self.longest, self.demand.tolist()
-        V, changing = range(n), self.charge == "changed" and self.configurations > 1
-        windows = self.overlap and K > 1
-        pairs = [(u, v) for u in V for v in V if u != v]
-        senders = [s for s in V if max(D[s]) > 0]
-        phases = range(self.phases)
-        circuits = [(k, u, v, m) for k in range(K) for u, v in pairs for m in range(M)]
-        states = [(p, s, u) for p in phases for s in senders for u in V if u != s]
-        changes = [(k, u, v) for k in range(K - 1) for u, v in pairs]
-        model = pyo.ConcreteModel(name="circuits that change during a collective")
-        model.x = pyo.Var(circuits, domain=pyo.Binary)
-        model.t = pyo.Var(range(K), bounds=(0, L))
-        model.w = pyo.Var(circuits, domain=pyo.NonNegativeReals)
-        model.g = pyo.Var(
-            [(p, s, u, v) for p in phases for s in senders for u, v in pairs if v != s], domain=pyo.NonNegativeReals
-        )
-        model.b = pyo.Var(states, domain=pyo.NonNegativeReals)
-        variables: dict[str, tuple[Any, ...]] = {
-            "x": (K, n, n, M),
-            "t": (K,),
-            "w": (K, n, n, M),
-            "g": (self.phases, n, n, n),
-            "b": (self.phases, n, n),
-        }
-        named: dict[str, tuple[Any, ...]] = {
-            "ports_out": (K, n),
-            "ports_in": (K, n),
-            "lit": (K, n, n, M),
-            "lasting": (K, n, n, M),
-            "capacity": (self.phases, n, n),
-            "stock": (self.phases, n, n),
-            "served": (n, n),
-        }
-        model.ports_out = pyo.Constraint(
-            range(K), V, rule=lambda c, k, u: sum(c.x[k, u, v, m] for v in V if v != u for m in range(M)) <= self.degree
-        )
-        model.ports_in = pyo.Constraint(
-            range(K), V, rule=lambda c, k, v: sum(c.x[k, u, v, m] for u in V if u != v for m in range(M)) <= self.degree
-        )
-        if not self.directed:
-            model.both_ways = pyo.Constraint(
-                [(k, u, v, m) for k, u, v, m in circuits if u < v],
-                rule=lambda c, k, u, v, m: c.x[k, u, v, m] == c.x[k, v, u, m],
-            )
-            named["both_ways"] = (K, n, n, M)
-        named |= _rack_rows(self, model)
-        if M > 1:
-            model.order = pyo.Constraint(
-                [(k, u, v, m) for k, u, v, m in circuits if m < M - 1],
-                rule=lambda c, k, u, v, m: c.x[k, u, v, m] >= c.x[k, u, v, m + 1],
-            )
-            named["order"] = (K, n, n, M - 1)
-        if self.standing is not None:
-            there = self.standing.tolist()
-            model.standing = pyo.Constraint(
-                [(u, v, m) for u, v in pairs for m in range(M)],
-                rule=lambda c, u, v, m: c.x[0, u, v, m] == (1 if there[u][v] > m else 0),
-            )
-            named["standing"] = (n, n, M)
-        model.lit = pyo.Constraint(circuits, rule=lambda c, *at: c.w[at] <= L * c.x[at])
-        model.lasting = pyo.Constraint(circuits, rule=lambda c, *at: c.w[at] <= c.t[at[0]])
-
-        def capacity(c: Any, p: int, u: int, v: int) -> Any:
-            used = pyo.quicksum(c.g[p, s, u, v] for s in senders if s != v)
-            if not windows:
-                return used <= pyo.quicksum(c.w[p, u, v, m] for m in range(M))
-            k, change = divmod(p, 2)
-            return used <= (self.delay * c.e[k, u, v] if change else pyo.quicksum(c.w[k, u, v, m] for m in range(M)))
-
-        if windows:
-            model.e = pyo.Var(changes, domain=pyo.NonNegativeReals)
-            variables["e"] = (K - 1, n, n)
-            model.kept_before = pyo.Constraint(
-                changes, rule=lambda c, k, u, v: c.e[k, u, v] <= sum(c.x[k, u, v, m] for m in range(M))
-            )
-            model.kept_after = pyo.Constraint(
-                changes, rule=lambda c, k, u, v: c.e[k, u, v] <= sum(c.x[k + 1, u, v, m] for m in range(M))
-            )
-            named |= {"kept_before": (K - 1, n, n), "kept_after": (K - 1, n, n)}
-        if changing:
-            model.z = pyo.Var(sorted({k for k, _, _ in changes}), domain=pyo.Binary)
-            variables["z"] = (K - 1,)
-            model.setting = pyo.Constraint(
-                [(k, u, v, m) for k, u, v in changes for m in range(M)],
-                rule=lambda c, k, u, v, m: c.x[k + 1, u, v, m] - c.x[k, u, v, m] <= c.z[k],
-            )
-            named["setting"] = (K - 1, n, n, M)
-        if windows and changing:
-            model.waiting = pyo.Constraint(changes, rule=lambda c, k, u, v: c.e[k, u, v] <= M * c.z[k])
-            named["waiting"] = (K - 1, n, n)
-        model.capacity = pyo.Constraint([(p, u, v) for p in phases for u, v in pairs], rule=capacity)
-
-        def held_before(c: Any, p: int, s: int, u: int) -> Any:
-            return c.b[p - 1, s, u] if p else 0
-
-        def outflow(c: Any, p: int, s: int, u: int) -> Any:
-            return pyo.quicksum(c.g[p, s, u, v] for v in V if v not in (s, u))
-
-        model.stock = pyo.Constraint(
-            states,
-            rule=lambda c, p, s, u: (
-                c.b[p, s, u] - held_before(c, p, s, u)
-                == pyo.quicksum(c.g[p, s, v, u] for v in V if v != u) - outflow(c, p, s, u)
-            ),
-        )
-        if self.relays == "step":
-            model.held = pyo.Constraint(states, rule=lambda c, p, s, u: outflow(c, p, s, u) <= held_before(c, p, s, u))
-            named["held"] = (self.phases, n, n)
-        model.served = pyo.Constraint(
-            [(s, u) for s in senders for u in V if D[s][u] > 0],
-            rule=lambda c, s, u: c.b[self.phases - 1, s, u] >= D[s][u],
-        )
-        waiting = pyo.quicksum(model.z[k] for k in range(K - 1)) if changing else K - 1
-        total = pyo.quicksum(model.t[k] for k in range(K)) + self.delay * waiting
-        if self.startup > 0:
-            model.y = pyo.Var(range(K), domain=pyo.Binary)
-            variables["y"] = (K,)
-            model.used = pyo.Constraint(range(K), rule=lambda c, k: c.t[k] <= L * c.y[k])
-            named["used"] = (K,)
-            total += self.startup * pyo.quicksum(model.y[k] for k in range(K))
-        model.time = pyo.Objective(expr=total)
-        return PyomoModel(model, variables, named)
+        return sequence_builds.build_pyomo(self)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""
@@ -741,20 +492,10 @@ def sequence_data(
             f"0 to {MOST_CONFIGURATIONS} configurations, and 0 or more parallel circuits"
         )
         raise NotApplicable(msg)
-    for name, time in (("delay", delay), ("startup", startup)):
-        if not 0 <= time < np.inf:
-            msg = f"{NAME}: {name}={time} must be finite and nonnegative"
-            raise NotApplicable(msg)
+    _refuse_times(delay, startup)
     refuse_racks(NAME, n, rack, cables, uplinks)
-    needing = {
-        "charge=changed": charge == "changed",
-        "overlap=true": overlap,
-        "configurations=0": not configurations + startup,
-    }
-    if delay == 0 and any(needing.values()):
-        word = next(word for word, stated in needing.items() if stated)
-        msg = f"{NAME}: {word} means something only where a change takes time; give delay= greater than 0"
-        raise NotApplicable(msg)
+    if delay == 0:
+        _refuse_without_delay(charge=charge, overlap=overlap, chosen=configurations == 0 and startup == 0)
     if configurations == 0 and relays == "step":
         msg = f"{NAME}: with relays=step, circuits may stay for any number of configurations; give configurations="
         raise NotApplicable(msg)
@@ -797,6 +538,22 @@ def sequence_data(
     return data
 
 
+def _refuse_times(delay: float, startup: float) -> None:
+    for name, time in (("delay", delay), ("startup", startup)):
+        if not 0 <= time < np.inf:
+            msg = f"{NAME}: {name}={time} must be finite and nonnegative"
+            raise NotApplicable(msg)
+
+
+def _refuse_without_delay(*, charge: str, overlap: bool, chosen: bool) -> None:
+    """Refuse what has no meaning if changes take no time."""
+    needing = {"charge=changed": charge == "changed", "overlap=true": overlap, "configurations=0": chosen}
+    for word, stated in needing.items():
+        if stated:
+            msg = f"{NAME}: {word} means something only where a change takes time; give delay= greater than 0"
+            raise NotApplicable(msg)
+
+
 def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) -> I64:
     """Circuits of the topology at the start, ``(n, n)``.
 
@@ -819,34 +576,6 @@ def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) 
         msg = f"{NAME}: start={start.spec} has one-way links; add directed=true"
         raise NotApplicable(msg)
     return counts
-
-
-def _rack_rows(data: TopologySequence, model: pyo.ConcreteModel) -> dict[str, tuple[Any, ...]]:
-    """Add the limits on the circuits between racks to the Pyomo model; return their axes."""
-    import pyomo.environ as pyo
-
-    named: dict[str, tuple[Any, ...]] = {}
-    if not data.rack:
-        return named
-    K, V, copies = range(data.configurations), range(data.n), range(data.parallel)
-    R = [[i for i in V if i // data.rack == p] for p in range(-(-data.n // data.rack))]
-    others = [[j for j in V if j // data.rack != p] for p in range(len(R))]
-
-    def links(m: Any, k: int, tails: list[int], heads: list[int]) -> Any:
-        return pyo.quicksum(m.x[k, i, j, c] for i in tails for j in heads for c in copies)
-
-    if data.cables:
-        model.cables = pyo.Constraint(
-            [(k, p, q) for k in K for p in range(len(R)) for q in range(len(R)) if p != q],
-            rule=lambda m, k, p, q: links(m, k, R[p], R[q]) <= data.cables,
-        )
-        named["cables"] = (len(K), len(R), len(R))
-    if data.uplinks:
-        places = [(k, p) for k in K for p in range(len(R))]
-        model.uplinks_out = pyo.Constraint(places, rule=lambda m, k, p: links(m, k, R[p], others[p]) <= data.uplinks)
-        model.uplinks_in = pyo.Constraint(places, rule=lambda m, k, p: links(m, k, others[p], R[p]) <= data.uplinks)
-        named |= {name: (len(K), len(R)) for name in ("uplinks_out", "uplinks_in")}
-    return named
 
 
 def _refuse_large(data: TopologySequence) -> None:

@@ -295,18 +295,9 @@ def links(design: CircuitDesign) -> Links:
 
 def read_design(pool: ServerPool, values: Mapping[str, F64]) -> CircuitDesign | None:
     """Read the design of named arrays, valid or not; None if they are malformed."""
-    result: dict[str, I64] = {}
-    for name, dimensions in _WHOLE.items():
-        array = np.asarray(values.get(name, np.nan), dtype=float)
-        if name == "circuits" and array.size == 0:
-            array = array.reshape(0, 2)
-        if array.ndim != dimensions or not np.isfinite(array).all() or (np.abs(array) > 2**53).any():
-            return None
-        if (array != np.rint(array)).any() or (array < 0).any():
-            return None
-        result[name] = array.astype(np.int64)
+    result = _whole_arrays(values)
     real = {name: np.asarray(values.get(name, np.nan), dtype=float) for name in _REAL}
-    if any(array.ndim != 1 or not np.isfinite(array).all() for array in real.values()):
+    if result is None or any(array.ndim != 1 or not np.isfinite(array).all() for array in real.values()):
         return None
     circuits, group = result["circuits"], result["ring_group"]
     fits = (
@@ -335,6 +326,19 @@ def read_design(pool: ServerPool, values: Mapping[str, F64]) -> CircuitDesign | 
         for r in range(group.size)
     )
     return CircuitDesign(pool, circuits, rings, result["route_start"], result["route_circuits"], real["route_bytes"])
+
+
+def _whole_arrays(values: Mapping[str, F64]) -> dict[str, I64] | None:
+    """The arrays of counts and indices; None if one has other dimensions, or entries that are not 0, 1, 2, ...."""
+    result: dict[str, I64] = {}
+    for name, dimensions in _WHOLE.items():
+        array = np.asarray(values.get(name, np.nan), dtype=float)
+        if name == "circuits" and array.size == 0:
+            array = array.reshape(0, 2)
+        if array.ndim != dimensions or not ((array >= 0) & (array <= 2**53) & (array == np.rint(array))).all():
+            return None
+        result[name] = array.astype(np.int64)
+    return result
 
 
 def _offsets(start: I64, items: int, total: int) -> bool:

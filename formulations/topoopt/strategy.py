@@ -226,18 +226,7 @@ class Plane(Formulation):
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
-        numbers = {
-            "bandwidth": BANDWIDTH,
-            "memory": 0.0,
-            "weight_bytes": 8.0,
-            "computing": 0.0,
-            "alpha": 0.0,
-        } | {key: float(value) for key, value in given.items()}
-        for key, value in numbers.items():
-            positive = key in {"bandwidth", "weight_bytes"}
-            if not 0 <= value < np.inf or (positive and value == 0):
-                msg = f"{NAME}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
-                raise NotApplicable(msg)
+        numbers = _numbers(given)
         given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
         times: tuple[dict[int, float], ...] = ()
         if measured:
@@ -246,12 +235,7 @@ class Plane(Formulation):
             times = tuple(kind.seconds for kind in result)
             numbers["computing"] += rest
         else:
-            job = training_job(*given_job)
-            bare = replace(job, layers=(), tables=())
-            layers = list(dict.fromkeys(job.layers))
-            kinds = tuple(replace(bare, layers=(one,)) for one in layers)
-            kinds += tuple(replace(bare, tables=(t,)) for t in job.tables)
-            count = [job.layers.count(one) for one in layers] + [1] * len(job.tables)
+            kinds, count = _parts(training_job(*given_job))
         divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
         ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
         data = cls(
@@ -430,6 +414,32 @@ class Plane(Formulation):
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""
         return self.bounds()
+
+
+def _numbers(given: Settings) -> dict[str, float]:
+    """The numbers among the parameters, with their defaults.
+
+    Raises
+    ------
+    NotApplicable
+        If one is out of range.
+    """
+    numbers = {"bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0}
+    numbers |= {key: float(value) for key, value in given.items()}
+    for key, value in numbers.items():
+        positive = key in {"bandwidth", "weight_bytes"}
+        if not 0 <= value < np.inf or (positive and value == 0):
+            msg = f"{NAME}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
+            raise NotApplicable(msg)
+    return numbers
+
+
+def _parts(job: TrainingJob) -> tuple[tuple[TrainingJob, ...], list[int]]:
+    """The different layers of a job and its tables, each as a job of its own, and how often the job has them."""
+    bare = replace(job, layers=(), tables=())
+    layers = list(dict.fromkeys(job.layers))
+    kinds = [replace(bare, layers=(one,)) for one in layers] + [replace(bare, tables=(one,)) for one in job.tables]
+    return tuple(kinds), [job.layers.count(one) for one in layers] + [1] * len(job.tables)
 
 
 FORMULATION = Plane

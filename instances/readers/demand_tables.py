@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.draft import SOURCES, TARGETS
+from opticoll.instances.readers.draft import end_columns
 from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
 from opticoll.instances.readers.reading import parse_json, parse_xml, parses_as_float
@@ -213,16 +213,15 @@ def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
     BadFile
         If it is not clear which column holds the amounts.
     """
-    words = [name.strip().lower() for name in names]
-    ends = [next((i for i, word in enumerate(words) if word in known), None) for known in (SOURCES, TARGETS)]
-    if ends[0] is None or ends[1] is None:
+    ends = end_columns(names)
+    if ends is None:
         return None
-    amounts = [i for i, word in enumerate(words) if word in AMOUNTS]
+    amounts = [i for i, name in enumerate(names) if name.strip().lower() in AMOUNTS]
     if len(amounts) != 1:
         reason = "no column has the amounts" if not amounts else f"{len(amounts)} columns may have the amounts"
         msg = f"{what}: {reason}; name the columns src, dst and bytes (or {', '.join(AMOUNTS[1:5])})"
         raise BadFile(msg)
-    return ends[0], ends[1], amounts[0]
+    return *ends, amounts[0]
 
 
 def rank_matrix(table: DemandTable, topology: Topology, what: str) -> F64:

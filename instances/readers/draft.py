@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Headings of the source and target columns, in lower case.
-SOURCES = ("src", "source", "from", "u", "tail", "origin", "sender")
-TARGETS = ("dst", "target", "to", "v", "head", "destination", "dest", "receiver")
+_SOURCES = ("src", "source", "from", "u", "tail", "origin", "sender")
+_TARGETS = ("dst", "target", "to", "v", "head", "destination", "dest", "receiver")
 #: Node attributes that may give the kind of a node, and strings that mean a switch.
 KINDS = ("type", "kind", "role", "node_type", "nodetype", "device")
 _SWITCH = re.compile(
@@ -88,6 +88,13 @@ def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tup
     if set(texts) == set(numbers):
         return {name: int(text) for name, text in zip(names, texts, strict=True)}, numbers
     return {name: v for v, name in enumerate(names)}, texts
+
+
+def end_columns(headings: Sequence[str]) -> tuple[int, int] | None:
+    """Positions of the columns with the source and the target of an edge; None if a heading is missing."""
+    words = [heading.strip().lower() for heading in headings]
+    source, target = (next((i for i, word in enumerate(words) if word in known), -1) for known in (_SOURCES, _TARGETS))
+    return None if min(source, target) < 0 else (source, target)
 
 
 #: Names under which capacities are expected, in lower case; fallback names, with the
@@ -501,24 +508,8 @@ class Draft:
         self._choose_ranks()
         order = sorted(self._vertices, key=lambda name: int(str(name))) if self.options.first else list(self._vertices)
         numbers, names = number_vertices(order)
-        vertex = np.array([numbers.get(name, -1) for name in self._seen], dtype=np.int64)
-        tail, head = (vertex[np.array(ends, dtype=np.int64)] for ends in (self._tail, self._head))
-        for bad in np.flatnonzero((tail < 0) | (head < 0))[:1].tolist():
-            end = list(self._seen)[self._tail[bad] if tail[bad] < 0 else self._head[bad]]
-            msg = f"{self.where(self._places[bad])}: vertex {_short(end)} is not declared; add it to the vertices"
-            raise BadFile(msg)
-        for bad in [] if self.keep_loops else np.flatnonzero(tail == head)[:1].tolist():
-            end = _short(list(self._seen)[self._tail[bad]])
-            msg = f"{self.where(self._places[bad])}: arc {end}->{end} is a loop and carries no flow; "
-            raise BadFile(msg + "remove it, or declare loops=keep")
-        terminals = [v for v in self._vertices if v not in self.relays] if self.terminals is None else self.terminals
-        unknown = [name for name in terminals if name not in numbers]
-        if unknown:
-            msg = f"{self.what}: terminal {_short(unknown[0])} is not a vertex; name vertices of the file"
-            raise BadFile(msg)
-        if not terminals:
-            msg = f"{self.what}: no vertex is a terminal; mark the vertices that send and receive"
-            raise BadFile(msg)
+        tail, head = self._arc_ends(numbers)
+        terminals = self._terminal_numbers(numbers)
         labels = list(names)
         for name, label in self.labels.items():
             if name in numbers:
@@ -530,7 +521,7 @@ class Draft:
                 head,
                 np.array(self._capacity),
                 spec=self.what,
-                terminals=[numbers[name] for name in terminals],
+                terminals=terminals,
                 labels=tuple(labels),
                 capacity_unit=self.unit,
                 places=[self._drawn_at[name] for name in sorted(numbers, key=numbers.__getitem__)]
@@ -539,6 +530,32 @@ class Draft:
             )
         except BadInput as error:
             raise BadFile(str(error)) from error
+
+    def _arc_ends(self, numbers: Mapping[Hashable, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Tail and head of every arc, given the numbers of the vertices; refuse unknown ends and loops."""
+        vertex = np.array([numbers.get(name, -1) for name in self._seen], dtype=np.int64)
+        tail, head = (vertex[np.array(ends, dtype=np.int64)] for ends in (self._tail, self._head))
+        for bad in np.flatnonzero((tail < 0) | (head < 0))[:1].tolist():
+            end = list(self._seen)[self._tail[bad] if tail[bad] < 0 else self._head[bad]]
+            msg = f"{self.where(self._places[bad])}: vertex {_short(end)} is not declared; add it to the vertices"
+            raise BadFile(msg)
+        for bad in [] if self.keep_loops else np.flatnonzero(tail == head)[:1].tolist():
+            end = _short(list(self._seen)[self._tail[bad]])
+            msg = f"{self.where(self._places[bad])}: arc {end}->{end} is a loop and carries no flow; "
+            raise BadFile(msg + "remove it, or declare loops=keep")
+        return tail, head
+
+    def _terminal_numbers(self, numbers: Mapping[Hashable, int]) -> list[int]:
+        """Numbers of the terminals; refuse none, and ones that are not vertices."""
+        terminals = [v for v in self._vertices if v not in self.relays] if self.terminals is None else self.terminals
+        unknown = [name for name in terminals if name not in numbers]
+        if unknown:
+            msg = f"{self.what}: terminal {_short(unknown[0])} is not a vertex; name vertices of the file"
+            raise BadFile(msg)
+        if not terminals:
+            msg = f"{self.what}: no vertex is a terminal; mark the vertices that send and receive"
+            raise BadFile(msg)
+        return [numbers[name] for name in terminals]
 
     def _refuse_both_ways(self) -> None:
         """Refuse ``directed=false`` where a link is listed in both directions, which would double it.

@@ -33,11 +33,10 @@ from opticoll.instances.readers.draft import (
     CAPACITY_NAMES,
     NEUTRAL,
     OTHER_NAMES,
-    SOURCES,
-    TARGETS,
     Draft,
     ReadOptions,
     default_labels,
+    end_columns,
     file_capacities,
     is_number,
 )
@@ -46,6 +45,8 @@ from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from opticoll.instances.topology import Topology
 
@@ -179,29 +180,14 @@ class _Rows:
         rows = list(filter(None, rows))
         if not rows:
             return True
-        text = "\n".join(rows) + "\n"
-        if "," not in text:
-            text = re.sub(r"[^\S\n]+", ",", text)
-        width = text.partition("\n")[0].count(",") + 1
-        marks = np.frombuffer(text.encode(), np.uint8)
-        marks = marks[(marks == ord(",")) | (marks == ord("\n"))]
-        fits = 2 <= width <= 3 if self.width is None else width == self.width
-        if not fits or marks.size != width * len(rows) or max(map(len, rows)) > _MAX_LINE:
-            return False
-        shaped = marks.reshape(-1, width)
-        if (shaped[:, :-1] != ord(",")).any() or (shaped[:, -1] != ord("\n")).any():
-            return False
-        cells = text[:-1].replace("\n", ",").split(",")
-        if re.search(r"[^\S\n]", text):
-            cells = [cell.strip() for cell in cells]
-        table = np.array(cells, dtype=object).reshape(-1, width)
-        if (table[:, self.ends] == "").any() or (self.width is None and (table == "").any()):
+        table = self._plain_cells(rows)
+        if table is None:
             return False
         given: list[object] = [1.0]
         kind = np.zeros(len(rows), dtype=np.int64)
         if self.chosen is not None and self.name is None:
             given = [self.chosen]
-        elif self.column < width:
+        elif self.column < table.shape[1]:
             kind, words = pd.factorize(table[:, self.column])
             given = words.tolist()
         try:
@@ -215,6 +201,28 @@ class _Rows:
             return False
         self.count += len(rows)
         return True
+
+    def _plain_cells(self, rows: list[str]) -> NDArray[np.object_] | None:
+        """The cells of plain rows, ``(rows, columns)``; None if they are not a table of arcs."""
+        text = "\n".join(rows) + "\n"
+        if "," not in text:
+            text = re.sub(r"[^\S\n]+", ",", text)
+        width = text.partition("\n")[0].count(",") + 1
+        marks = np.frombuffer(text.encode(), np.uint8)
+        marks = marks[(marks == ord(",")) | (marks == ord("\n"))]
+        fits = 2 <= width <= 3 if self.width is None else width == self.width
+        if not fits or marks.size != width * len(rows) or max(map(len, rows)) > _MAX_LINE:
+            return None
+        shaped = marks.reshape(-1, width)
+        if (shaped[:, :-1] != ord(",")).any() or (shaped[:, -1] != ord("\n")).any():
+            return None
+        cells = text[:-1].replace("\n", ",").split(",")
+        if re.search(r"[^\S\n]", text):
+            cells = [cell.strip() for cell in cells]
+        table = np.array(cells, dtype=object).reshape(-1, width)
+        if (table[:, self.ends] == "").any() or (self.width is None and (table == "").any()):
+            return None
+        return table
 
     def add(self, line: str, number: int, where: str) -> None:
         """Read one line.
@@ -232,13 +240,7 @@ class _Rows:
             return
         if self.width is None and "," not in line and len(parts) == 4 and split_rate(" ".join(parts[2:])) is not None:
             parts = [*parts[:2], " ".join(parts[2:])]  # 25 GB/s
-        given = [parts[i] for i in self.ends] if max(self.ends) < len(parts) else [""]
-        fits = 2 <= len(parts) <= 3 if self.width is None else len(parts) == self.width
-        if not fits or not all(given) or (self.width is None and not all(parts)):
-            msg = f"{where}: {line[:60]!r} is not an arc; write tail, head and optionally a capacity"
-            if len(parts) > 3 and all(map(parses_as_float, parts)):
-                msg += " (a square matrix of capacities has as many rows as columns; file:PATH,format=matrix)"
-            raise BadFile(msg)
+        tail, head = self._ends_of(parts, line, where)
         if self.name is not None and self.width is None:
             msg = f"{where}: an edge list without a heading has no column {self.name[:60]!r}; omit capacity="
             raise BadFile(msg)
@@ -246,29 +248,43 @@ class _Rows:
         value: object = parts[self.column] if self.column < len(parts) else 1.0
         if self.chosen is not None and self.name is None:
             value = self.chosen
-        tail, head = given
         self.first = self.first or (where, tail, head)
         self.draft.add_vertex(tail)
         self.draft.add_vertex(head)
         capacity = self.draft.capacity(value, where)
         self.draft.add_link(tail, head, capacity, number, directed=self.directed)
 
+    def _ends_of(self, parts: list[str], line: str, where: str) -> tuple[str, str]:
+        """Tail and head of an arc, given the cells of its line; refuse a line that is no arc."""
+        tail, head = [parts[i] for i in self.ends] if max(self.ends) < len(parts) else ("", "")
+        fits = 2 <= len(parts) <= 3 if self.width is None else len(parts) == self.width
+        if not fits or not (tail and head) or (self.width is None and not all(parts)):
+            msg = f"{where}: {line[:60]!r} is not an arc; write tail, head and optionally a capacity"
+            if len(parts) > 3 and all(map(parses_as_float, parts)):
+                msg += " (a square matrix of capacities has as many rows as columns; file:PATH,format=matrix)"
+            raise BadFile(msg)
+        return tail, head
+
     def _read_heading(self, parts: list[str], where: str) -> bool:
         """Read the first line if it is a heading with columns for the ends and the capacity; False if it is not."""
-        words = [part.lower() for part in parts]
-        ends = [next((i for i, word in enumerate(words) if word in known), None) for known in (SOURCES, TARGETS)]
-        if any(map(parses_as_float, words)):
+        if any(map(parses_as_float, parts)):
             return False
-        if ends[0] is None or ends[1] is None:
-            if not any(word in CAPACITY_NAMES for word in words):
+        ends = end_columns(parts)
+        if ends is None:
+            if not any(part.lower() in CAPACITY_NAMES for part in parts):
                 return False
             msg = (
                 f"{where}: the heading {','.join(parts)[:60]!r} does not name both ends of an arc; "
                 "write src,dst,capacity"
             )
             raise BadFile(msg)
-        self.width, self.ends, self.heading = len(parts), (ends[0], ends[1]), (parts[ends[0]], parts[ends[1]])
-        rest = {part: i for i, part in enumerate(parts) if i not in ends and words[i] not in NEUTRAL}
+        self.width, self.ends, self.heading = len(parts), ends, (parts[ends[0]], parts[ends[1]])
+        self.column = self._capacity_column(parts, where)
+        return True
+
+    def _capacity_column(self, parts: list[str], where: str) -> int:
+        """Position of the capacity under a heading; that behind the last column if every link has capacity 1."""
+        rest = {part: i for i, part in enumerate(parts) if i not in self.ends and part.lower() not in NEUTRAL}
         known = [part for part in rest if part.lower() in CAPACITY_NAMES] or [
             part for part in rest if part.lower() in OTHER_NAMES
         ]
@@ -277,18 +293,16 @@ class _Rows:
             msg = f"{where}: no column is called {self.name[:60]!r}; the columns are {', '.join(parts)[:120]}"
             raise BadFile(msg)
         if self.name is not None:
-            self.column = rest[self.name]
-        elif len(known) == 1:
-            self.column = rest[known[0]]
+            return rest[self.name]
+        if len(known) == 1:
             self.draft.unit = self.draft.unit or OTHER_NAMES.get(known[0].lower())
-        elif rest and self.chosen is None:
+            return rest[known[0]]
+        if rest and self.chosen is None:
             result = known or list(rest)
             kind = "may contain the capacity" if known else "do not identify the capacity"
             msg = f"{where}: the columns {', '.join(map(repr, result[:4]))} {kind}; {choice.format(result[0])}"
             raise BadFile(msg)
-        else:
-            self.column = len(parts)
-        return True
+        return len(parts)
 
     def _add_networkx(self, line: str, number: int, where: str) -> None:
         ends, _, rest = line.partition("{")
@@ -379,24 +393,30 @@ def _declare(draft: Draft, vertices: int | None) -> None:
     largest = -1 if not longest else int(longest) if len(longest) < 19 else 10**18
     draft.check_vertices(largest + 1)
     if vertices is None:
-        if largest + 1 - first > draft.order:
-            gap = next(v for v in range(first, largest + 1) if not draft.has_vertex(str(v)))
-            msg = (
-                f"{draft.what}: vertices are numbered up to {largest}, but {gap} has no arc; "
-                f"number them from {first} without gaps, or declare '#: vertices {largest + 1 - first}'"
-            )
-            if not first and largest == draft.order:
-                msg = (
-                    f"{draft.what}: vertices are numbered from 1 to {largest}, but 0 has no arc; write "
-                    f"file:PATH,first=1 if the first is 1, or declare '#: vertices {largest + 1}'"
-                )
-            raise BadFile(msg)
+        _refuse_gap(draft, first, largest)
         return
     if largest >= vertices + first:
         msg = f"{draft.what}: vertex {largest} lies outside the {vertices} declared; number them from {first}"
         raise BadFile(msg)
     for v in range(first, vertices + first):
         draft.add_vertex(str(v))
+
+
+def _refuse_gap(draft: Draft, first: int, largest: int) -> None:
+    """Refuse a number from ``first`` to ``largest`` that is no vertex."""
+    if largest + 1 - first <= draft.order:
+        return
+    gap = next(v for v in range(first, largest + 1) if not draft.has_vertex(str(v)))
+    msg = (
+        f"{draft.what}: vertices are numbered up to {largest}, but {gap} has no arc; "
+        f"number them from {first} without gaps, or declare '#: vertices {largest + 1 - first}'"
+    )
+    if not first and largest == draft.order:
+        msg = (
+            f"{draft.what}: vertices are numbered from 1 to {largest}, but 0 has no arc; write "
+            f"file:PATH,first=1 if the first is 1, or declare '#: vertices {largest + 1}'"
+        )
+    raise BadFile(msg)
 
 
 def write_edge_list(topology: Topology, separator: str) -> Iterator[str]:

@@ -30,6 +30,7 @@ from opticoll.instances.readers.draft import Draft, ReadOptions, file_capacities
 from opticoll.instances.readers.reading import XmlElement, parses_as_float
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from xml.etree.ElementTree import Element
 
     import networkx as nx
@@ -210,13 +211,15 @@ def _gml(text: str, what: str) -> GmlList:
     open_lists, key, line, position = [top], "", 1, 0
     while position < len(text):
         token = _GML.match(text, position)
-        line += token["skip"].count("\n") if token else 0
-        kind, wrong = token.lastgroup if token else None, token is None
-        if kind == "key" and key and token and token["key"] in _NOT_FINITE:
+        if token is None:
+            raise _not_gml(text, position, what, line)
+        line += token["skip"].count("\n")
+        kind, wrong = token.lastgroup, False
+        if kind == "key" and key and token["key"] in _NOT_FINITE:
             kind = "number"
-        if kind == "key" and token:
+        if kind == "key":
             wrong, key = bool(key), token["key"]
-        elif kind == "bracket" and token and token["bracket"] == "]":
+        elif token["bracket"] == "]":
             wrong = bool(key) or len(open_lists) == 1
             del open_lists[-1:]
         elif kind == "bracket":
@@ -225,21 +228,24 @@ def _gml(text: str, what: str) -> GmlList:
             open_lists[-1].append((key, inner, line))
             open_lists.append(inner)
             key = ""
-        elif token and kind in {"string", "number"}:
+        elif kind in {"string", "number"}:
             value = html.unescape(token["string"][1:-1]) if kind == "string" else token["number"] or token["key"]
             wrong = not key or (kind == "number" and not parses_as_float(value))
             open_lists[-1].append((key, value, line))
             line += value.count("\n")
             key = ""
-        if wrong or token is None:
-            at = text[position : position + 200].strip().split("\n")[0][:30]
-            msg = f"{what}, line {line}: {at!r} is not GML; "
-            raise BadFile(msg + 'write keys with a number, a "string" or a [ list ]')
+        if wrong:
+            raise _not_gml(text, position, what, line)
         position = token.end()
     if key or len(open_lists) > 1:
         msg = f"{what}, line {line}: the file ends inside a list; close it with ]"
         raise BadFile(msg)
     return top
+
+
+def _not_gml(text: str, position: int, what: str, line: int) -> BadFile:
+    at = text[position : position + 200].strip().split("\n")[0][:30]
+    return BadFile(f'{what}, line {line}: {at!r} is not GML; write keys with a number, a "string" or a [ list ]')
 
 
 def _entries(entries: GmlList, what: str, line: int) -> dict[str, object]:
@@ -335,7 +341,7 @@ def dimacs_links(text: str, what: str) -> LinkList:
             continue
         where = f"{what}, line {line}"
         if words[0] == "p":
-            if kind or len(words) != 4 or words[1] not in _DIMACS or not all(map(is_number, words[2:])):
+            if kind or not _states_problem(words):
                 msg = f"{where}: {raw.strip()[:60]!r} is not the one problem line 'p max N M' (or {', '.join(_DIMACS)})"
                 raise BadFile(msg)
             kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
@@ -343,38 +349,42 @@ def dimacs_links(text: str, what: str) -> LinkList:
             result.vertices = {str(v): {} for v in range(1, n + 1)}
             result.directed = _DIMACS[kind][0] == "a"
             continue
-        letter, columns = _DIMACS.get(kind, ("", ()))
-        if (
-            words[0] == "n"
-            and kind in {"max", "min", "col", "edge"}
-            and len(words) == 3
-            and words[1] in result.vertices
-        ):
+        if _states_node(words, kind, result.vertices):
             if kind == "max" and words[2] in {"s", "t"}:
                 ends[words[2]] = words[1]
             continue
-        names = words[1:3]
-        if (
-            len(raw) > _MAX_LINE
-            or not kind
-            or words[0] != letter
-            or len(words) != 3 + len(columns)
-            or not all(v in result.vertices for v in names)
-        ):
+        attributes = _arc_attributes(words, kind, result.vertices)
+        if attributes is None or len(raw) > _MAX_LINE:
             msg = f"{where}: {raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}"
             raise BadFile(msg)
-        attributes: dict[str, object] = dict(zip(columns, words[3:], strict=True))
         if attributes.pop("lower", "0") != "0":
             msg = f"{where}: the arc has the lower bound {words[3][:20]!r}; opticoll supports no lower bounds; write 0"
             raise BadFile(msg)
         attributes.pop("cost", None)
-        result.links.append((names[0], names[1], attributes, line))
+        result.links.append((words[1], words[2], attributes, line))
     if len(result.links) != m or not kind:
         msg = f"{what}: {len(result.links)} arcs, but the problem line states {m}; correct the number or add arcs"
         raise BadFile(msg)
     if len(ends) == 2:
         result.demands[ends["s"], ends["t"]] = 1.0
     return result
+
+
+def _states_problem(words: Sequence[str]) -> bool:
+    return len(words) == 4 and words[1] in _DIMACS and all(map(is_number, words[2:]))
+
+
+def _states_node(words: Sequence[str], kind: str, vertices: Mapping[str, object]) -> bool:
+    with_nodes = kind in {"max", "min", "col", "edge"}
+    return with_nodes and words[0] == "n" and len(words) == 3 and words[1] in vertices
+
+
+def _arc_attributes(words: Sequence[str], kind: str, vertices: Mapping[str, object]) -> dict[str, object] | None:
+    """Attributes of an arc line in a DIMACS problem of the given kind; None for any other line."""
+    letter, columns = _DIMACS.get(kind, ("", ()))
+    if words[0] != letter or len(words) != 3 + len(columns) or not vertices.keys() >= set(words[1:3]):
+        return None
+    return dict(zip(columns, words[3:], strict=True))
 
 
 #: Longest line of an SNDlib or DIMACS file.
@@ -427,10 +437,8 @@ def sndlib_links(text: str, what: str) -> LinkList:
         With the number of the malformed line.
     """
     result, section, depth, done = LinkList(directed=False), "", 0, set[str]()
-    for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
-        where, words = f"{what}, line {line}", raw.partition("#")[0].strip()
-        if not words or (line == 1 and words.startswith("?SNDlib native format; type: network;")):
-            continue
+    for line, words in _snd_lines(text):
+        where = f"{what}, line {line}"
         opened = re.fullmatch(r"([A-Z_]+)\s*\(\s*(\))?", words)
         if not section and opened and opened[1] in {*_SND_LINES, *_SKIPPED} - done:
             done.add(opened[1])
@@ -449,6 +457,14 @@ def sndlib_links(text: str, what: str) -> LinkList:
         msg = f"{what}: {f'section {section} is not closed' if section else 'no section NODES'}; complete the file"
         raise BadFile(msg)
     return result
+
+
+def _snd_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Number and words of every line, without comments, empty lines and the line that states the format."""
+    for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
+        words = raw.partition("#")[0].strip()
+        if words and not (line == 1 and words.startswith("?SNDlib native format; type: network;")):
+            yield line, words
 
 
 def _snd_entry(result: LinkList, section: str, entry: re.Match[str], where: str, line: int) -> None:

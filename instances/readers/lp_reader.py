@@ -261,8 +261,7 @@ class _Reader(LineReader):
         str
             The lines read; empty, with nothing read, where the block has to be read line by line.
         """
-        complete = self.sign is None and self.number is None
-        if self.labelled or self.terms or self.relation or not complete or self.has_keyword_column:
+        if self._is_open() or self.has_keyword_column:
             return ""
         rows = plain_rows(block)
         if rows is None or not np.isfinite(infinite_beyond(rows.sides)).all():
@@ -271,9 +270,7 @@ class _Reader(LineReader):
         if len(labels) < len(rows.labels) or not self.row_line.keys().isdisjoint(labels):
             return ""
         new = [name for name in rows.names if name not in self.column_of]
-        if any(map(_is_special, labels)) or any(map(_is_special, new)):
-            return ""
-        if not (_are_whole(labels) and _are_whole(new)):
+        if not (_are_plain(labels) and _are_plain(new)):
             return ""
         number_of = dict(zip(new, range(len(self.columns), len(self.columns) + len(new)), strict=True)) | self.column_of
         columns = np.array([number_of[name] for name in rows.names], dtype=np.int64)[rows.name]
@@ -298,11 +295,7 @@ class _Reader(LineReader):
             first = word[0]
             if word in column_of and (self.terms or self.sign is not None or self.number is not None):
                 if self.relation or (self.sign is None and self.terms):
-                    section = None if self.relation or self.number is not None else self._section_at(words, place - 1)
-                    if section is None:
-                        self._refuse_name(word)
-                    self._finish()
-                    return self._enter(*section, words, place - 1)
+                    return self._section_for_term(words, place - 1)
                 self._term(column_of[word], line)
             elif first == "+":
                 self.sign = self.sign or 1
@@ -311,12 +304,7 @@ class _Reader(LineReader):
                 self._before_sign()
                 self.sign = -(self.sign or 1)
             elif first in "0123456789." and word != ".":
-                if self.number is not None or (self.sign is None and self.terms and not self.relation):
-                    self.refuse(line, f"no operator before {quoted(word)}; write + or - between terms")
-                self.number = float(word)
-                if self.relation:
-                    self._finish_row((self.sign or 1) * self.number)
-                    place = self._after_row(words, place)
+                place = self._number(words, place)
             elif first in "<>=":
                 self._relation(word)
             else:
@@ -326,6 +314,29 @@ class _Reader(LineReader):
                 if self.labelled and not self.terms and words[place : place + 1] == [":"]:
                     place += 1
         return place
+
+    def _section_for_term(self, words: list[str], place: int) -> int:
+        """Enter a section that is named like a column, where no term may stand; refuse any other name."""
+        section = None if self.relation or self.number is not None else self._section_at(words, place)
+        if section is None:
+            self._refuse_name(words[place])
+        self._finish()
+        return self._enter(*section, words, place)
+
+    def _number(self, words: list[str], place: int) -> int:
+        """Read the number before ``place``: a coefficient, or the right-hand side that ends a row."""
+        word = words[place - 1]
+        if self.number is not None or (self.sign is None and self.terms and not self.relation):
+            self.refuse(self.line, f"no operator before {quoted(word)}; write + or - between terms")
+        self.number = float(word)
+        if not self.relation:
+            return place
+        self._finish_row((self.sign or 1) * self.number)
+        return self._after_row(words, place)
+
+    def _is_open(self) -> bool:
+        """Whether something of a row or of the objective has been read since the last one ended."""
+        return bool(self.labelled or self.terms or self.relation or self.sign is not None or self.number is not None)
 
     def _before_sign(self) -> None:
         """A sign ends a number without a name: the constant of the objective, which must be its last term."""
@@ -414,7 +425,7 @@ class _Reader(LineReader):
     def _label(self, word: str) -> None:
         if self.section == "objective" and (self.labelled or self.terms):
             self.refuse(self.line, f"a second objective, {quoted(word)}; begin the rows with Subject To")
-        if self.sign is not None or self.number is not None or self.terms or self.relation or self.labelled:
+        if self._is_open():
             self.refuse(self.line, f"the row before {quoted(word)} has no relation and right-hand side; complete it")
         self._check_name(word)
         self.label, self.labelled, self.begun = word, True, self.line
@@ -460,7 +471,7 @@ class _Reader(LineReader):
                 self.refuse(self.line, "the objective ends with a sign; complete it")
             self.offset = (self.sign or 1) * (self.number or 0.0)
             self._store_objective()
-        elif self.terms or self.relation or self.labelled or self.sign is not None or self.number is not None:
+        elif self._is_open():
             self.refuse(self.line, f"row {self._row_name()} has no relation or no right-hand side; complete it")
         self._clear()
 
@@ -720,9 +731,11 @@ def _is_special(name: str) -> bool:
     )
 
 
-def _are_whole(names: Iterable[str]) -> bool:
-    """Whether names with brackets are one word each, as ``x[1,2]`` is."""
-    return all(_WHOLE_NAME.fullmatch(name) for name in names if "[" in name or "]" in name)
+def _are_plain(names: Iterable[str]) -> bool:
+    """Whether no name is special, and those with brackets are one word each, as ``x[1,2]`` is."""
+    return not any(map(_is_special, names)) and all(
+        _WHOLE_NAME.fullmatch(name) for name in names if "[" in name or "]" in name
+    )
 
 
 def _flipped(relation: str) -> str:

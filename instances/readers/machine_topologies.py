@@ -34,6 +34,8 @@ from opticoll.instances.topology import split_rate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from opticoll.instances.topology import Topology
 
 #: Choices of links, see the module docstring and :mod:`opticoll.instances.readers.topology_json` (TACCL).
@@ -48,7 +50,8 @@ _PCIE = {"2.5": 15, "5": 30, "5.0": 30, "8": 60, "8.0": 60, "16": 120, "16.0": 1
 _LOCAL_GBS = 5000.0
 #: Prefixes of the PCI classes of GPUs: display controllers and processing accelerators.
 _GPU_CLASSES = ("0x03", "0x12")
-#: Entries of ``nvidia-smi topo -p2p``.
+#: Name of a GPU, and entries of ``nvidia-smi topo -p2p``.
+_GPU = re.compile(r"GPU[0-9]{1,4}")
 _PEER_TO_PEER = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
 #: Maximum number of NVLinks of a GPU, and minimum of a GPU behind NVSwitches (DGX-2).
 MOST_LINKS, FEWEST_SWITCHED = 18, 6
@@ -317,29 +320,16 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
         raise BadFile(
             msg + "for GPUs without NVLinks, dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file"
         )
-    first = int(links[0, 1])
-    uniform = bool((links + first * np.eye(n, dtype=np.int64) == first).all())
-    wiring = options.wiring
-    if wiring == "switch" and not uniform:
-        msg = f"{what}: pairs of GPUs have different numbers of NVLinks, so there is no switch; omit wiring="
-        raise BadFile(msg)
-    if wiring is None and uniform and first >= FEWEST_SWITCHED and n > 2:
-        if first * (n - 1) <= MOST_LINKS:
-            msg = (
-                f"{what}: NV{first} between all {n} GPUs may be {first} links to each other, or {first} links of each "
-                "to NVSwitches; write file:PATH,wiring=direct or file:PATH,wiring=switch"
-            )
-            raise BadFile(msg)
-        wiring = "switch"
+    switched = _are_switched(links, what, options.wiring)
     draft = Draft(what, "row")
     names = [f"gpu{i}" for i in range(n)]
     for name in names:
         draft.add_vertex(name)
-    if wiring == "switch":
+    if switched:
         draft.add_vertex("nvswitch")
         draft.relays.add("nvswitch")
         for i, name in enumerate(names):
-            draft.add_edge(name, "nvswitch", first, i + 1, directed=False)
+            draft.add_edge(name, "nvswitch", int(links[0, 1]), i + 1, directed=False)
     else:
         pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
         if not _connected(names, pairs):
@@ -351,44 +341,70 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
     return _with_ranks(draft, options)
 
 
-def _smi_matrix(text: str, what: str) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _are_switched(links: NDArray[np.int64], what: str, wiring: str | None) -> bool:
+    """Whether the NVLinks between GPUs, by pair, lead to NVSwitches; refuse to choose where both are possible."""
+    n, first = len(links), int(links[0, 1])
+    uniform = bool((links + first * np.eye(n, dtype=np.int64) == first).all())
+    if wiring == "switch" and not uniform:
+        msg = f"{what}: pairs of GPUs have different numbers of NVLinks, so there is no switch; omit wiring="
+        raise BadFile(msg)
+    if wiring is not None or not uniform or first < FEWEST_SWITCHED or n <= 2:
+        return wiring == "switch"
+    if first * (n - 1) <= MOST_LINKS:
+        msg = (
+            f"{what}: NV{first} between all {n} GPUs may be {first} links to each other, or {first} links of each "
+            "to NVSwitches; write file:PATH,wiring=direct or file:PATH,wiring=switch"
+        )
+        raise BadFile(msg)
+    return True
+
+
+def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:
     """Numbers of NVLinks between GPUs, symmetric, 0 on the diagonal."""
     lines = _smi_lines(text)
     number, heading = next(lines)
-    columns = heading[: next((i for i, word in enumerate(heading) if word == "CPU"), len(heading))]
-    gpus = [i for i, word in enumerate(columns) if re.fullmatch(r"GPU[0-9]{1,4}", word)]
-    if [columns[i] for i in gpus] != [f"GPU{i}" for i in range(len(gpus))] or len(gpus) > 1024:
-        msg = f"{what}, line {number}: the heading must name GPU0, GPU1, ... in order"
-        raise BadFile(msg)
+    columns = heading[: heading.index("CPU")] if "CPU" in heading else heading
+    gpus = _gpu_columns(columns, f"{what}, line {number}")
     values = np.zeros((len(gpus), len(gpus)), dtype=np.int64)
     rows = 0
     for number, words in lines:
-        if not words or not re.fullmatch(r"GPU[0-9]{1,4}", words[0]) or rows == len(gpus):
-            if rows == len(gpus) or (words and words[0] != "Legend:"):
-                break
+        if rows == len(gpus) or (words and words[0] != "Legend:" and not _GPU.fullmatch(words[0])):
+            break
+        if not words or words[0] == "Legend:":
             continue
         cells = words[1 : len(columns) + 1]
         if words[0] != f"GPU{rows}" or len(cells) < len(columns) or cells[gpus[rows]] != "X":
             msg = f"{what}, line {number}: row of GPU{rows} expected, with one entry per column and X for itself"
             raise BadFile(msg)
         for j, i in enumerate(gpus):
-            cell = cells[i]
-            if cell not in {"X", "SYS", "NODE", "PHB", "PXB", "PIX", "PSB", "SOC"} and not re.fullmatch(
-                r"NV[1-9][0-9]?", cell
-            ):
-                hint = "; this is the matrix of topo -p2p; save that of topo -m" if cell in _PEER_TO_PEER else ""
-                msg = f"{what}, line {number}: entry {cell[:20]!r} is not NV#, PIX, PXB, PHB, NODE, SYS or X{hint}"
-                raise BadFile(msg)
-            if (cell == "X") != (j == rows):
+            values[rows, j] = _number_of_links(cells[i], f"{what}, line {number}")
+            if (cells[i] == "X") != (j == rows):
                 msg = f"{what}, line {number}: X must stand only for GPU{rows} itself"
                 raise BadFile(msg)
-            values[rows, j] = int(cell[2:]) if cell.startswith("NV") else 0
         rows += 1
     if rows < len(gpus) or (values != values.T).any():
         fault = f"{rows} rows for {len(gpus)} GPUs" if rows < len(gpus) else "the matrix is not symmetric"
         msg = f"{what}: {fault}; save the whole output of nvidia-smi topo -m"
         raise BadFile(msg)
     return values
+
+
+def _gpu_columns(columns: list[str], where: str) -> list[int]:
+    gpus = [i for i, word in enumerate(columns) if _GPU.fullmatch(word)]
+    if [columns[i] for i in gpus] != [f"GPU{i}" for i in range(len(gpus))] or len(gpus) > 1024:
+        msg = f"{where}: the heading must name GPU0, GPU1, ... in order"
+        raise BadFile(msg)
+    return gpus
+
+
+def _number_of_links(entry: str, where: str) -> int:
+    if re.fullmatch(r"NV[1-9][0-9]?", entry):
+        return int(entry[2:])
+    if entry not in {"X", "SYS", "NODE", "PHB", "PXB", "PIX", "PSB", "SOC"}:
+        hint = "; this is the matrix of topo -p2p; save that of topo -m" if entry in _PEER_TO_PEER else ""
+        msg = f"{where}: entry {entry[:20]!r} is not NV#, PIX, PXB, PHB, NODE, SYS or X{hint}"
+        raise BadFile(msg)
+    return 0
 
 
 def _smi_lines(text: str) -> Iterator[tuple[int, list[str]]]:

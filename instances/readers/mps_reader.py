@@ -109,6 +109,14 @@ def _fixed_fields(line: str) -> list[str]:
     return [field for first, last in _FIELDS if (field := line[first:last].strip())]
 
 
+def _lines_before(block: str, marks: str) -> str:
+    """The lines before the first that contains one of the characters."""
+    for mark in marks:
+        if (place := block.find(mark)) >= 0:
+            block = block[: block.rfind("\n", 0, place) + 1]
+    return block
+
+
 class _Reader(LineReader):
     """State of reading one file. ``split`` returns the fields of a line."""
 
@@ -344,9 +352,7 @@ class _Reader(LineReader):
         str
             The lines read: all, or none if one of them has to be read by itself.
         """
-        for mark in "$'":  # a comment, a marker
-            if (odd := block.find(mark)) >= 0:
-                block = block[: block.rfind("\n", 0, odd) + 1]
+        block = _lines_before(block, "$'")  # a comment, a marker
         if (words := words_of(block)) is None:
             return ""
         count = words.indented()
@@ -395,6 +401,12 @@ class _Reader(LineReader):
         self.marked += [self.in_integers] * len(names)
         self.costs += [0.0] * len(names)
 
+    def _begin_column(self, number: int, name: str) -> None:
+        if name in self.column_of:
+            self.refuse(number, f"column {quoted(name)} occurs twice; write its entries together")
+        self._add_columns([name])
+        self.column, self.column_rows = name, set()
+
     def _columns_by_line(self, lines: Lines) -> tuple[int, list[str]] | None:
         """Read some lines; return the first line of the next section if it comes."""
         row_of, split = self.row_of, self.split
@@ -415,10 +427,7 @@ class _Reader(LineReader):
                 continue
             name = fields[0]
             if name != self.column:
-                if name in self.column_of:
-                    self.refuse(number, f"column {quoted(name)} occurs twice; write its entries together")
-                self._add_columns([name])
-                self.column, self.column_rows = name, set()
+                self._begin_column(number, name)
             column = len(self.columns) - 1
             for place in range(1, size, 2):
                 row_name, text = fields[place], fields[place + 1]

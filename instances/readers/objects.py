@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.readers.draft import SOURCES, TARGETS, Capacities, Draft
+from opticoll.instances.readers.draft import Capacities, Draft, end_columns
 from opticoll.instances.topology import Instance, Topology
 
 if TYPE_CHECKING:
@@ -196,10 +196,6 @@ def _topology(
     if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
         msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
         raise BadInput(msg)
-    draft = Draft(WHAT, "edge")
-    draft.ask_ranks = "give ranks=[...], the vertices that send and receive"
-    draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
-    draft.keep_loops = loops == "keep"
     if isinstance(obj, str):
         from opticoll.instances.spec import parse
 
@@ -210,10 +206,8 @@ def _topology(
     if isinstance(obj, Path):
         from opticoll.instances.readers.files import read_topology
 
-        obj, capacity = read_topology(obj, capacity, directed=directed, ranks=None if ranks is None else "*"), None
-        if ranks is None and unit is None:
-            return obj
-        directed = None
+        obj = read_topology(obj, capacity, directed=directed, ranks=None if ranks is None else "*")
+        capacity = directed = None
     if isinstance(obj, Topology):
         if directed is not None:
             msg = f"{WHAT}: directed= is for files, tables and lists of edges; omit it for {obj.spec}"
@@ -221,19 +215,36 @@ def _topology(
         changed = _changed(obj, capacity, ranks, unit)
         assert isinstance(changed, Topology)
         return changed
+    return _of_edges(obj, capacity=capacity, ranks=ranks, unit=unit, directed=directed, loops=loops)
+
+
+def _of_edges(
+    obj: object,
+    *,
+    capacity: str | float | None,
+    ranks: Iterable[Hashable] | None,
+    unit: Rate | None,
+    directed: bool | None,
+    loops: str,
+) -> Topology:
+    """Make a topology of a graph, a matrix or a table, as :func:`topology`."""
+    draft = Draft(WHAT, "edge")
+    draft.ask_ranks = "give ranks=[...], the vertices that send and receive"
+    draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
+    draft.keep_loops = loops == "keep"
     if hasattr(obj, "nodes") and hasattr(obj, "edges"):
         edges = _graph(obj, draft)
         own: bool | None = obj.is_directed()  # type: ignore[attr-defined]
     elif (matrix := _matrix_of(obj)) is not None:
         edges, own = _matrix(matrix, draft, capacity), True
-        capacity = "capacity"
     else:
         edges, own = _table(obj), None
-    if own is not None and directed not in (None, own):
+    if directed is None:
+        directed = own
+    elif own not in (None, directed):
         kind = "directed" if own else "undirected"
         msg = f"{WHAT}: the graph or matrix is {kind}; omit directed=, or convert it"
         raise BadInput(msg)
-    both = not (own if own is not None else directed in (None, True))
     read = Capacities(capacity, WHAT, 'give capacity="{name}", or capacity=1 for equal links')
     values = read.of([edge[2] for edge in edges], lambda k: f"edge {k}", [edge[:2] for edge in edges])
     draft.unit = unit or read.unit
@@ -242,12 +253,9 @@ def _topology(
             continue
         draft.add_vertex(u)
         draft.add_vertex(v)
-        draft.add_edge(u, v, value, k, directed=not both)
+        draft.add_edge(u, v, value, k, directed=directed in (None, True))
     if ranks is not None:
-        draft.terminals = _known(_names(ranks), draft)
-        if unknown := [name for name in draft.terminals if not draft.has_vertex(name)]:
-            msg = f"{WHAT}: rank {str(unknown[0])[:60]!r} is not a vertex; name nodes of the edges"
-            raise BadInput(msg)
+        draft.terminals = _terminals(_names(ranks), draft)
     built = draft.build()
     return Topology(
         built.n,
@@ -269,10 +277,15 @@ def from_networkx(graph: nx.Graph, *, capacity: str | float | None = None, loops
 Edge = tuple[Hashable, Hashable, Mapping[str, object]]
 
 
-def _known(names: list[Hashable], draft: Draft) -> list[Hashable]:
-    """Match ranks to vertices, directly or as strings."""
+def _terminals(names: list[Hashable], draft: Draft) -> list[Hashable]:
+    """Match ranks to vertices, directly or as strings; refuse others."""
     by_text = {str(name): name for name in draft.vertices()}
-    return [name if draft.has_vertex(name) else by_text.get(str(name), name) for name in names]
+    matched = [name if draft.has_vertex(name) else by_text.get(str(name), name) for name in names]
+    for name in matched:
+        if not draft.has_vertex(name):
+            msg = f"{WHAT}: rank {str(name)[:60]!r} is not a vertex; name nodes of the edges"
+            raise BadInput(msg)
+    return matched
 
 
 def _graph(graph: Any, draft: Draft) -> list[Edge]:
@@ -326,6 +339,30 @@ def _matrix(result: tuple[Any, list[str] | None], draft: Draft, capacity: str | 
     return [(names[i], names[j], {"capacity": value}) for i, j, value in ends if value != 0]
 
 
+def _data_frame(frame: Any) -> list[Edge]:
+    """Read the edges of a DataFrame; refuse one without columns for both ends, or with an end missing."""
+    names = [str(name) for name in frame.columns]
+    ends = end_columns(names)
+    if ends is None:
+        msg = (
+            f"{WHAT}: the columns {', '.join(names[:8])} do not name both ends of an edge; call them src and dst, "
+            "or give a matrix the same labels for rows and columns"
+        )
+        raise BadInput(msg)
+    for column in ends:
+        if (empty := frame.iloc[:, column].isna().to_numpy()).any():
+            msg = (
+                f"{WHAT}, edge {int(empty.argmax())}: the column {names[column]!r} has no value; name both ends of "
+                "every edge"
+            )
+            raise BadInput(msg)
+    rest = [i for i in range(len(names)) if i not in ends]
+    source, target = ends
+    return [
+        (row[source], row[target], {names[i]: row[i] for i in rest}) for row in frame.itertuples(index=False, name=None)
+    ]
+
+
 def _table(obj: object) -> list[Edge]:
     """Read the edges of a DataFrame or a list of tuples.
 
@@ -335,26 +372,7 @@ def _table(obj: object) -> list[Edge]:
         If it is neither, has no columns for both ends, or tuples of different lengths.
     """
     if hasattr(obj, "columns") and hasattr(obj, "itertuples"):
-        names = [str(name) for name in obj.columns]
-        words = [name.strip().lower() for name in names]
-        at = [next((i for i, word in enumerate(words) if word in known), None) for known in (SOURCES, TARGETS)]
-        if at[0] is None or at[1] is None:
-            msg = (
-                f"{WHAT}: the columns {', '.join(names[:8])} do not name both ends of an edge; call them src and dst, "
-                "or give a matrix the same labels for rows and columns"
-            )
-            raise BadInput(msg)
-        for column in (at[0], at[1]):
-            if (empty := obj.iloc[:, column].isna().to_numpy()).any():  # type: ignore[attr-defined]
-                msg = (
-                    f"{WHAT}, edge {int(empty.argmax())}: the column {names[column]!r} has no value; name both ends of "
-                    "every edge"
-                )
-                raise BadInput(msg)
-        rest = [i for i in range(len(names)) if i not in at]
-        return [
-            (row[at[0]], row[at[1]], {names[i]: row[i] for i in rest}) for row in obj.itertuples(index=False, name=None)
-        ]
+        return _data_frame(obj)
     if not isinstance(obj, Iterable):
         msg = (
             f"{WHAT}: cannot be read from type {type(obj).__name__}; give a networkx graph, an n×n matrix of "

@@ -254,20 +254,30 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
         draft.add_vertex(v)
     if "links" in data:
         options.refuse(what, "the file has 'links'", "wiring")
-        links, slowness = _square(data, "links", what, n), _square(data, "invbws", what, n)
-        for v in range(n):
-            for u in range(n):
-                if bool(links[v][u]) != bool(slowness[v][u]):
-                    msg = f"{what}: links and invbws must be 0 for the same pairs, not only for {u}->{v}"
-                    raise BadFile(msg)
-                if links[v][u]:
-                    draft.add_edge(u, v, links[v][u] * 1000.0 / slowness[v][u], v, directed=True)
-        return draft.build()
+        _taccl_links(draft, _square(data, "links", what, n), _square(data, "invbws", what, n))
+    else:
+        _taccl_wiring(draft, data, n, options.wiring)
+    return draft.build()
+
+
+def _taccl_links(draft: Draft, links: list[list[float]], slowness: list[list[float]]) -> None:
+    """Add the links that a file of TACCL lists, with their inverse bandwidths [us/MB]; both ``[dst][src]``."""
+    for v, row in enumerate(links):
+        for u, count in enumerate(row):
+            if bool(count) != bool(slowness[v][u]):
+                msg = f"{draft.what}: links and invbws must be 0 for the same pairs, not only for {u}->{v}"
+                raise BadFile(msg)
+            if count:
+                draft.add_edge(u, v, count * 1000.0 / slowness[v][u], v, directed=True)
+
+
+def _taccl_wiring(draft: Draft, data: dict[str, Any], n: int, wiring: str | None) -> None:
+    """Add the links of ``n`` GPUs that are wired as in TACCL's code."""
+    what = draft.what
     values = _list(data, "node_invbws_list", what)
     if not all(type(x) in (int, float) and 0 < x <= _LARGEST for x in values):
         msg = f"{what}: 'node_invbws_list' must be a list of positive numbers"
         raise BadFile(msg)
-    wiring = options.wiring
     if wiring not in {"ndv2", "dgx2", "hub_and_spoke"}:
         msg = f"{what}: it has no 'links' (their wiring is in TACCL's code); write file:PATH,wiring=ndv2, dgx2 or "
         raise BadFile(msg + "hub_and_spoke")
@@ -278,12 +288,11 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
         for pairs, slow in zip((_NDV2_DOUBLE, _NDV2_SINGLE), values, strict=True):
             for u, v in pairs:
                 draft.add_edge(u, v, 1000.0 / slow, u, directed=False)
-        return draft.build()
+        return
     draft.add_vertex("switch")
     draft.relays.add("switch")
     for v in range(n):
         draft.add_edge(v, "switch", 1000.0 / values[0], v, directed=False)
-    return draft.build()
 
 
 def write_json(topology: Topology) -> Iterator[str]:

@@ -264,14 +264,12 @@ class CommandLine(Adapter):
                 result, unread = None, str(error).replace(f"solution file {run.solution}", self._file)
         claimed = self._claimed(result, run)
         outcome = Outcome(claimed or Termination.OPTIMAL, raw=_raw(result, run))
-        late = request.time_limit_s is not None and run.seconds >= 0.98 * request.time_limit_s
-        late = late or (request.cpu_limit_s is not None and run.cpu_s >= 0.98 * request.cpu_limit_s)
         if run.killed:
             outcome.termination, outcome.message = Termination.TIME_LIMIT, "killed at the time limit"
         elif run.code and claimed is None:
             outcome.termination = Termination.CRASHED
             outcome.message = f"the command ended with {_ending(run.code)}{run.last_output()}"
-        elif claimed is None and late:
+        elif claimed is None and _is_late(request, run):
             outcome.termination = Termination.TIME_LIMIT
         elif result is None and claimed in (None, Termination.OPTIMAL):
             outcome.termination = Termination.ERROR
@@ -475,6 +473,13 @@ def _ending(code: int) -> str:
     with suppress(ValueError):
         return f"signal {signal.Signals(-code).name}"
     return f"signal {-code}"
+
+
+def _is_late(request: SolveRequest, run: _Run) -> bool:
+    """Whether a run took nearly all of the time that it had."""
+    return (request.time_limit_s is not None and run.seconds >= 0.98 * request.time_limit_s) or (
+        request.cpu_limit_s is not None and run.cpu_s >= 0.98 * request.cpu_limit_s
+    )
 
 
 def _raw(solution: SolFile | None, run: _Run) -> str:

@@ -83,7 +83,7 @@ import re
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import ceil, inf, lcm
@@ -173,39 +173,57 @@ def distances(
     return result
 
 
+def network(
+    arcs: Any, pairs: Any, amount: Callable[[Any], Any] = number
+) -> tuple[list[tuple[int, int]], list[Fraction], list[tuple[int, int, Any]]]:
+    """Ends and capacities of arcs, and pairs with their amounts."""
+    ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
+    capacity = [number(c) for _, _, c in arcs]
+    return ends, capacity, [(index(s), index(t), amount(size)) for s, t, size in listed(pairs, width=3)]
+
+
+def quotient(
+    ends: list[tuple[int, int]], capacity: list[Fraction], wanted: list[tuple[int, int, Any]], prices: Any, k: int = 1
+) -> Fraction:
+    """The smallest total price of k walks for every pair, times its amount, over the price of all capacities."""
+    price, near = priced(ends, [(s, t) for s, t, _ in wanted], prices, k)
+    cost = sum((amount * length for (_, _, amount), length in zip(wanted, near)), Fraction(0))
+    return cost / sum(capacity[a] * p for a, p in price.items())
+
+
+def most_ends(links: Iterable[tuple[int, int]]) -> int:
+    """The most links out of, or into, one of their ends."""
+    return max([*Counter(u for u, _ in links).values(), *Counter(v for _, v in links).values()], default=0)
+
+
 def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
     if isinstance(problem, dict):
         problem = {"split": 1, **problem}
     arcs, pairs, coloured, split = field(problem, "arcs", "pairs", "colours", "split")
     require(index(split) > 0 and (split == 1 or coloured is False), "a pair needs at least one path, one if coloured")
     require(isinstance(coloured, bool), "colours must be true or false")
-    ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
-    capacity = [number(c) for _, _, c in arcs]
-    wanted = [(index(s), index(t), number(amount)) for s, t, amount in listed(pairs, width=3)]
-    require(all(c > 0 for c in capacity) and all(d > 0 and s != t for s, t, d in wanted), "a pair or arc is empty")
-    require(not coloured or all(one == 1 for one in [*capacity, *(d for _, _, d in wanted)]), "circuits need size 1")
+    ends, capacity, wanted = network(arcs, pairs)
+    sizes = {*capacity, *(amount for _, _, amount in wanted)}
+    require(min(sizes, default=1) > 0 and all(s != t for s, t, _ in wanted), "a pair or arc is empty")
+    require(not coloured or sizes <= {1}, "circuits need size 1")
     low = high = None
     if solution is not None:
         paths, colour = field(solution, "paths", "colour")
-        each = [pair for pair in wanted for _ in range(split)]
-        taken = [walk(p, ends, s, t) for p, (s, t, _) in zip(listed(paths, len(each)), each)]
+        each = listed(paths, len(wanted) * split)
+        taken = [walk(p, ends, *wanted[k // split][:2]) for k, p in enumerate(each)]
         require(len({(k // split, *path) for k, path in enumerate(taken)}) == len(each), "a pair has a path twice")
+        colour_of = list(map(index, listed(colour, len(wanted)))) if coloured else [0] * len(each)
+        load: dict[Any, Fraction] = defaultdict(Fraction)
+        for k, path in enumerate(taken):
+            for a in path:
+                load[colour_of[k], a] += wanted[k // split][2] / capacity[a] / split
+        high = max(load.values(), default=Fraction(0))
         if coloured:
-            colour_of = [index(one) for one in listed(colour, len(wanted))]
-            used = Counter((c, a) for c, path in zip(colour_of, taken) for a in path)
-            require(max(used.values(), default=0) <= 1, "two paths of a colour share an arc")
+            require(high <= 1, "two paths of a colour share an arc")
             high = Fraction(len(set(colour_of)))
-        else:
-            load: dict[int, Fraction] = defaultdict(Fraction)
-            for path, (_, _, amount) in zip(taken, each):
-                for a in path:
-                    load[a] += amount / capacity[a] / split
-            high = max(load.values(), default=Fraction(0))
     if argument is not None:
-        price, near = priced(ends, [(s, t) for s, t, _ in wanted], field(argument, "prices")[0], split)
-        cost = sum((amount * length for (_, _, amount), length in zip(wanted, near)), Fraction(0))
-        low = cost / sum(capacity[a] * p for a, p in price.items())
-        if all(c == 1 for c in capacity) and all(amount.denominator == 1 for _, _, amount in wanted):
+        low = quotient(ends, capacity, wanted, field(argument, "prices")[0], split)
+        if set(capacity) <= {1} and all(size.denominator == 1 for size in sizes):
             low = Fraction(ceil(low))
         low /= split
     return low, high
@@ -238,9 +256,7 @@ def circuits(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | Non
 
 def steps(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
     arcs, pairs, most = field(problem, "arcs", "pairs", "steps")
-    ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
-    capacity = [number(c) for _, _, c in arcs]
-    wanted = [(index(s), index(t), index(chunks)) for s, t, chunks in listed(pairs, width=3)]
+    ends, capacity, wanted = network(arcs, pairs, index)
     require(index(most) >= 0 and all(c > 0 for c in capacity) and all(s != t for s, t, _ in wanted), "an arc is empty")
     low = high = None
     if solution is not None:
@@ -255,9 +271,7 @@ def steps(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, 
         long = {t: max(Fraction(c) / capacity[a] for (s, a), c in load.items() if s == t) for t, _ in load}
         high = Fraction(sum(ceil(value) for value in long.values()))
     if argument is not None:
-        price, near = priced(ends, [(s, t) for s, t, _ in wanted], field(argument, "prices")[0])
-        cost = sum((chunks * length for (_, _, chunks), length in zip(wanted, near)), Fraction(0))
-        low = Fraction(ceil(cost / sum(capacity[a] * p for a, p in price.items())))
+        low = Fraction(ceil(quotient(ends, capacity, wanted, field(argument, "prices")[0])))
     return low, high
 
 
@@ -343,6 +357,24 @@ def rounds(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     return low, high
 
 
+def summed(given: Rounds, moves: list[tuple[Any, ...]]) -> dict[tuple[int, int], frozenset[int]]:
+    """The contributions in the sum that every vertex has of a chunk at the end."""
+    has = {(c, v): frozenset([v]) for c, v in given.held}
+    for r in sorted({r for r, *_ in moves}):
+        before, now, replaced = dict(has), [move for move in moves if move[0] == r], set()
+        for _, s, t, c, adds in sorted(now, key=lambda move: bool(move[4])):  # replacements come first
+            require(isinstance(adds, bool) and (c, s) in before, "a sum is sent that its sender does not have")
+            require(t in given.sources[c] | given.targets[c], "a chunk goes where it is not required")
+            if adds:
+                require(not has.get((c, t), frozenset()) & before[c, s], "a contribution is counted twice")
+                has[c, t] = has.get((c, t), frozenset()) | before[c, s]
+            else:
+                require((c, t) not in replaced, "a sum is replaced twice in a round")
+                replaced.add((c, t))
+                has[c, t] = before[c, s]
+    return has
+
+
 def sums(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
     given, low, high = Rounds(problem), None, None
     sources, targets = given.sources, given.targets
@@ -350,19 +382,7 @@ def sums(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, F
     if solution is not None:
         circuits, transfers = field(solution, "circuits", "transfers")
         moves, last = given.moves(circuits, listed(transfers, width=5))
-        has = {(c, v): frozenset([v]) for c, v in given.held}
-        for r in sorted({r for r, *_ in moves}):
-            before, now, replaced = dict(has), [move for move in moves if move[0] == r], set()
-            for _, s, t, c, adds in sorted(now, key=lambda move: bool(move[4])):  # replacements come first
-                require(isinstance(adds, bool) and (c, s) in before, "a sum is sent that its sender does not have")
-                require(t in sources[c] | targets[c], "a chunk goes where it is not required")
-                if adds:
-                    require(not has.get((c, t), frozenset()) & before[c, s], "a contribution is counted twice")
-                    has[c, t] = has.get((c, t), frozenset()) | before[c, s]
-                else:
-                    require((c, t) not in replaced, "a sum is replaced twice in a round")
-                    replaced.add((c, t))
-                    has[c, t] = before[c, s]
+        has = summed(given, moves)
         require(all(has.get((c, v)) == sources[c] for c, v in given.wanted), "a sum is not complete at the end")
         high = Fraction(last)
     if argument is not None:
@@ -400,37 +420,40 @@ def placement(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | No
     k, peers, lasts = index(k), index(peers), [number(p) for p in listed(durations)]
     n = len(lasts)
     joined = [(index(u, n), index(v, n), number(d)) for u, v, d in listed(edges, width=3)]
-    require(k > 0 and isinstance(distance, bool) and all(p > 0 for p in lasts), "a device or a duration is missing")
+    require(k > 0 and isinstance(distance, bool) and min(lasts, default=1) > 0, "a device or a duration is missing")
     require(all(u < v and d >= 0 for u, v, d in joined), "operations are not in order, or a delay is negative")
     low = high = None
     if solution is not None:
         device, start = field(solution, "device", "start")
         on, begin = [index(g, k) for g in listed(device, n)], [number(s) for s in listed(start, n)]
         for u, v, delay in joined:
-            wait = delay if on[u] != on[v] else Fraction(0)
+            wait = delay * (on[u] != on[v])
             require(begin[v] >= begin[u] + lasts[u] + wait, "an operation starts before its predecessor ends")
-        for g in range(k):
-            mine = sorted((begin[v], begin[v] + lasts[v]) for v in range(n) if on[v] == g)
-            require(all(a[1] <= b[0] for a, b in zip(mine, mine[1:])), "two operations overlap on a device")
+        runs = sorted((g, s, s + p) for g, s, p in zip(on, begin, lasts))
+        require(all(a[0] < b[0] or a[2] <= b[1] for a, b in zip(runs, runs[1:])), "two operations overlap on a device")
         links = {(on[u], on[v]) for u, v, _ in joined if on[u] != on[v]}
         if distance:
             require(all((h - g) % k <= peers for g, h in links), "a device sends too far")
         else:
-            counts = [*Counter(g for g, _ in links).values(), *Counter(h for _, h in links).values()]
-            require(max(counts, default=0) <= peers, "a device has too many peers")
+            require(most_ends(links) <= peers, "a device has too many peers")
         require(min(begin, default=0) >= 0, "an operation starts before 0")
-        high = max((s + p for s, p in zip(begin, lasts)), default=Fraction(0))
+        high = max((end for _, _, end in runs), default=Fraction(0))
     if argument is not None:
-        before, after = [Fraction(0)] * n, [Fraction(0)] * n
-        for u, v, _ in sorted(joined, key=lambda edge: edge[1]):
-            before[v] = max(before[v], before[u] + lasts[u])
-        for u, v, _ in sorted(joined, key=lambda edge: -edge[0]):
-            after[u] = max(after[u], after[v] + lasts[v])
-        some = sorted({index(v, n) for v in listed(field(argument, "operations")[0])})
-        require(some, "the argument names no operation")
-        work = max(sum((lasts[v] for v in some), Fraction(0)) / k, -(-len(some) // k) * min(lasts[v] for v in some))
-        low = min(before[v] for v in some) + work + min(after[v] for v in some)
+        low = least_end(field(argument, "operations")[0], k, lasts, joined)
     return low, high
+
+
+def least_end(operations: Any, k: int, lasts: list[Fraction], joined: list[tuple[int, int, Fraction]]) -> Fraction:
+    """The smallest head and tail of some operations, and the time of their work on k devices."""
+    before, after = [Fraction(0)] * len(lasts), [Fraction(0)] * len(lasts)
+    for u, v, _ in sorted(joined, key=lambda edge: edge[1]):
+        before[v] = max(before[v], before[u] + lasts[u])
+    for u, v, _ in sorted(joined, key=lambda edge: -edge[0]):
+        after[u] = max(after[u], after[v] + lasts[v])
+    some = sorted({index(v, len(lasts)) for v in listed(operations)})
+    require(some, "the argument names no operation")
+    work = max(sum((lasts[v] for v in some), Fraction(0)) / k, -(-len(some) // k) * min(lasts[v] for v in some))
+    return min(before[v] for v in some) + work + min(after[v] for v in some)
 
 
 def carried(
@@ -457,8 +480,7 @@ def design(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
         ends = [(index(u, n), index(v, n)) for u, v in listed(links, width=2)]
         require(len(set(ends)) == len(ends) and all(u != v for u, v in ends), "a link occurs twice or is a loop")
         require(directed or all((v, u) in set(ends) for u, v in ends), "a link has no reverse")
-        degrees = [*Counter(u for u, _ in ends).values(), *Counter(v for _, v in ends).values()]
-        require(max(degrees, default=0) <= degree, "a node has too many links")
+        require(most_ends(ends) <= degree, "a node has too many links")
         got, load = carried(flows, n, ends)
         require(all(total <= 1 for total in load.values()), "a link has too much flow")
         least = min(got[s, v] for s in range(n) for v in range(n) if s != v)
@@ -534,55 +556,67 @@ def orbits_of(
     return joined(m, images), joined(n, moves)
 
 
+def rank_flow(
+    flow: list[Any], ranks: set[int], n: int, ends: list[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], int]:
+    """The amounts of a rank's flow on arcs, and their denominator."""
+    (s, parent, ties), m = flow, len(ends)
+    require(s in ranks, "a flow starts at no rank")
+    into = [index(a, m) if a != -1 else -1 for a in listed(parent, n)]
+    require(all(a < 0 or ends[a][1] == v for v, a in enumerate(into)), "an arc of a tree ends elsewhere")
+    amounts = [(index(a, m), number(x)) for a, x in listed(ties, width=2)]
+    below = lcm(*(x.denominator for _, x in amounts))
+    needed = [below * (v in ranks and v != s) for v in range(n)]
+    taken = [(a, int(x * below)) for a, x in amounts]
+    for a, x in taken:
+        needed[ends[a][0]] += x
+        needed[ends[a][1]] -= x
+    taken += left_over(into, ends, needed, s).items()
+    require(all(x >= 0 for _, x in taken), "a flow is negative")
+    return taken, below
+
+
+def total_distance(ranks: set[int], class_of: list[int], ends: list[tuple[int, int]], length: list[int]) -> Fraction:
+    """The sum of distances from every rank to every other, of which those of a class have the same."""
+    out: dict[int, list[tuple[int, Any]]] = defaultdict(list)
+    for (u, v), far in zip(ends, length):
+        out[u].append((v, far))
+    cost = Fraction(0)
+    for k, count in Counter(class_of[v] for v in ranks).items():
+        near = distances(out, next(v for v in ranks if class_of[v] == k), None, 1)
+        require(all(v in near for v in ranks), "a rank cannot reach another")
+        cost += count * sum((near[v][0] for v in ranks), Fraction(0))
+    return cost
+
+
 def orbits(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
     n, ranks, arcs, symmetries = field(problem, "vertices", "ranks", "arcs", "symmetries")
     require(index(n) <= 2 * len(listed(arcs)), "a vertex has no arc")
     ends = [(index(u, n), index(v, n)) for u, v, _ in listed(arcs, width=3)]
-    capacity, m = [number(c) for _, _, c in arcs], len(ends)
+    capacity = [number(c) for _, _, c in arcs]
     ranked = {index(v, n) for v in listed(ranks)}
-    require(len(ranked) == len(ranks) > 1 and all(c > 0 for c in capacity), "there are no ranks, or an arc is empty")
+    require(len(ranked) == len(ranks) > 1 and min(capacity) > 0, "there are no ranks, or an arc is empty")
     orbit, class_of = orbits_of(n, ends, capacity, ranked, listed(symmetries))
-    size = Counter(class_of[v] for v in ranked)
     low = high = None
     if solution is not None:
-        load: dict[int, Fraction] = defaultdict(Fraction)
-        flows = listed(field(solution, "flows")[0], width=3)
-        require(
-            Counter(class_of[index(s, n)] for s, _, _ in flows) == Counter(list(size)), "not one rank of each orbit"
-        )
-        for s, parent, ties in flows:
-            require(s in ranked, "a flow starts at no rank")
-            into = [index(a, m) if a != -1 else -1 for a in listed(parent, n)]
-            require(all(a < 0 or ends[a][1] == v for v, a in enumerate(into)), "an arc of a tree ends elsewhere")
-            amounts = [(index(a, m), number(x)) for a, x in listed(ties, width=2)]
-            below = lcm(*(x.denominator for _, x in amounts))
-            needed = [below * (v in ranked and v != s) for v in range(n)]
-            taken = [(a, int(x * below)) for a, x in amounts]
+        load, room = defaultdict[int, Fraction](Fraction), defaultdict[int, Fraction](Fraction)
+        flows, size = listed(field(solution, "flows")[0], width=3), Counter(class_of[v] for v in ranked)
+        starts = Counter(class_of[index(s, n)] for s, _, _ in flows)
+        require(starts == Counter(list(size)), "not one rank of each orbit")
+        for flow in flows:
+            taken, below = rank_flow(flow, ranked, n, ends)
             for a, x in taken:
-                needed[ends[a][0]] += x
-                needed[ends[a][1]] -= x
-            taken += left_over(into, ends, needed, s).items()
-            require(all(x >= 0 for _, x in taken), "a flow is negative")
-            for a, x in taken:
-                load[orbit[a]] += Fraction(x * size[class_of[s]], below)
-        room: dict[int, Fraction] = defaultdict(Fraction)
+                load[orbit[a]] += Fraction(x * size[class_of[flow[0]]], below)
         for a, c in enumerate(capacity):
             room[orbit[a]] += c
         high = max(load[k] / room[k] for k in room)
     if argument is not None:
-        length = [number(x) for x in listed(field(argument, "lengths")[0], m)]
-        require(all(x >= 0 for x in length) and any(length), "lengths must be >= 0, not all 0")
+        length = [number(x) for x in listed(field(argument, "lengths")[0], len(ends))]
+        require(min(length) >= 0 and any(length), "lengths must be >= 0, not all 0")
         require(all(length[a] == length[b] for a, b in enumerate(orbit)), "lengths differ on an orbit")
         whole = lcm(*(x.denominator for x in length))
-        out: dict[int, list[tuple[int, Any]]] = defaultdict(list)
-        for (u, v), far in zip(ends, length):
-            out[u].append((v, int(far * whole)))
-        cost = Fraction(0)
-        for k, count in size.items():
-            near = distances(out, next(v for v in ranked if class_of[v] == k), None, 1)
-            require(all(v in near for v in ranked), "a rank cannot reach another")
-            cost += count * sum((near[v][0] for v in ranked), Fraction(0))
-        low = cost / sum((c * x * whole for c, x in zip(capacity, length)), Fraction(0))
+        low = total_distance(ranked, class_of, ends, [int(x * whole) for x in length])
+        low /= sum((c * x * whole for c, x in zip(capacity, length)), Fraction(0))
     return low, high
 
 

@@ -15,7 +15,7 @@ closed in time, proves a bound: the smallest bound of its leaves, where open one
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -348,13 +348,20 @@ def nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int,
     if vector is None or not np.isfinite(vector).all() or not vector.any():
         return []
     size = float(np.abs(vector).max()) if rays else 1.0
-    results = []
+    results: list[dict[int, Fraction]] = []
     for sign in (1.0, -1.0) if rays else (1.0,):
-        used = [(i, sign * v / size) for i, v in enumerate(vector.tolist()) if abs(v) > 1e-12 * size]
+        used = [(int(i), sign * float(vector[i]) / size) for i in np.flatnonzero(np.abs(vector) > 1e-12 * size)]
         used = [(i, v) for i, v in used if (form.row_lower if v > 0 else form.row_upper)[i] is not None]
-        for most in DENOMINATORS:
-            near = {i: Fraction(v).limit_denominator(most) for i, v in used}
-            if max((abs(float(near[i]) - v) for i, v in used), default=0.0) <= MOVED:
-                results.append({i: value for i, value in near.items() if value})
-        results.append({i: Fraction(v) for i, v in used})
-    return [y for k, y in enumerate(results) if y not in results[:k]]
+        for near in _rounded(used):
+            if near not in results:
+                results.append(near)
+    return results
+
+
+def _rounded(used: list[tuple[int, float]]) -> Iterator[dict[int, Fraction]]:
+    """Numbers rounded to fractions of small denominators that hardly move them, then exactly as they are."""
+    for most in DENOMINATORS:
+        near = {i: Fraction(v).limit_denominator(most) for i, v in used}
+        if max((abs(float(near[i]) - v) for i, v in used), default=0.0) <= MOVED:
+            yield {i: value for i, value in near.items() if value}
+    yield {i: Fraction(v) for i, v in used}

@@ -20,6 +20,8 @@ from opticoll.formulations.rounding import decimal
 from opticoll.solvers.verify import FEASIBLE
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
+
     from opticoll.solvers.standard_form import StandardForm
 
 #: Most equations, and most entries of the matrix of all equations and their columns.
@@ -43,15 +45,7 @@ def contradiction(form: StandardForm) -> str | None:
     columns = np.setdiff1d(np.unique(A.indices), np.flatnonzero(fixed))
     if not columns.size or columns.size * rows.size > MOST_ENTRIES:
         return None
-    place = {int(column): k for k, column in enumerate(columns)}
-    entries: list[dict[int, Fraction]] = []
-    right: list[Fraction] = []
-    for k, row in enumerate(rows.tolist()):
-        at = slice(A.indptr[k], A.indptr[k + 1])
-        terms = {int(j): decimal(value) for j, value in zip(A.indices[at], A.data[at], strict=True)}
-        moved = sum(value * decimal(form.col_lower[j]) for j, value in terms.items() if fixed[j])
-        entries.append({place[j]: value for j, value in terms.items() if not fixed[j]})
-        right.append(decimal(form.row_lower[row]) - moved)
+    entries, right = _in_fractions(form, A, rows, columns)
     y = _multipliers(entries, right, columns.size)
     if y is None:
         return None
@@ -82,6 +76,22 @@ def _equations(form: StandardForm) -> tuple[np.ndarray, np.ndarray]:
     used[entries.row[~fixed[entries.col]]] = True
     equal = (form.row_lower == form.row_upper) & np.isfinite(form.row_lower)
     return np.flatnonzero(equal & used & ~loose), fixed
+
+
+def _in_fractions(
+    form: StandardForm, A: sp.csr_array, rows: np.ndarray, columns: np.ndarray
+) -> tuple[list[dict[int, Fraction]], list[Fraction]]:
+    """Entries of the equations A by place in ``columns``, and right-hand sides, to which other columns are moved."""
+    place = {int(column): k for k, column in enumerate(columns)}
+    entries: list[dict[int, Fraction]] = []
+    right: list[Fraction] = []
+    for k, row in enumerate(rows.tolist()):
+        at = slice(A.indptr[k], A.indptr[k + 1])
+        terms = {int(j): decimal(value) for j, value in zip(A.indices[at], A.data[at], strict=True)}
+        moved = sum(value * decimal(form.col_lower[j]) for j, value in terms.items() if j not in place)
+        entries.append({place[j]: value for j, value in terms.items() if j in place})
+        right.append(decimal(form.row_lower[row]) - moved)
+    return entries, right
 
 
 def _multipliers(entries: list[dict[int, Fraction]], right: list[Fraction], columns: int) -> list[Fraction] | None:

@@ -54,7 +54,7 @@ def answer_of(
     NoSolution
         If it is not proven.
     """
-    data: Any = formulation.data
+    data: Any = formulation
     if len(form.cost) >= LIFTED_COLUMNS:
         if formulation.name == GROUPED:
             from opticoll.formulations.flows import flow_orbits

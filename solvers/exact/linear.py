@@ -506,15 +506,10 @@ class System:
             while True:
                 if size.bit_length() > MOST_FLOAT_BITS:
                     return None
-                floats = residual.astype(float)
-                digits = after * lu.solve(before * floats, trans=kind)
+                digits = after * lu.solve(before * residual.astype(float), trans=kind)
                 if not np.isfinite(digits).all():
                     return None
-                scaled = np.rint(digits * 2.0**bits / np.asarray(units, dtype=float))
-                if np.abs(scaled).max() < 2.0**62:
-                    step = scaled.astype(np.int64).astype(object)
-                else:
-                    step = np.array([int(v) for v in scaled.tolist()], dtype=object)
+                step = _as_whole(np.rint(digits * 2.0**bits / np.asarray(units, dtype=float)))
                 step = step * np.array(units, dtype=object) if finer else step
                 residual = residual * 2**bits - self._product(step, transposed=transposed)
                 total = total * 2**bits + step
@@ -566,6 +561,12 @@ class System:
         except ZeroDivisionError:
             return None
         return [Fraction(int(v.p), int(v.q)) for v in result.entries()]
+
+
+def _as_whole(floats: F64) -> Whole:
+    if np.abs(floats).max() < 2.0**62:
+        return floats.astype(np.int64).astype(object)
+    return np.array([int(v) for v in floats.tolist()], dtype=object)
 
 
 def _reconstruct(total: Whole, bits: int, unsure: int = 0) -> tuple[Whole, int] | None:

@@ -125,7 +125,7 @@ def on_orbits(formulation: Formulation) -> bool:
     if formulation.name != GROUPED or ((formulation.estimate() or {}).get("nonzeros") or 0) <= MOST_NONZEROS:
         return False
     argument = arguments().get(GROUPED)
-    return argument is not None and not argument.refuses(formulation.data)
+    return argument is not None and not argument.refuses(formulation)
 
 
 def needed_arrays(run: Run) -> Arrays | None:

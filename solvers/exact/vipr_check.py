@@ -89,6 +89,11 @@ class Checker:
     def __init__(self, stream: TextIO, most: float = float("inf")) -> None:
         self.line, self.held, self.most = 1, "", most
         self.words = self.split(stream)
+        self.stated()
+        self.conclude(self.derived())
+
+    def stated(self) -> None:
+        """Read problem, claim and solutions."""
         for wanted in (("VER",), ("1.0", "1.1"), ("VAR",)):
             self.expect(*wanted)
         self.size = self.index()
@@ -119,6 +124,8 @@ class Checker:
         self.best: Fraction | None = None  # value of the best solution, as if minimized
         for _ in range(self.index()):
             self.solution()
+
+    def derived(self) -> Constraint:
         self.expect("DER")
         self.cutoffs: dict[int, Fraction] = {}  # smallest value, as if minimized, of the points outside a cutoff
         expiring: dict[int, list[int]] = {}
@@ -131,7 +138,7 @@ class Checker:
                 del self.known[i]
         if self.peek():
             self.refuse("the file continues after the last derivation")
-        self.conclude(last)
+        return last
 
     def split(self, stream: TextIO) -> Iterator[str]:
         rest, comment, idle, total = "", False, 0, 0

@@ -137,6 +137,17 @@ def lines(
         msg = "certificate: the answer has no proof"
         raise ModelError(msg)
     rows = _Rows(form)
+    yield from _problem_lines(form, rows, title, notes)
+    value = None if answer.proven is None else answer.proven - form.offset
+    yield from _result_lines(form, answer, value)
+    proof = _Proof(form, answer, rows, value)
+    yield f"DER {proof.count}\n"
+    yield from proof.lines()
+    if facts is not None:
+        facts |= {"constraints": rows.count, "derivations": proof.count}
+
+
+def _problem_lines(form: ExactForm, rows: _Rows, title: str, notes: Iterable[str]) -> Iterator[str]:
     yield f"% {' '.join(title.split()) or 'Certificate of an exact answer'}\n"
     yield from (f"% {note}\n" for note in notes)
     if form.offset:
@@ -148,22 +159,20 @@ def lines(
     yield f"OBJ {form.sense}\n{_vector((j, c) for j, c in enumerate(form.cost) if c)}\n"
     yield f"CON {rows.count} {rows.bounds}\n"
     yield from rows.lines()
-    value = None if answer.proven is None else answer.proven - form.offset
+
+
+def _result_lines(form: ExactForm, answer: ExactAnswer, value: Fraction | None) -> Iterator[str]:
+    """The claim, with the proven ``value`` (None if nothing is feasible), and the solution."""
     if value is None:
         yield "RTP infeas\nSOL 0\n"
+        return
+    result = None if answer.objective is None else answer.objective - form.offset
+    if form.sense == "min":
+        yield f"RTP range {value} {'inf' if result is None else result}\n"
     else:
-        result = None if answer.objective is None else answer.objective - form.offset
-        if form.sense == "min":
-            yield f"RTP range {value} {'inf' if result is None else result}\n"
-        else:
-            yield f"RTP range {'-inf' if result is None else result} {value}\n"
-        best = "" if answer.x is None else f"\nbest {_vector((j, x) for j, x in enumerate(answer.x) if x)}"
-        yield f"SOL {int(answer.x is not None)}{best}\n"
-    proof = _Proof(form, answer, rows, value)
-    yield f"DER {proof.count}\n"
-    yield from proof.lines()
-    if facts is not None:
-        facts |= {"constraints": rows.count, "derivations": proof.count}
+        yield f"RTP range {'-inf' if result is None else result} {value}\n"
+    best = "" if answer.x is None else f"\nbest {_vector((j, x) for j, x in enumerate(answer.x) if x)}"
+    yield f"SOL {int(answer.x is not None)}{best}\n"
 
 
 def safe_names(names: Iterable[str]) -> list[str]:

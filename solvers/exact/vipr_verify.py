@@ -67,6 +67,16 @@ class CertificateVerdict:
     nonzeros: int
     solutions: int
 
+    @property
+    def finding(self) -> str:
+        """What is proven, in words."""
+        if self.infeasible:
+            return "there is no solution"
+        if self.low is not None and self.low == self.high:
+            return f"the optimal value is {self.low}"
+        low, high = ("infinity" if end is None else end for end in (self.low, self.high))
+        return f"the optimal value is between {low} and {high}"
+
 
 def verify(path: Path, form: ExactForm | None = None) -> CertificateVerdict:
     """Verify a certificate.
@@ -141,13 +151,7 @@ def check_certificate(
     record["objective"], record["bound"] = (None if end is None else float(end) for end in ends)
     record["bound_source"] = None if ends[1] is None else "certificate"
     record["objective_exact"] = str(verdict.low) if point else None
-    if verdict.infeasible:
-        record["notes"].append("the certificate proves that there is no solution")
-    elif point:
-        record["notes"].append(f"the certificate proves that the optimal value is {verdict.low}")
-    else:
-        low, high = ("infinity" if end is None else end for end in (verdict.low, verdict.high))
-        record["notes"].append(f"the certificate proves that the optimal value is between {low} and {high}")
+    record["notes"].append(f"the certificate proves that {verdict.finding}")
     if states(model, "metrics") and record["objective"] is not None:
         record["metrics"] = dict(problem.metrics(record["objective"]))
     record["certificate"] = {
@@ -258,19 +262,9 @@ class _Proof:
 
     def verdict(self, problem: _Problem | None) -> CertificateVerdict:
         """Verify the whole file."""
-        from flint import fmpq
-
-        reader, nonzeros, solutions = self.reader, 0, 0
-        for i, row in enumerate(reader.constraints()):
-            if problem is not None:
-                problem.match(row)
-            self.rows[i] = row
-            nonzeros += len(row.columns)
-            for side, j, value in _bounds(row):
-                old = self.global_bounds.get((side, j), (value, _NO_ASSUMPTIONS))[0]
-                self.global_bounds[side, j] = (max if side > 0 else min)(old, value), _NO_ASSUMPTIONS
-        if problem is not None:
-            problem.complete()
+        reader, solutions = self.reader, 0
+        self.read_constraints(problem)
+        nonzeros = sum(len(row.columns) for row in self.rows.values())
         claim = reader.claim()
         low, high = claim or (None, None)
         if low is not None and high is not None and low > high:
@@ -283,15 +277,7 @@ class _Proof:
         primal, dual = (high, low) if self.sign > 0 else (low, high)
         if primal is not None and (self.best is None or self.best > self.sign * primal):
             self.refuse(f"no solution has the objective value {_short(primal)} or a better one")
-        expiring: dict[int, list[int]] = {}
-        last, assumed, position = LinearRow("", 0, fmpq(0), (), ()), _NO_ASSUMPTIONS, reader.count - 1
-        for position, derivation in enumerate(reader.derivations(), reader.count):
-            last = self.rows[position] = derivation.stated
-            assumed = self.assumed[position] = self.assumptions(derivation, position)
-            if derivation.last_use >= 0:
-                expiring.setdefault(max(derivation.last_use, position), []).append(position)
-            for i in expiring.pop(position, ()):
-                del self.rows[i], self.assumed[i]
+        last, assumed, derivations = self.derive()
         if claim is None or dual is not None:
             self.conclude(last, assumed, dual)
         offset = Fraction(0) if problem is None else problem.form.offset
@@ -300,10 +286,38 @@ class _Proof:
             None if low is None else _fraction(low) + offset,
             None if high is None else _fraction(high) + offset,
             reader.count,
-            position + 1 - reader.count,
+            derivations,
             nonzeros,
             solutions,
         )
+
+    def read_constraints(self, problem: _Problem | None) -> None:
+        """Read the constraints that the file states, which must be those of the problem."""
+        for i, row in enumerate(self.reader.constraints()):
+            if problem is not None:
+                problem.match(row)
+            self.rows[i] = row
+            for side, j, value in _bounds(row):
+                old = self.global_bounds.get((side, j), (value, _NO_ASSUMPTIONS))[0]
+                self.global_bounds[side, j] = (max if side > 0 else min)(old, value), _NO_ASSUMPTIONS
+        if problem is not None:
+            problem.complete()
+
+    def derive(self) -> tuple[LinearRow, frozenset[int], int]:
+        """Verify all derivations; the last derived constraint, its assumptions, and the number of derivations."""
+        from flint import fmpq
+
+        expiring: dict[int, list[int]] = {}
+        last, assumed, count = LinearRow("", 0, fmpq(0), (), ()), _NO_ASSUMPTIONS, 0
+        for count, derivation in enumerate(self.reader.derivations(), start=1):
+            position = self.reader.count + count - 1
+            last = self.rows[position] = derivation.stated
+            assumed = self.assumed[position] = self.assumptions(derivation, position)
+            if derivation.last_use >= 0:
+                expiring.setdefault(max(derivation.last_use, position), []).append(position)
+            for i in expiring.pop(position, ()):
+                del self.rows[i], self.assumed[i]
+        return last, assumed, count
 
     def check_solution(self, name: str, x: Mapping[int, fmpq]) -> None:
         """Refuse a solution that is fractional or violates a constraint."""
@@ -406,20 +420,7 @@ class _Proof:
         """Verify a linear combination, completed from bounds if it is weak, or rounded."""
         from flint import fmpq
 
-        total: dict[int, fmpq] = {}
-        rhs, signs, assumed = fmpq(0), set(), _NO_ASSUMPTIONS
-        for i, row, factor in zip(derivation.used, used, derivation.factors, strict=True):
-            if row.sense and factor:
-                signs.add(row.sense if factor > 0 else -row.sense)
-            rhs = self.bounded(rhs + factor * row.rhs)
-            for j, value in zip(row.columns, row.coefficients, strict=True):
-                old = total.get(j)
-                total[j] = factor * value if old is None else self.bounded(old + factor * value)
-            if i in self.assumed and not assumed >= self.assumed[i]:
-                assumed |= self.assumed[i]
-        if len(signs) > 1:
-            self.refuse("it adds <= to >=")
-        sense = signs.pop() if signs else 0
+        sense, rhs, total, assumed = self.added(derivation, used)
         if derivation.kind == "weak":
             sense = sense or derivation.stated.sense
             rhs, total, assumed = self.completed(derivation, sense, rhs, total, assumed)
@@ -433,6 +434,25 @@ class _Proof:
             self.refuse("the combination does not imply the constraint")
         return assumed
 
+    def added(self, derivation: Derivation, used: list[LinearRow]) -> tuple[int, fmpq, dict[int, fmpq], frozenset[int]]:
+        """Sense, right-hand side, coefficients and assumptions of the sum of the rows used, times their factors."""
+        from flint import fmpq
+
+        total: dict[int, fmpq] = {}
+        rhs, signs, assumed = fmpq(0), set(), _NO_ASSUMPTIONS
+        for i, row, factor in zip(derivation.used, used, derivation.factors, strict=True):
+            if row.sense and factor:
+                signs.add(row.sense if factor > 0 else -row.sense)
+            rhs = self.bounded(rhs + factor * row.rhs)
+            for j, value in zip(row.columns, row.coefficients, strict=True):
+                old = total.get(j)
+                total[j] = factor * value if old is None else self.bounded(old + factor * value)
+            if i in self.assumed and not assumed >= self.assumed[i]:
+                assumed |= self.assumed[i]
+        if len(signs) > 1:
+            self.refuse("it adds <= to >=")
+        return signs.pop() if signs else 0, rhs, total, assumed
+
     def with_multipliers(self, derivation: Derivation, used: list[LinearRow]) -> tuple[Derivation, list[LinearRow]]:
         """Find the multipliers that a derivation omits: of the problem's constraints and of those it lists."""
         from flint import fmpq
@@ -444,25 +464,8 @@ class _Proof:
         size = max(columns, sum(len(row.columns) for row in rows.values()))
         if stated.sense == 0 or size > MOST_COMPLETED:
             self.refuse("it omits the multipliers of an equation or of a large program; complete the file")
-        cost = [Fraction(0)] * columns
-        for j, value in zip(stated.columns, stated.coefficients, strict=True):
-            cost[j] = stated.sense * _fraction(value)
-        ends = [_fraction(row.rhs) for row in rows.values()]
-        senses = [row.sense for row in rows.values()]
-        form = ExactForm(
-            np.cumsum([0, *(len(row.columns) for row in rows.values())]),
-            np.array([j for row in rows.values() for j in row.columns], dtype=np.int64),
-            tuple(_fraction(value) for row in rows.values() for value in row.coefficients),
-            tuple(None if sense < 0 else end for sense, end in zip(senses, ends, strict=True)),
-            tuple(None if sense > 0 else end for sense, end in zip(senses, ends, strict=True)),
-            (None,) * columns,
-            (None,) * columns,
-            tuple(cost),
-            "min",
-            np.zeros(columns, dtype=bool),
-        )
         try:
-            answer = solve_apart(form)
+            answer = solve_apart(_extreme(stated, list(rows.values()), columns))
         except NoSolution as error:
             self.refuse(f"its multipliers were not found: {error}")
         if answer.status == "unbounded":
@@ -496,6 +499,25 @@ class _Proof:
                 rhs = self.bounded(rhs + gap * bound[0])
                 assumed |= bound[1]
         return rhs, stated, assumed
+
+
+def _extreme(stated: LinearRow, rows: Sequence[LinearRow], columns: int) -> ExactForm:
+    """The program for the extreme left-hand side of ``stated`` under rows, whose duals are the multipliers sought."""
+    cost = [Fraction(0)] * columns
+    for j, value in zip(stated.columns, stated.coefficients, strict=True):
+        cost[j] = stated.sense * _fraction(value)
+    return ExactForm(
+        np.cumsum([0, *(len(row.columns) for row in rows)]),
+        np.array([j for row in rows for j in row.columns], dtype=np.int64),
+        tuple(_fraction(value) for row in rows for value in row.coefficients),
+        tuple(None if row.sense < 0 else _fraction(row.rhs) for row in rows),
+        tuple(None if row.sense > 0 else _fraction(row.rhs) for row in rows),
+        (None,) * columns,
+        (None,) * columns,
+        tuple(cost),
+        "min",
+        np.zeros(columns, dtype=bool),
+    )
 
 
 def _absurd(row: LinearRow) -> bool:

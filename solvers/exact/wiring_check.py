@@ -33,6 +33,7 @@ from opticoll.solvers.exact.combinatorial_check import (
     index,
     listed,
     main,
+    most_ends,
     number,
     require,
 )
@@ -47,8 +48,7 @@ def wiring(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     if solution is not None:
         circuits, flows = field(solution, "circuits", "flows")
         ends = [(index(u, n), index(v, n)) for u, v in listed(circuits, width=2)]
-        used = [*Counter(u for u, _ in ends).values(), *Counter(v for _, v in ends).values()]
-        require(max(used, default=0) <= ports, "a server has too few ports")
+        require(most_ends(ends) <= ports, "a server has too few ports")
         got, load = carried(flows, n, ends)
         short = any(got[s, t] * whole < demand[s][t] for s in range(n) for t in range(n) if s != t)
         require(not short, "a server does not get its traffic")

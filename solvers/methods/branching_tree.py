@@ -190,16 +190,7 @@ class BranchingTree:
             return None
         lower, upper = box
         state, x, duals = self._solver.solve(lower, upper)
-        bound, proof = node.bound, node.duals
-        empty = state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper)
-        own = -np.inf
-        if duals is not None and state != "infeasible":
-            own = self.leaf.bound(duals, lower, upper)
-            bound, proof = (own, duals) if own > bound else (bound, proof)
-            self._update_pseudo_costs(node, own)
-        if not empty and not np.isfinite(own):
-            bound = max(bound, self._exact_bound(lower, upper))
-            empty = bound == np.inf
+        bound, proof, empty = self._proven(node, state, duals, lower, upper)
         if empty:
             self._discard(node, duals)
             return None
@@ -215,7 +206,7 @@ class BranchingTree:
             if self._cut(bound) or not free.any():
                 self._close(node, bound, proof)
                 return None
-        candidates = self.whole[free & (fraction > WHOLE)] if x is not None else self.whole[free]
+        candidates = self.whole[free & (fraction > WHOLE)]
         if candidates.size == 0:
             candidates = self.whole[free]
         if candidates.size == 0:
@@ -223,6 +214,22 @@ class BranchingTree:
             self._close(node, bound, proof)
             return None
         return self._branch(replace(node, duals=proof), bound, x, candidates, lower, upper)
+
+    def _proven(
+        self, node: Node, state: str, duals: F64 | None, lower: F64, upper: F64
+    ) -> tuple[float, F64 | None, bool]:
+        """The bound of a node after its relaxation, the duals that prove it, and whether it is proven to be empty."""
+        bound, proof = node.bound, node.duals
+        empty = state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper)
+        own = -np.inf
+        if duals is not None and state != "infeasible":
+            own = self.leaf.bound(duals, lower, upper)
+            bound, proof = (own, duals) if own > bound else (bound, proof)
+            self._update_pseudo_costs(node, own)
+        if not empty and not np.isfinite(own):
+            bound = max(bound, self._exact_bound(lower, upper))
+            empty = bound == np.inf
+        return bound, proof, empty
 
     def _exact_bound(self, lower: F64, upper: F64) -> float:
         """The bound of a leaf's relaxation in rational arithmetic; infinite if it is empty, -inf if nothing is proven.

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -178,9 +178,7 @@ def schedule_collective(
         results.append(_best(topology, _moves(spread, summed, chunks), chunks, alpha, beta))
     tried = min(results, key=lambda one: one[0])
     steps = CollectiveSteps(collective, chunks, tried[1], root)
-    number, capacity = _arcs(topology)
-    arcs = [[[number[arc] for arc in pairwise(move.path)] for move in step] for step in steps.steps]
-    return CollectiveSchedule(steps, fluid, _time(arcs, capacity, chunks, 0.0, 1.0), tried[0])
+    return CollectiveSchedule(steps, fluid, _time_of(steps, topology, 0.0, 1.0), tried[0])
 
 
 def _best(
@@ -188,10 +186,7 @@ def _best(
 ) -> tuple[float, list[list[Move]]]:
     """Alpha-beta time and steps of the best schedule tried."""
     moves, before = tree_moves
-    after: list[list[int]] = [[] for _ in moves]
-    for i, needed in enumerate(before):
-        for j in needed:
-            after[j].append(i)
+    after = _inverted(before)
     number = [move.chunk for move in moves]
     place, capacity = _arcs(topology)
     order, arcs = range(len(moves)), [[place[arc] for arc in pairwise(move.path)] for move in moves]
@@ -201,11 +196,11 @@ def _best(
     )
     allowed = max(TRIED_MOVES // max(len(moves), 1), 2)
     ways = (back, ahead) if all(move.adds for move in moves) else (ahead, back)  # copies spread, sums come together
-    trials = [(way, rule, budget) for way in ways for budget in BUDGETS for rule in (0, 1)]
+    trials = list(product(ways, BUDGETS, (0, 1)))
     if allowed < len(trials):
-        trials = [(way, rule, budget) for budget in BUDGETS for rule in (0, 1) for way in ways[:1]]
+        trials = list(product(ways[:1], BUDGETS, (0, 1)))
     best: tuple[float, int, list[list[int]]] | None = None
-    for way, rule, budget in trials[:allowed]:
+    for way, budget, rule in trials[:allowed]:
         listed = _listed(capacity, way, way.ranks[rule], number, budget)
         steps = listed if way is ahead else listed[::-1]
         key = (_time([[arcs[i] for i in step] for step in steps], capacity, chunks, alpha, beta), len(steps))
@@ -213,6 +208,15 @@ def _best(
             best = (*key, steps)
     assert best is not None
     return best[0], [[moves[i] for i in step] for step in best[2]]
+
+
+def _inverted(before: list[list[int]]) -> list[list[int]]:
+    """The moves that wait for every move, given those for which it waits."""
+    after: list[list[int]] = [[] for _ in before]
+    for i, needed in enumerate(before):
+        for j in needed:
+            after[j].append(i)
+    return after
 
 
 def _arcs(topology: Topology) -> tuple[dict[tuple[int, int], int], list[float]]:
@@ -378,6 +382,13 @@ def _time(steps: list[list[list[int]]], capacity: list[float], chunks: int, alph
     return total
 
 
+def _time_of(schedule: CollectiveSteps, topology: Topology, alpha: float, beta: float) -> float:
+    """Time of a schedule, in which empty steps take none."""
+    number, capacity = _arcs(topology)
+    arcs = [[[number[arc] for arc in pairwise(move.path)] for move in step] for step in schedule.steps if step]
+    return _time(arcs, capacity, schedule.chunks, alpha, beta)
+
+
 # Execution --------------------------------------------------------------------------------------------------------
 
 
@@ -402,9 +413,7 @@ def run_moves(
         """Contributions summed at rank v, one bit per rank."""
         return held.get((v, shard, chunk), 1 << number[v] if sums or v == shard else 0)
 
-    time = 0.0
     for t, step in enumerate(schedule.steps):
-        load: dict[tuple[int, int], int] = defaultdict(int)
         arriving: list[tuple[Move, int]] = []
         for move in step:
             wrong = _misplaced(move, schedule, capacity, number, shards)
@@ -413,32 +422,24 @@ def run_moves(
                 wrong = "not-held", f"{u} sends {_named(move)} before receiving it"
             if wrong is not None:
                 return refused(wrong[0], f"step {t}: {wrong[1]}", rank=u, chunk=move.chunk, step=t)
-            for arc in pairwise(move.path):
-                load[arc] += 1
             arriving.append((move, sent))
         for move, sent in arriving:
             v = move.path[-1]
             own = has(v, move.shard, move.chunk)
-            if move.adds and own & sent:
-                twice = ranks[(own & sent).bit_length() - 1]
-                msg = f"step {t}: {v} adds {_named(move)}, which counts the contribution of {twice} twice"
-                return refused("wrong-sum", msg, rank=v, chunk=move.chunk, step=t)
-            if not move.adds and own & sent == sent:
-                msg = f"step {t}: {v} receives {_named(move)}, but already has it"
-                return refused("duplicate", msg, rank=v, chunk=move.chunk, step=t)
+            wrong = _miscounted(move, own, sent, ranks)
+            if wrong is not None:
+                return refused(wrong[0], f"step {t}: {wrong[1]}", rank=v, chunk=move.chunk, step=t)
             held[v, move.shard, move.chunk] = own | sent if move.adds else sent
-        if step:
-            time += alpha + beta * max(q / (schedule.chunks * capacity[arc]) for arc, q in load.items())
     for shard in sorted(shards):
-        for v in ranks if schedule.collective != "reducescatter" else [shard]:
-            due = (1 << len(ranks)) - 1 if sums else 1 << number[shard]
-            for chunk in range(schedule.chunks):
-                if (own := has(v, shard, chunk)) != due:
-                    return _missing(v, shard, chunk, own, due, ranks, sums=sums)
+        due = (1 << len(ranks)) - 1 if sums else 1 << number[shard]
+        ends = ranks if schedule.collective != "reducescatter" else [shard]
+        for v, chunk in product(ends, range(schedule.chunks)):
+            if (own := has(v, shard, chunk)) != due:
+                return _missing(v, shard, chunk, own, due, ranks, sums=sums)
     return ScheduleCheck(
         True,
         metrics={
-            "time": time,
+            "time": _time_of(schedule, topology, alpha, beta),
             "steps": sum(1 for step in schedule.steps if step),
             "transfers": schedule.moves,
             "chunks": schedule.chunks,
@@ -449,6 +450,17 @@ def run_moves(
 
 def _named(move: Move) -> str:
     return f"chunk {move.chunk} of {move.shard}"
+
+
+def _miscounted(move: Move, own: int, sent: int, ranks: list[int]) -> tuple[str, str] | None:
+    """Why a receiver that has the contributions ``own`` cannot take those ``sent``; None if it can."""
+    v = move.path[-1]
+    if move.adds and own & sent:
+        twice = ranks[(own & sent).bit_length() - 1]
+        return "wrong-sum", f"{v} adds {_named(move)}, which counts the contribution of {twice} twice"
+    if not move.adds and own & sent == sent:
+        return "duplicate", f"{v} receives {_named(move)}, but already has it"
+    return None
 
 
 def _misplaced(

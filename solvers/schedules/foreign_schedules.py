@@ -29,12 +29,12 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers import reading
 from opticoll.instances.readers.reading import parses_as_float
 from opticoll.instances.types import Json
-from opticoll.solvers.schedules.link_schedule import pair_capacity, ways_between
+from opticoll.solvers.schedules.link_schedule import chunk_name, pair_capacity, ways_between
 from opticoll.solvers.schedules.msccl_xml import MAX_BYTES as MSCCL_BYTES
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Set
     from pathlib import Path
 
     from opticoll.instances.readers.reading import XmlElement
@@ -107,59 +107,43 @@ def _teccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     if not isinstance(flows, list) or not flows or len(flows) > MAX_SENDS:
         msg = f"{path}: {name!r} must be a list of 1 to {MAX_SENDS} strings"
         raise BadFile(msg)
-    ranks = topology.terminals.tolist()
-    sends, most, with_volume = [], 0, "volume" in str(flows[0])
-    for i, text in enumerate(flows):
-        match = _FLOW.fullmatch(text) if isinstance(text, str) else None
-        where = f"{path}: {name}[{i}]"
-        if match is None or (match["volume"] is not None) != with_volume:
-            msg = f"{where}: {str(text)[:80]!r} is not 'Chunk c from s traveled over i->j in epoch k'"
-            raise BadFile(msg + ", with a volume in all entries or in none")
-        vertices = [int(v) for v in (match["tail"], *re.findall(r"\d+", match["via"] or ""), match["head"])]
-        source, number = int(match["source"]), int(match["chunk"])
-        beyond = next((v for v in (*vertices, source) if v >= topology.n), None)
-        if beyond is not None:
-            msg = f"{where}: vertex {beyond} is not one of {topology.spec}, 0..{topology.n - 1}; "
-            raise BadFile(msg + "number vertices as TE-CCL does")
-        amount = float(match["volume"]) if match["volume"] and parses_as_float(match["volume"]) else 1.0
-        if match["volume"] and not (parses_as_float(match["volume"]) and 0 < amount <= 1):
-            msg = f"{where}: volume {match['volume']!r} must be above 0 and at most 1"
-            raise BadFile(msg)
-        chunk = (source, ranks[number % len(ranks)], number // len(ranks)) if with_volume else (source, -1, number)
-        most = max(most, chunk[2])
-        sends.append(Send(int(match["epoch"]), tuple(vertices), chunk, amount))
+    with_volume = "volume" in str(flows[0])
+    sends = [_flow(text, f"{path}: {name}[{i}]", topology, with_volume=with_volume) for i, text in enumerate(flows)]
+    chunks = 1 + max(send.chunk[2] for send in sends)
     sends.sort(key=lambda send: send.step)
-    return Sends("alltoall" if with_volume else "allgather", most + 1, sends, moves=with_volume, synchronous=False)
+    return Sends("alltoall" if with_volume else "allgather", chunks, sends, moves=with_volume, synchronous=False)
+
+
+def _flow(text: object, where: str, topology: Topology, *, with_volume: bool) -> Send:
+    """The send that a string of TE-CCL describes."""
+    match = _FLOW.fullmatch(text) if isinstance(text, str) else None
+    if match is None or (match["volume"] is not None) != with_volume:
+        msg = f"{where}: {str(text)[:80]!r} is not 'Chunk c from s traveled over i->j in epoch k'"
+        raise BadFile(msg + ", with a volume in all entries or in none")
+    vertices = [int(v) for v in (match["tail"], *re.findall(r"\d+", match["via"] or ""), match["head"])]
+    source, number = int(match["source"]), int(match["chunk"])
+    beyond = next((v for v in (*vertices, source) if v >= topology.n), None)
+    if beyond is not None:
+        msg = f"{where}: vertex {beyond} is not one of {topology.spec}, 0..{topology.n - 1}; "
+        raise BadFile(msg + "number vertices as TE-CCL does")
+    if not with_volume:
+        return Send(int(match["epoch"]), tuple(vertices), (source, -1, number))
+    amount = float(match["volume"]) if parses_as_float(match["volume"]) else 0.0
+    if not 0 < amount <= 1:
+        msg = f"{where}: volume {match['volume']!r} must be above 0 and at most 1"
+        raise BadFile(msg)
+    number, target = divmod(number, topology.num_ranks)
+    return Send(int(match["epoch"]), tuple(vertices), (source, int(topology.terminals[target]), number), amount)
 
 
 def _msccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     held = {key: _map(document.get(key), path, key, topology.num_ranks) for key in ("input_map", "output_map")}
     inputs, outputs = held["input_map"], held["output_map"]
-    owner = {address: r for r, addresses in inputs.items() for address in addresses}
-    if len(owner) < sum(map(len, inputs.values())):
+    if len(set().union(*inputs.values())) < sum(map(len, inputs.values())):
         msg = f"{path}: several ranks hold an address at the start; reducing collectives are not supported"
         raise BadFile(msg)
-    ranks, everything = range(topology.num_ranks), set(owner)
-    size = len(owner) // topology.num_ranks
+    collective, chunks, chunk_of = _msccl_chunks(inputs, outputs, path, topology)
     terminal = topology.terminals.tolist()
-    chunk_of: dict[int, Chunk] = {}
-    if size and all(len(inputs[r]) == size and outputs[r] == everything for r in ranks):
-        collective, chunks = "allgather", size
-        for r in ranks:
-            chunk_of.update({a: (terminal[r], -1, i) for i, a in enumerate(sorted(inputs[r]))})
-    else:
-        collective, chunks = "alltoall", size // topology.num_ranks
-        parts = {(s, t): sorted(inputs[s] & outputs[t]) for s in ranks for t in ranks}
-        if (
-            not chunks
-            or any(len(part) != chunks for part in parts.values())
-            or set().union(*outputs.values()) != everything
-        ):
-            number = topology.num_ranks
-            msg = f"{path}: input_map and output_map are neither an all-gather nor an all-to-all of {number} ranks"
-            raise BadFile(msg)
-        for (s, t), part in parts.items():
-            chunk_of.update({a: (terminal[s], terminal[t], i) for i, a in enumerate(part)})
     sends: list[Send] = []
     way = _ways(topology)
     steps = document.get("steps")
@@ -175,6 +159,29 @@ def _msccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
                 raise BadFile(msg)
             sends.append(Send(k, way(terminal[row[1]], terminal[row[2]]), chunk_of[row[0]]))
     return Sends(collective, chunks, sends, moves=False, synchronous=True)
+
+
+def _msccl_chunks(
+    inputs: dict[int, set[int]], outputs: dict[int, set[int]], path: Path, topology: Topology
+) -> tuple[str, int, dict[int, Chunk]]:
+    """Collective, chunks of a shard and the chunk of every address, given those at the start and at the end."""
+    ranks, everything = range(topology.num_ranks), set().union(*inputs.values())
+    size = len(everything) // topology.num_ranks
+    terminal = topology.terminals.tolist()
+    chunk_of: dict[int, Chunk] = {}
+    if size and all(len(inputs[r]) == size and outputs[r] == everything for r in ranks):
+        for r in ranks:
+            chunk_of.update({a: (terminal[r], -1, i) for i, a in enumerate(sorted(inputs[r]))})
+        return "allgather", size, chunk_of
+    chunks = size // topology.num_ranks
+    parts = {(s, t): sorted(inputs[s] & outputs[t]) for s in ranks for t in ranks}
+    if not chunks or {*map(len, parts.values())} != {chunks} or set().union(*outputs.values()) != everything:
+        number = topology.num_ranks
+        msg = f"{path}: input_map and output_map are neither an all-gather nor an all-to-all of {number} ranks"
+        raise BadFile(msg)
+    for (s, t), part in parts.items():
+        chunk_of.update({a: (terminal[s], terminal[t], i) for i, a in enumerate(part)})
+    return "alltoall", chunks, chunk_of
 
 
 def _map(value: Any, path: Path, key: str, ranks: int) -> dict[int, set[int]]:
@@ -217,15 +224,15 @@ def run_sends(schedule: Sends, topology: Topology) -> ScheduleCheck:
         arriving: list[Send] = []
         for send in group:
             u, v, chunk = send.path[0], send.path[-1], send.chunk
-            source, target, number = chunk
+            source = chunk[0]
             if u == source and (u, chunk) not in share:
                 share[u, chunk] = 1.0
             violation = _violation(send, capacity, ranks, gathering=gathering)
             if violation is None and share[u, chunk] < send.amount - VOLUME:
                 violation = "not-held", f"{u} sends {send.amount:g} of it but holds {share[u, chunk]:g}"
             if violation is not None:
-                name = f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
-                return refused(violation[0], f"step {step}: {name}: {violation[1]}", rank=u, chunk=number, step=step)
+                name = chunk_name(chunk, gathering=gathering)
+                return refused(violation[0], f"step {step}: {name}: {violation[1]}", rank=u, chunk=chunk[2], step=step)
             start = max(ready[u, chunk], *(free[arc] for arc in pairwise(send.path)))
             for arc in pairwise(send.path):
                 free[arc] = start + send.amount / (D * capacity[arc])
@@ -328,17 +335,14 @@ def run_trees(path: Path, topology: Topology) -> ScheduleCheck:
             way = [
                 _named(name, number, f"{path}, line {send.line}") for name in _names(send.attributes.get("path", ""))
             ]
-            place = f"line {send.line}: the send {topology.labels[u]} to {topology.labels[v]}"
             arc = next((arc for arc in pairwise(way) if arc not in capacity), None)
+            place = f"line {send.line}: the send {topology.labels[u]} to {topology.labels[v]}"
             if arc is not None:
                 names = "->".join(topology.labels[x] for x in arc)
                 return refused("no-arc", f"{place} moves over {names}, which is not an arc", rank=u)
-            if len(way) < 2 or (way[0], way[-1]) != (u, v) or ranks.intersection(way[1:-1]):
-                return refused("no-route", f"{place} has a path that does not join them through switches", rank=u)
-            if u not in level:
-                return refused("not-held", f"{place} starts at a vertex that the tree has not reached yet", rank=u)
-            if v in level or v not in ranks:
-                return refused("duplicate", f"{place} ends at a vertex of the tree or at no rank", rank=v)
+            fault = _wrong_send(u, v, way, level.keys(), ranks)
+            if fault is not None:
+                return refused(fault[0], f"{place} {fault[1]}", rank=v if fault[0] == "duplicate" else u)
             level[v] = level[u] + 1
             for arc in pairwise(way):
                 load[arc] += weight
@@ -355,6 +359,17 @@ def run_trees(path: Path, topology: Topology) -> ScheduleCheck:
     return ScheduleCheck(
         True, metrics={"time": time, "trees": len(trees), "height": height, "chunks": chunks, "ranks": len(ranks)}
     )
+
+
+def _wrong_send(u: int, v: int, way: list[int], reached: Set[int], ranks: set[int]) -> tuple[str, str] | None:
+    """Reason and message if a send over arcs does not extend a tree from the vertices reached; None if it does."""
+    if len(way) < 2 or (way[0], way[-1]) != (u, v) or ranks.intersection(way[1:-1]):
+        return "no-route", "has a path that does not join them through switches"
+    if u not in reached:
+        return "not-held", "starts at a vertex that the tree has not reached yet"
+    if v in reached or v not in ranks:
+        return "duplicate", "ends at a vertex of the tree or at no rank"
+    return None
 
 
 def _names(text: str) -> Iterable[str]:

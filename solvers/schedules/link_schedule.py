@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, product
+from itertools import pairwise, permutations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.solvers.schedules.schedule_json import LinkSteps, RouteTable
+    from opticoll.solvers.schedules.schedule_json import LinkSteps, RouteTable, VertexRoute
     from opticoll.solvers.schedules.shard_routes import Route
 
     Link = tuple[int, int]
@@ -256,44 +256,62 @@ def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[in
     return result
 
 
+def chunk_name(chunk: tuple[int, int, int], *, gathering: bool) -> str:
+    """What messages call the chunk of a pair, or of a rank if all receive it."""
+    source, target, number = chunk
+    return f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
+
+
+class _Execution:
+    """What ranks hold while a link schedule is executed, and what passes through other vertices in a step."""
+
+    def __init__(self, schedule: LinkSteps, topology: Topology) -> None:
+        self.schedule, self.capacity = schedule, pair_capacity(topology)
+        self.ranks = set(topology.terminals.tolist())
+        self.gathering = schedule.collective == "allgather"
+        self.held: dict[int, set[tuple[int, int, int]]] = defaultdict(set)
+        self.passing: dict[tuple[int, tuple[int, int, int]], int] = defaultdict(int)
+
+    def violation(self, u: int, v: int, chunk: tuple[int, int, int]) -> tuple[str, str] | None:
+        """Reason and message if a transfer is impossible now; None if it is possible."""
+        source, target, number = chunk
+        schedule, ranks = self.schedule, self.ranks
+        if (u, v) not in self.capacity:
+            return "no-arc", f"moves {u}->{v}, which is not an arc"
+        shard = source in ranks and (self.gathering or (target in ranks and target != source))
+        if not shard or number >= schedule.chunks:
+            return "no-chunk", f"a shard has {schedule.chunks} chunks, and only ranks have shards"
+        if schedule.demand is not None and (source, target) not in schedule.demand:
+            return "no-chunk", f"{source} sends nothing to {target}"
+        if u not in ranks and not self.passing[u, chunk]:
+            return "not-held", f"{u} cannot send it to {v}: {u} stores nothing and does not receive it now"
+        if u in ranks and source != u and chunk not in self.held[u]:
+            return "not-held", f"{u} sends it to {v} before receiving it"
+        if source == v or (v in ranks and chunk in self.held[v]):
+            return "duplicate", f"moves {u}->{v}, but {v} already has it"
+        return None
+
+
 def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleCheck:
     """Execute a link schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``."""
-    capacity = pair_capacity(topology)
-    ranks = set(topology.terminals.tolist())
-    gathering = schedule.collective == "allgather"
-    held: dict[int, set[tuple[int, int, int]]] = defaultdict(set)
+    state = _Execution(schedule, topology)
+    ranks, held, passing = state.ranks, state.held, state.passing
     last: dict[tuple[int, int, int], tuple[int, int]] = {}
     time, transfers = 0.0, 0
     for t, step in enumerate(schedule.steps):
         load: dict[tuple[int, int], float] = defaultdict(float)
         arriving: list[tuple[int, tuple[int, int, int]]] = []
-        passing: dict[tuple[int, tuple[int, int, int]], int] = defaultdict(int)
+        passing.clear()
         ordered = step if len(ranks) == topology.n else _through(step, ranks)
         for u, v, chunk in ordered:
-            source, target, number = chunk
-            violation = None
-            if (u, v) not in capacity:
-                violation = ("no-arc", f"moves {u}->{v}, which is not an arc")
-            elif (
-                source not in ranks
-                or number >= schedule.chunks
-                or not (gathering or (target in ranks and target != source))
-            ):
-                violation = ("no-chunk", f"a shard has {schedule.chunks} chunks, and only ranks have shards")
-            elif schedule.demand is not None and (source, target) not in schedule.demand:
-                violation = ("no-chunk", f"{source} sends nothing to {target}")
-            elif u not in ranks and not passing[u, chunk]:
-                violation = ("not-held", f"{u} cannot send it to {v}: {u} stores nothing and does not receive it now")
-            elif u in ranks and source != u and chunk not in held[u]:
-                violation = ("not-held", f"{u} sends it to {v} before receiving it")
-            elif source == v or (v in ranks and chunk in held[v]):
-                violation = ("duplicate", f"moves {u}->{v}, but {v} already has it")
+            violation = state.violation(u, v, chunk)
             if violation is not None:
                 reason, message = violation
-                name = f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
-                rank = v if reason == "duplicate" else u
-                return refused(reason, f"step {t}: {name}: {message}", rank=rank, chunk=number, step=t)
-            load[u, v] += 1.0 if schedule.demand is None else schedule.demand[source, target]
+                where = f"step {t}: {chunk_name(chunk, gathering=state.gathering)}"
+                return refused(
+                    reason, f"{where}: {message}", rank=v if reason == "duplicate" else u, chunk=chunk[2], step=t
+                )
+            load[u, v] += 1.0 if schedule.demand is None else schedule.demand[chunk[:2]]
             if u not in ranks:
                 passing[u, chunk] -= 1
             if v in ranks:
@@ -307,7 +325,7 @@ def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, be
             held[v].add(chunk)
             last[chunk] = (t, v)
         if step:
-            time += alpha + beta * max(q / (schedule.chunks * capacity[arc]) for arc, q in load.items())
+            time += alpha + beta * max(q / (schedule.chunks * state.capacity[arc]) for arc, q in load.items())
             transfers += len(step)
     missing = _missing(schedule, topology, held, last)
     if missing is not None:
@@ -379,6 +397,28 @@ def dependency_cycle(paths: Sequence[tuple[int, ...]]) -> list[Link]:
     return walk[walk.index(walk[-1]) : -1]
 
 
+def _share(route: VertexRoute, table: RouteTable) -> float:
+    """The share of its pair that a route carries, exactly if it is stated in chunks."""
+    if table.chunks is None or route.chunks is None:
+        return route.weight
+    return route.chunks / table.chunks
+
+
+def _impossible(
+    route: VertexRoute, table: RouteTable, capacity: dict[tuple[int, int], float], ranks: set[int]
+) -> tuple[str, str, int] | None:
+    """Reason, message and vertex if a route is impossible on the topology; None if it is possible."""
+    path, pair = route.path, (route.source, route.target)
+    if not {*pair} <= ranks or pair[0] == pair[1]:
+        return "no-route", "does not connect two distinct ranks", route.source
+    if len(path) < 2 or (path[0], path[-1]) != pair or len(set(path)) < len(path):
+        return "no-route", f"{list(path)[:12]} is not a simple path between them", route.source
+    if abs(_share(route, table) - route.weight) > WHOLE:
+        return "weights", f"weight {route.weight:g} is not {route.chunks} of {table.chunks} chunks", route.source
+    arc = next((arc for arc in pairwise(path) if arc not in capacity), None)
+    return None if arc is None else ("no-arc", f"there is no arc {arc[0]}->{arc[1]}", arc[0])
+
+
 def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
     """Check routes and weights; a valid table has metrics ``time`` (busiest link), ``paths``, ``longest_path``."""
     capacity = pair_capacity(topology)
@@ -387,31 +427,19 @@ def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
     share: dict[tuple[int, int], float] = defaultdict(float)
     load: dict[tuple[int, int], float] = defaultdict(float)
     for i, route in enumerate(table.routes):
-        path, pair = route.path, (route.source, route.target)
-        name = f"route {i} ({route.source}->{route.target})"
-        if not {*pair} <= ranks or pair[0] == pair[1]:
-            return refused("no-route", f"{name}: does not connect two distinct ranks", rank=route.source, step=i)
-        if len(path) < 2 or (path[0], path[-1]) != pair or len(set(path)) < len(path):
-            return refused(
-                "no-route", f"{name}: {list(path)[:12]} is not a simple path between them", rank=route.source, step=i
-            )
-        amount = route.weight
-        if table.chunks is not None and route.chunks is not None:
-            amount = route.chunks / table.chunks
-            if abs(amount - route.weight) > WHOLE:
-                msg = f"{name}: weight {route.weight:g} is not {route.chunks} of {table.chunks} chunks"
-                return refused("weights", msg, rank=route.source, step=i)
-        for arc in pairwise(path):
-            if arc not in capacity:
-                return refused("no-arc", f"{name}: there is no arc {arc[0]}->{arc[1]}", rank=arc[0], step=i)
+        wrong = _impossible(route, table, capacity, ranks)
+        if wrong is not None:
+            reason, message, rank = wrong
+            return refused(reason, f"route {i} ({route.source}->{route.target}): {message}", rank=rank, step=i)
+        pair, amount = (route.source, route.target), _share(route, table)
+        for arc in pairwise(route.path):
             load[arc] += amount * (1.0 if table.demand is None else table.demand.get(pair, 0.0))
         share[pair] += amount
-    for s in ends:
-        for d in ends:
-            demand = 1.0 if table.demand is None or (s, d) in table.demand else 0.0
-            if s != d and abs(share.get((s, d), 0.0) - demand) > WHOLE:
-                msg = f"the routes {s}->{d} carry {share.get((s, d), 0.0):g} of the shard"
-                return refused("weights", msg, rank=s)
+    for s, d in permutations(ends, 2):
+        demand = 1.0 if table.demand is None or (s, d) in table.demand else 0.0
+        if abs(share.get((s, d), 0.0) - demand) > WHOLE:
+            msg = f"the routes {s}->{d} carry {share.get((s, d), 0.0):g} of the shard"
+            return refused("weights", msg, rank=s)
     layers = {route.layer for route in table.routes if route.layer is not None}
     for layer in sorted(layers):
         circle = dependency_cycle([route.path for route in table.routes if route.layer == layer])

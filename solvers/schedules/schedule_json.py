@@ -348,8 +348,7 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
                 taken.append(arcs[u, v][k % len(arcs[u, v])])
             start.append(len(taken))
         for i, row in enumerate(one["transfers"]):
-            valid = isinstance(row, list) and len(row) == 4 and all(type(v) is int and v >= 0 for v in row[:3])
-            if not valid or max(row[:2]) >= topology.n or row[2] > MAX_CHUNKS or row[3] not in ("copy", "add"):
+            if not _is_transfer(row, topology.n):
                 form = "[from, to, chunk, 'copy' or 'add']"
                 msg = f"{path}: rounds[{r}].transfers[{i}] must be {form}, not {str(row)[:60]}"
                 raise BadFile(msg)
@@ -374,6 +373,12 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
         transfer_chunk=table[:, 3],
         transfer_adds=table[:, 4].astype(bool),
     )
+
+
+def _is_transfer(row: Any, n: int) -> bool:
+    if not isinstance(row, list) or len(row) != 4 or not all(type(v) is int and v >= 0 for v in row[:3]):
+        return False
+    return max(row[:2]) < n and row[2] <= MAX_CHUNKS and row[3] in ("copy", "add")
 
 
 def _circuit(row: Any, n: int) -> tuple[list[int], int] | None:

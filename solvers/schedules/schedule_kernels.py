@@ -337,6 +337,31 @@ def fair_rates(first: I64, arcs: I64, capacity: F64) -> F64:
     return rate
 
 
+def _awaited(waits: list[tuple[int, int, int]], starts: I64, signals: I64) -> I64:
+    """The step that ends the wait of every instruction, as in :class:`Copies`; a wait is for a block and its step."""
+    # A wait for step j ends with the first signalling step from j on.
+    nothing = signals.size
+    signalling = np.where(signals > 0, np.arange(nothing), nothing)
+    following = np.append(np.minimum.accumulate(signalling[::-1])[::-1], nothing)
+    awaited = np.full(nothing, -1, dtype=np.int64)
+    for i, block, step in waits:
+        end = int(following[starts[block] + step])
+        awaited[i] = end if end < starts[block + 1] else -2
+    return awaited
+
+
+def _partners(sends: I64, receives: I64) -> I64 | None:
+    """The partner of every instruction, as in :class:`Copies`; None if a connection has more of one kind."""
+    partner = np.arange(sends.size)
+    senders, receivers = np.flatnonzero(sends >= 0), np.flatnonzero(receives >= 0)
+    senders = senders[np.argsort(sends[senders], kind="stable")]
+    receivers = receivers[np.argsort(receives[receivers], kind="stable")]
+    if not np.array_equal(sends[senders], receives[receivers]):
+        return None
+    partner[receivers] = senders
+    return partner
+
+
 @dataclass(frozen=True, eq=False)
 class Copies:
     """A program that sends, receives and copies into empty places, each once, in flat arrays.
@@ -393,35 +418,21 @@ class Copies:
                     kind = step.kind
                     if kind not in {"s", "r", "cpy", "nop"}:
                         return None
-                    copies = kind == "cpy"
-                    sends, receives = kind == "s", kind == "r"
                     if step.waits is not None:
                         waits.append((len(columns[0]), v, step.waits))
-                    puts[0](out if sends else -1)
-                    puts[1](into if receives else -1)
+                    puts[0](out if kind == "s" else -1)
+                    puts[1](into if kind == "r" else -1)
                     puts[2](step.count)
-                    puts[3](begin[step.source.buffer] + step.source.offset if sends or copies else -1)
-                    puts[4](begin[step.target.buffer] + step.target.offset if receives or copies else -1)
+                    puts[3](begin[step.source.buffer] + step.source.offset if kind in {"s", "cpy"} else -1)
+                    puts[4](begin[step.target.buffer] + step.target.offset if kind in {"r", "cpy"} else -1)
                     puts[5](step.signals and kind != "nop")
                 first.append(len(columns[0]))
         table = np.column_stack([np.frombuffer(column, dtype=np.int64) for column in columns])
         starts = np.array(first, dtype=np.int64)
-        # A wait for step j ends with the first signalling step from j on.
-        nothing = table.shape[0]
-        signalling = np.where(table[:, 5] > 0, np.arange(nothing), nothing)
-        following = np.append(np.minimum.accumulate(signalling[::-1])[::-1], nothing)
-        awaited = np.full(nothing, -1, dtype=np.int64)
-        for i, v, (number, step_number) in waits:
-            other = block_at[v, number]
-            end = int(following[starts[other] + step_number])
-            awaited[i] = end if end < starts[other + 1] else -2
-        partner = np.arange(nothing)
-        senders, receivers = (np.flatnonzero(table[:, column] >= 0) for column in (0, 1))
-        senders = senders[np.argsort(table[senders, 0], kind="stable")]
-        receivers = receivers[np.argsort(table[receivers, 1], kind="stable")]
-        if not np.array_equal(table[senders, 0], table[receivers, 1]):
+        partner = _partners(table[:, 0], table[:, 1])
+        if partner is None:
             return None
-        partner[receivers] = senders
+        awaited = _awaited([(i, block_at[v, block], step) for i, v, (block, step) in waits], starts, table[:, 5])
         ends = np.array([key[:2] for key in connections], dtype=np.int64).reshape(-1, 2)
         return cls(
             starts,

@@ -88,6 +88,14 @@ def _row(row: Json, length: int, n: int, *, nodes: int) -> bool:
     return all(type(v) is int and 0 <= v < n for v in row[:nodes])
 
 
+def _is_transfer(row: Any, n: int, chunks: int) -> bool:
+    """Whether a row has a path of different nodes, a chunk, a start and an end."""
+    if not isinstance(row, list) or len(row) != 4 or not isinstance(row[0], list) or not 2 <= len(row[0]) <= n:
+        return False
+    path = _row(row[0], len(row[0]), n, nodes=len(row[0])) and len(set(row[0])) == len(row[0])
+    return path and all(map(_number, row[1:])) and type(row[1]) is int and 0 <= row[1] < chunks
+
+
 def _configuration(one: Any, where: str, n: int, chunks: int) -> LitCircuits:
     valid = isinstance(one, dict) and all(_number(one.get(name)) for name in ("start", "end"))
     if not valid or not all(isinstance(one.get(name), list) for name in ("circuits", "transfers")):
@@ -101,9 +109,7 @@ def _configuration(one: Any, where: str, n: int, chunks: int) -> LitCircuits:
         counts[row[0], row[1]] += row[2]
     transfers = []
     for i, row in enumerate(one["transfers"]):
-        valid = isinstance(row, list) and len(row) == 4 and isinstance(row[0], list) and 2 <= len(row[0]) <= n
-        valid = valid and _row(row[0], len(row[0]), n, nodes=len(row[0])) and len(set(row[0])) == len(row[0])
-        if not valid or not all(map(_number, row[1:])) or type(row[1]) is not int or not 0 <= row[1] < chunks:
+        if not _is_transfer(row, n, chunks):
             msg = f"{where}.transfers[{i}] must be [path of different nodes, chunk, start, end], not {str(row)[:60]}"
             raise BadFile(msg)
         transfers.append(TimedTransfer(tuple(row[0]), row[1], float(row[2]), float(row[3])))

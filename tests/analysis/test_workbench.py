@@ -352,6 +352,7 @@ def test_bad_input_is_refused():
     for call, words in (
         (lambda: oc.solve("alltoall.mastr", "ring:4"), "did you mean"),
         (lambda: oc.solve("alltoall.master"), "no instance"),
+        (lambda: oc.solve([5]), "cannot solve an object of builtins.list; give the name of a formulation"),
         (lambda: oc.solve("alltoall.master", "ring:4", demnad="uniform"), "did you mean 'demand'"),
         (lambda: oc.solve("alltoall.master", 3.5), "instance|topology"),
         (lambda: oc.solve(oc.Task("alltoall.master", "ring:4"), "ring:5"), "a Task holds"),

@@ -62,55 +62,59 @@ def schedule_for(topology: Topology | str, fabric: str, host: float | None = Non
     if network.num_ranks < network.n or not network.connected:
         msg = f"chooser: {network.spec} must be strongly connected and consist of ranks; give hosts by host=B"
         raise BadInput(msg)
-    out = np.bincount(network.tail, network.capacity, network.n).max()
-    limited = host is not None and host < out
-    spec = network.spec
+    out = float(np.bincount(network.tail, network.capacity, network.n).max())
+    limit = host if host is not None and host < out else None
     if fabric == "host":
-        augmented = f"{spec}+host={host:g}" if limited else spec
-        why = "hosts forward, so data are sent in steps over links"
-        why += (
-            f", and the host's {host:g} is less than the {out:g} of its links: all traffic passes the hosts"
-            if limited
-            else ", and no host is a bottleneck"
-        )
-        command = f"opticoll solve alltoall.timestep-mcf '{augmented}' --set aggregate=source --schedule a2a.xml"
-        return ScheduleChoice(
-            fabric=fabric,
-            schedule="tsMCF",
-            command=command,
-            reason=why,
-            where="section 3.2.3" if limited else "sections 3.1.3, 3.2.2",
-        )
-    why = "NICs forward along source routes" + (
-        f"; the host's {host:g}, less than the {out:g} of its links, limits only its own traffic" if limited else ""
+        return _in_steps(network, limit, out)
+    why = "NICs forward along source routes"
+    if limit is not None:
+        why += f"; the host's {limit:g}, less than the {out:g} of its links, limits only its own traffic"
+    return _on_one_path(network, why) if fabric == "nic-equal" else _on_weighted_paths(network, limit, why)
+
+
+def _in_steps(network: Topology, limit: float | None, out: float) -> ScheduleChoice:
+    """The choice where hosts forward; ``limit`` is the bandwidth of a host below that of its links, ``out``."""
+    spec, why = network.spec, ", and no host is a bottleneck"
+    if limit is not None:
+        spec += f"+host={limit:g}"
+        why = f", and the host's {limit:g} is less than the {out:g} of its links: all traffic passes the hosts"
+    return ScheduleChoice(
+        fabric="host",
+        schedule="tsMCF",
+        command=f"opticoll solve alltoall.timestep-mcf '{spec}' --set aggregate=source --schedule a2a.xml",
+        reason=f"hosts forward, so data are sent in steps over links{why}",
+        where="sections 3.1.3, 3.2.2" if limit is None else "section 3.2.3",
     )
-    augmented = f"{spec}+host={host:g},relay=nic" if limited else spec
-    if fabric == "nic-equal":
-        small = network.num_ranks <= MOST_RANKS
-        method = "" if small else " --method sssp"
-        why += f"; shares are equal, and {network.num_ranks} ranks are " + ("few" if small else "too many for an ILP")
-        return ScheduleChoice(
-            fabric=fabric,
-            schedule="ILP" if small else "SSSP",
-            reason=why,
-            where="section 3, appendix D",
-            command=f"opticoll solve alltoall.min-congestion '{spec}' --set paths=disjoint{method}"
-            " --schedule a2a.routes.json",
-        )
+
+
+def _on_one_path(network: Topology, why: str) -> ScheduleChoice:
+    """The choice where NICs forward and share links equally."""
+    small = network.num_ranks <= MOST_RANKS
+    size, method = ("few", "") if small else ("too many for an ILP", " --method sssp")
+    return ScheduleChoice(
+        fabric="nic-equal",
+        schedule="ILP" if small else "SSSP",
+        reason=f"{why}; shares are equal, and {network.num_ranks} ranks are {size}",
+        where="section 3, appendix D",
+        command=f"opticoll solve alltoall.min-congestion '{network.spec}' --set paths=disjoint{method}"
+        " --schedule a2a.routes.json",
+    )
+
+
+def _on_weighted_paths(network: Topology, limit: float | None, why: str) -> ScheduleChoice:
+    """The choice where NICs forward at given rates."""
     ways, degree = shortest_paths(network), int(network.out_degree.max())
     few = ways <= degree
-    why += f"; a pair has {ways:.3g} shortest paths on average, " + (
-        f"no more than the degree {degree}" if few else f"more than the degree {degree}"
-    )
-    method = f" --set paths=all --set lmax={int(network.diameter)}" if few else " --set paths=all --method mcf-extp"
-    if limited and few:
-        method = f" --set paths=all --set lmax={int(network.diameter) + 2}"
+    longest = int(network.diameter) + (0 if limit is None else 2)
+    method = f"--set lmax={longest}" if few else "--method mcf-extp"
+    spec = network.spec if limit is None else f"{network.spec}+host={limit:g},relay=nic"
+    compared = "no more" if few else "more"
     return ScheduleChoice(
-        fabric=fabric,
+        fabric="nic-weighted",
         schedule="pMCF" if few else "MCF-extP",
-        reason=why,
+        reason=f"{why}; a pair has {ways:.3g} shortest paths on average, {compared} than the degree {degree}",
         where="sections 3.1.4, 3.2.1" if few else "section 3.2.1",
-        command=f"opticoll solve alltoall.path-mcf '{augmented}'{method} --schedule a2a.routes.json",
+        command=f"opticoll solve alltoall.path-mcf '{spec}' --set paths=all {method} --schedule a2a.routes.json",
     )
 
 

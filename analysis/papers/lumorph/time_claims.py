@@ -51,6 +51,24 @@ def _panel(n: int) -> dict[str, dict[float, float]]:
     return figure("7", f"{n}_gpus")
 
 
+def _better_variant(n: int) -> dict[float, float]:
+    """Time of the faster variant at every size."""
+    curves = [_panel(n)[name] for name in VARIANTS]
+    return {x: min(curve[x] for curve in curves) for x in curves[0]}
+
+
+def _lost(n: int) -> dict[str, list[float]]:
+    """Sizes at which another algorithm is faster than both variants, by its name."""
+    ours, others = _better_variant(n), {name: c for name, c in _panel(n).items() if name not in VARIANTS}
+    return {name: [x for x, time in curve.items() if time < ours[x]] for name, curve in others.items()}
+
+
+def _behind_ring(n: int) -> list[tuple[str, float]]:
+    """Variants and sizes at which the ring is faster."""
+    curves = _panel(n)
+    return [(mine, x) for mine in VARIANTS for x, time in curves[mine].items() if curves[RING][x] < time]
+
+
 def _less(fast: float, slow: float) -> float:
     """Time saved [%]."""
     return 100 * (1 - fast / slow)
@@ -264,15 +282,8 @@ def _slow_switches(laboratory: Laboratory) -> Measurement:
     procedure=f"{_READ} and compare all algorithms at all plotted sizes.",
 )
 def _fastest(laboratory: Laboratory) -> Measurement:
-    choices = Readings("each of the two variants")
-    lost: dict[str, list[float]] = {}
-    for n in laboratory.scope["GPUs"]:
-        curves = _panel(n)
-        rivals = [name for name in curves if name not in VARIANTS]
-        for name in rivals:
-            lost[f"{name}, {n} GPUs"] = [
-                x for x in curves[name] if curves[name][x] < min(curves[mine][x] for mine in VARIANTS)
-            ]
+    choices, counts = Readings("each of the two variants"), laboratory.scope["GPUs"]
+    lost = {f"{name}, {n} GPUs": sizes for n in counts for name, sizes in _lost(n).items()}
     cases = {
         "every size, every rival": lost,
         "every size, against the ring": {k: v for k, v in lost.items() if RING in k},
@@ -282,25 +293,16 @@ def _fastest(laboratory: Laboratory) -> Measurement:
         bad = {k: v for k, v in table.items() if v}
         choices.add(words, not bad, bad or "always fastest", name="sizes and rivals; better of the two variants")
     slowest = max(
-        (min(_panel(n)[mine][x] for mine in VARIANTS) / _panel(n)[TREE][x], f"{n} GPUs, {x:g} MB")
-        for n in laboratory.scope["GPUs"]
-        for x in _panel(n)[TREE]
+        (_better_variant(n)[x] / time, f"{n} GPUs, {x:g} MB") for n in counts for x, time in _panel(n)[TREE].items()
     )
-    n, x = max(laboratory.scope["GPUs"]), 4.0
-    tree, ours = _panel(n)[TREE][x], min(_panel(n)[mine][x] for mine in VARIANTS)
-    both = [
-        f"{mine} loses to the ring at {x:g} MB, {n} GPUs"
-        for n in laboratory.scope["GPUs"]
-        for mine in VARIANTS
-        for x in _panel(n)[mine]
-        if _panel(n)[RING][x] < _panel(n)[mine][x]
-    ]
+    n = max(counts)
+    both = [f"{variant} loses to the ring at {x:g} MB, {n} GPUs" for n in counts for variant, x in _behind_ring(n)]
     choices.add("every size, against the ring", not both, both)
     return choices.measurement(
-        tuple(f"figure 7, {n} GPUs" for n in laboratory.scope["GPUs"]),
-        f"In figure 7 the tree is faster up to 4 MB ({tree:.1f} against {ours:.1f} us there, {n} GPUs) and D&C up to "
-        "0.4 MB. From 8 MB on one of the two variants is the fastest. The paper states no range of sizes. Measured: "
-        f"the largest time of the better variant over the tree's ({slowest[1]}).",
+        tuple(f"figure 7, {n} GPUs" for n in counts),
+        f"In figure 7 the tree is faster up to 4 MB ({_panel(n)[TREE][4.0]:.1f} against {_better_variant(n)[4.0]:.1f} "
+        f"us there, {n} GPUs) and D&C up to 0.4 MB. From 8 MB on one of the two variants is the fastest. The paper "
+        f"states no range of sizes. Measured: the largest time of the better variant over the tree's ({slowest[1]}).",
         {k: f"faster at {', '.join(f'{x:g}' for x in v)} MB" for k, v in lost.items() if v},
         value=round(slowest[0], 3),
     )

@@ -99,18 +99,9 @@ def _least_load(
     from opticoll.solvers.exact.linear import solve_linear
 
     n, sent = problem["servers"], {(s, t): Fraction(size) for s, t, size in problem["traffic"]}
-    unit, pairs, sources = max(sent.values()), sorted(wired), sorted({s for s, _ in sent})
-    flows = [(s, a) for s in sources for a, (_, v) in enumerate(pairs) if v != s]
-    rows: list[dict[int, Fraction]] = [{len(flows): Fraction(-wired[pair])} for pair in pairs]
-    place = {pair: len(rows) + k for k, pair in enumerate((s, u) for s in sources for u in range(n) if u != s)}
-    rows += [{} for _ in place]
-    for j, (s, a) in enumerate(flows):
-        u, v = pairs[a]
-        rows[a][j] = rows[place[s, v]][j] = Fraction(1)
-        if u != s:
-            rows[place[s, u]][j] = Fraction(-1)
-    form = _program(rows, [None] * len(pairs) + [sent.get(pair, Fraction(0)) / unit for pair in place], len(flows) + 1)
-    answer = solve_linear(form)
+    unit, pairs = max(sent.values()), sorted(wired)
+    flows = [(s, a) for s in sorted({s for s, _ in sent}) for a, (_, v) in enumerate(pairs) if v != s]
+    answer = solve_linear(_load_program(n, {pair: size / unit for pair, size in sent.items()}, wired, flows))
     leaf = answer.nodes[0]
     assert answer.x is not None
     assert answer.objective is not None
@@ -125,6 +116,29 @@ def _least_load(
     solution = {"circuits": [list(pair) for pair in pairs for _ in range(wired[pair])], "flows": divided}
     price = {pair: abs(leaf.y.get(a, Fraction(0))) for a, pair in enumerate(pairs)}
     return solution, answer.objective * unit, _everywhere(n, price)
+
+
+def _load_program(
+    n: int,
+    sent: Mapping[tuple[int, int], Fraction],
+    wired: Mapping[tuple[int, int], int],
+    flows: Sequence[tuple[int, int]],
+) -> ExactForm:
+    """Program of the least maximum load: a row for every pair with circuits, then one for what a server receives.
+
+    ``flows`` are the columns but the last, which is the load: a source, and a pair by its place among those sorted.
+    """
+    pairs = sorted(wired)
+    rows: list[dict[int, Fraction]] = [{len(flows): Fraction(-wired[pair])} for pair in pairs]
+    received = [(s, u) for s in sorted({s for s, _ in sent}) for u in range(n) if u != s]
+    place = {pair: len(rows) + k for k, pair in enumerate(received)}
+    rows += [{} for _ in place]
+    for j, (s, a) in enumerate(flows):
+        u, v = pairs[a]
+        rows[a][j] = rows[place[s, v]][j] = Fraction(1)
+        if u != s:
+            rows[place[s, u]][j] = Fraction(-1)
+    return _program(rows, [None] * len(pairs) + [sent.get(pair, Fraction(0)) for pair in received], len(flows) + 1)
 
 
 def _program(rows: Sequence[Mapping[int, Fraction]], low: list[Fraction | None], columns: int) -> ExactForm:

@@ -149,7 +149,7 @@ def _pop(times: F64, items: I64, size: int) -> int:  # pragma: no cover  compile
 
 
 @njit(cache=True, nogil=True)
-def _advance(
+def _advance(  # noqa: C901 - compiled
     tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
     servers: tuple[I64, I64, I64, I64],
     state: tuple[I64, I64, F64, F64, I64],

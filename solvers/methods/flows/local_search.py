@@ -31,7 +31,7 @@ def _arc_cost(load: int, limit: int, price: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def reroute(
+def reroute(  # noqa: C901 - compiled
     first: I64, start: I64, arcs: I64, size: I64, limit: I64, choice: I64, seed: int, most_steps: int
 ) -> tuple[int, int]:
     """Reroute commodities by changing ``choice`` in place until no arc is above its limit, for at most ``most_steps``.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.formulations import Formulation
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, Mask
     from opticoll.solvers.methods.method import Context
@@ -167,7 +168,8 @@ def _few_orbits(problem: Formulation, _task: Task, size: Mapping[str, int]) -> b
     """Whether the symmetries that family and numbering suggest leave few flow variables."""
     from opticoll.formulations.flows.flow_orbits import few_columns
 
-    return few_columns(problem.data, *(min(most, size["variables"] // 2) for most in (MOST_VARIABLES, MOST_OF_FEW)))
+    flow = cast("ConcurrentFlow", problem)
+    return few_columns(flow, *(min(most, size["variables"] // 2) for most in (MOST_VARIABLES, MOST_OF_FEW)))
 
 
 METHOD = Method(

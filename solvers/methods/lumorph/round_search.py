@@ -504,15 +504,35 @@ class Quotient:
         least = np.min([symmetry.chunk[chunk] * n + symmetry.vertex[target] for symmetry in self.group], axis=0)
         keys = np.unique(least)
         self.items = np.column_stack(np.divmod(keys, n))
-        number = {key: k for k, key in enumerate(collective.key(collective.deliveries).tolist())}
-        orbit = np.searchsorted(keys, least)
         if routes is None:
             source, goal = np.nonzero(np.isfinite(topology.hops) & ~np.eye(n, dtype=bool))
             routes = candidates(topology, source, goal)
         self.routes = routes
         source, goal = routes.source, routes.target
-        place = {pair: k for k, pair in enumerate((source * n + goal).tolist())}
         length = np.diff(self.routes.start)
+        self._list_candidates(np.searchsorted(keys, least))
+        ends = self.routes.pair[self.route]
+        size = length[self.route] + 2
+        self.start = offsets(size)
+        needs = np.empty(self.start[-1], dtype=np.int64)
+        needs[self.start[:-1]], needs[self.start[:-1] + 1] = m + vertex[source[ends]], m + n + vertex[goal[ends]]
+        owner, position = positions(self.routes.start, self.route)
+        place_on_route = position - self.routes.start[self.route[owner]]
+        needs[self.start[owner] + 2 + place_on_route] = arc[self.routes.arcs[position]]
+        self.needs = needs
+        self._drop_clashes()
+        self.tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
+        most = n * (limits.ports or 1)
+        self.room = np.concatenate([np.minimum(limits.room(topology), most), np.full(2 * n, limits.ports or 1)])
+
+    def _list_candidates(self, orbit: I64) -> None:
+        """List the routes over which every item can be delivered, with the item that must precede it, or -1.
+
+        ``orbit`` is the item of every delivery of the collective.
+        """
+        collective, n = self.collective, self.topology.n
+        number = {key: k for k, key in enumerate(collective.key(collective.deliveries).tolist())}
+        place = {pair: k for k, pair in enumerate((self.routes.source * n + self.routes.target).tolist())}
         holders = [set(collective.pre[collective.pre[:, 0] == c, 1].tolist()) for c in range(collective.chunks)]
         first, route, after = [0], [], []
         for c, v in self.items.tolist():
@@ -529,19 +549,6 @@ class Quotient:
                     after.append(before)
             first.append(len(route))
         self.route, self.after, self.first = np.array(route), np.array(after), np.array(first)
-        ends = self.routes.pair[self.route]
-        size = length[self.route] + 2
-        self.start = offsets(size)
-        needs = np.empty(self.start[-1], dtype=np.int64)
-        needs[self.start[:-1]], needs[self.start[:-1] + 1] = m + vertex[source[ends]], m + n + vertex[goal[ends]]
-        owner, position = positions(self.routes.start, self.route)
-        place_on_route = position - self.routes.start[self.route[owner]]
-        needs[self.start[owner] + 2 + place_on_route] = arc[self.routes.arcs[position]]
-        self.needs = needs
-        self._drop_clashes()
-        self.tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
-        most = n * (limits.ports or 1)
-        self.room = np.concatenate([np.minimum(limits.room(topology), most), np.full(2 * n, limits.ports or 1)])
 
     def _drop_clashes(self) -> None:
         """Drop candidates that share a resource with their own image."""

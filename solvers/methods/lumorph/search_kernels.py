@@ -137,7 +137,7 @@ def _take(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32,
 
 
 @njit(cache=True, nogil=True)
-def eject(
+def eject(  # noqa: C901 - compiled
     first: I64,
     start: I64,
     needs: I64,
@@ -236,7 +236,7 @@ def eject(
 
 
 @njit(cache=True, nogil=True)
-def eject_ordered(
+def eject_ordered(  # noqa: C901 - compiled
     first: I64,
     start: I64,
     needs: I64,

@@ -222,7 +222,7 @@ def _eject(
 
 
 @njit(cache=True, nogil=True)
-def one_round(
+def one_round(  # noqa: C901 - compiled
     first_in: I64,
     in_arc: I64,
     tail: I64,

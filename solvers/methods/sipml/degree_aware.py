@@ -158,6 +158,25 @@ class Repair:
             self.unplaced = v
         return self.unplaced is None
 
+    def _earliest(self, v: int, bits: int, free: list[float], end: list[float]) -> tuple[float, int]:
+        """Start and GPU where a sub-operation can begin first among the GPUs in ``bits``; -1 if no memory suffices."""
+        ready = [0.0] * self.k if self.data.bandwidth else None
+        latest = 0.0
+        for e in range(self.first[v], self.first[v + 1]):
+            u = self.tail[e]
+            latest = max(latest, end[u])
+            if ready is not None:
+                for h in range(self.k):
+                    if h != self.device[u]:
+                        ready[h] = max(ready[h], end[u] + self.delay[e])
+        best, g = np.inf, -1
+        for h in range(self.k):
+            if bits >> h & 1 and self.held[h] + self.occupied[v] <= self.room:
+                start = max(free[h], latest, ready[h] if ready is not None else 0.0)
+                if start < best:
+                    best, g = start, h
+        return best, g
+
     def place(self, context: Context | None = None) -> bool:
         """Run Algorithm 1; False if the repair fails or memory runs out."""
         data = self.data
@@ -168,21 +187,7 @@ class Repair:
             bits = self.candidates(v)
             repaired = not bits
             if bits:
-                ready = [0.0] * self.k if data.bandwidth else None
-                latest = 0.0
-                for e in range(self.first[v], self.first[v + 1]):
-                    u = self.tail[e]
-                    latest = max(latest, end[u])
-                    if ready is not None:
-                        for h in range(self.k):
-                            if h != self.device[u]:
-                                ready[h] = max(ready[h], end[u] + self.delay[e])
-                best, g = np.inf, -1
-                for h in range(self.k):
-                    if bits >> h & 1 and self.held[h] + self.occupied[v] <= self.room:
-                        start = max(free[h], latest, ready[h] if ready is not None else 0.0)
-                        if start < best:
-                            best, g = start, h
+                best, g = self._earliest(v, bits, free, end)
                 if g < 0:
                     self.unplaced = v
                     return False

@@ -14,6 +14,8 @@ from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opticoll.formulations.sipml.placement import Placement
     from opticoll.solvers.methods.method import Context
 
@@ -56,8 +58,7 @@ class Enumeration:
         )
 
     def _append(self, count: int, last: tuple[float, int], work: float, latest: float) -> bool:
-        data, n, k = self.data, self.data.n, self.data.devices
-        if count == n:
+        if count == self.data.n:
             if latest < self.best * (1 - 1e-12):
                 self.best = latest
                 self.device, self.start = np.array(self.at), np.array(self.begun)
@@ -76,13 +77,31 @@ class Enumeration:
         if work >= room * (1 + 1e-12) + 1e-12 * self.best:
             return True
         complete = True
-        for v in range(n):
+        for v, g, start in self._choices(last, first=count == 0):
+            saved = self.free[g], self.receives[g], [(self.at[u], self.sends[self.at[u]]) for u, _ in self.into[v]]
+            if self._connect(v, g):
+                self.at[v], self.begun[v], self.end[v] = g, start, start + self.p[v]
+                self.free[g] = self.end[v]
+                self.held[g] += self.occupied[v]
+                complete &= self._append(count + 1, (start, v), work - self.p[v], max(latest, self.end[v]))
+                self.at[v] = -1
+                self.held[g] -= self.occupied[v]
+            self.free[g], self.receives[g] = saved[0], saved[1]
+            for h, mask in reversed(saved[2]):
+                self.sends[h] = mask
+            if self.left < 0:
+                return False
+        return complete
+
+    def _choices(self, last: tuple[float, int], *, first: bool) -> Iterator[tuple[int, int, float]]:
+        """Sub-operation, GPU and start that may follow, in view of the search when the next one is asked for."""
+        for v in range(self.data.n):
             if self.at[v] >= 0 or any(self.at[u] < 0 for u, _ in self.into[v]):
                 continue
             fresh = False
-            for g in range(k):
+            for g in range(self.data.devices):
                 unused = self.free[g] == 0.0
-                if unused and (fresh if data.rule == "degree" else count == 0 and g > 0):
+                if unused and (fresh if self.data.rule == "degree" else first and g > 0):
                     continue
                 fresh |= unused
                 if self.held[g] + self.occupied[v] > self.room:
@@ -91,30 +110,20 @@ class Enumeration:
                     continue
                 ready = max((self.end[u] + (d if self.at[u] != g else 0.0) for u, d in self.into[v]), default=0.0)
                 start = max(self.free[g], ready)
-                if (start, v) <= last or start + self.p[v] + self.tails[v] >= self.best * (1 - 1e-12):
-                    continue
-                saved = self.free[g], self.receives[g], [(self.at[u], self.sends[self.at[u]]) for u, _ in self.into[v]]
-                for u, _ in self.into[v]:
-                    if self.at[u] != g:
-                        self.sends[self.at[u]] |= 1 << g
-                        self.receives[g] |= 1 << self.at[u]
-                degrees = data.rule == "distance" or (
-                    self.receives[g].bit_count() <= data.delta
-                    and all(self.sends[h].bit_count() <= data.delta for h, _ in saved[2])
-                )
-                if degrees:
-                    self.at[v], self.begun[v], self.end[v] = g, start, start + self.p[v]
-                    self.free[g] = self.end[v]
-                    self.held[g] += self.occupied[v]
-                    complete &= self._append(count + 1, (start, v), work - self.p[v], max(latest, self.end[v]))
-                    self.at[v] = -1
-                    self.held[g] -= self.occupied[v]
-                self.free[g], self.receives[g] = saved[0], saved[1]
-                for h, mask in reversed(saved[2]):
-                    self.sends[h] = mask
-                if self.left < 0:
-                    return False
-        return complete
+                if (start, v) > last and start + self.p[v] + self.tails[v] < self.best * (1 - 1e-12):
+                    yield v, g, start
+
+    def _connect(self, v: int, g: int) -> bool:
+        """Connect the inputs of a sub-operation to a GPU; return whether no GPU then has too many peers."""
+        for u, _ in self.into[v]:
+            if self.at[u] != g:
+                self.sends[self.at[u]] |= 1 << g
+                self.receives[g] |= 1 << self.at[u]
+        delta = self.data.delta
+        return self.data.rule == "distance" or (
+            self.receives[g].bit_count() <= delta
+            and all(self.sends[self.at[u]].bit_count() <= delta for u, _ in self.into[v])
+        )
 
 
 def run_enumeration(context: Context) -> Answer:

@@ -143,7 +143,7 @@ def fits(
 
 
 @njit(cache=True)
-def enumerate_assignments(
+def enumerate_assignments(  # noqa: C901 - compiled
     ends: I64,
     demand: F64,
     lines: I64,

@@ -123,7 +123,7 @@ def _remember(length, paid, order, used, lengths, demand):  # type: ignore[no-un
 
 
 @njit(cache=True)
-def anneal_loads(
+def anneal_loads(  # noqa: C901 - compiled
     tail: I64,
     head: I64,
     best_tail: I64,

@@ -105,7 +105,7 @@ def _pivot(inverse, x, column, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[float, float]:
+def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[float, float]:  # noqa: C901 - compiled
     """Lower and upper bound on the minimum maximum load with splittable demand; equal unless it ends early.
 
     The simplex method on min t, sum_sk load_ska x_sk <= count_a t, sum_k x_sk = 1 for every source s, in which k are

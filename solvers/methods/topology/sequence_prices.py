@@ -73,7 +73,7 @@ def listed(counts, directed):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _estimated(number, tail, head, demand, step, goal, rounds):  # type: ignore[no-untyped-def]
+def _estimated(number, tail, head, demand, step, goal, rounds):  # type: ignore[no-untyped-def]  # noqa: C901 - compiled
     """Demand times the cheapest walks, the most of some rounds, or until it is ``goal``."""
     K, A, n = tail.shape[0], tail.shape[1], demand.shape[0]
     first, order = np.zeros((K, n + 1), np.int64), np.zeros((K, A), np.int64)

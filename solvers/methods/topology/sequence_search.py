@@ -156,7 +156,8 @@ class SequenceSearch:
                 self._solve(data, counts)
             if self.best.value <= target or self._proven_soon(data):
                 return
-        if data.directed and data.n <= MOST_EXCHANGED and data.standing is None and data.amount is not None:
+        from_two_way = data.directed and data.n <= MOST_EXCHANGED and data.standing is None and data.amount is not None
+        if from_two_way:
             self._search(replace(data, directed=False), target)  # two-way circuits are some of the one-way ones
             if self.best.value <= target:
                 return
@@ -167,7 +168,7 @@ class SequenceSearch:
         known: list[I64] = []
         if data.standing is None and _is_vertex_transitive(data):
             known += self._over_groups(data, target)
-        if data.directed and data.n <= MOST_EXCHANGED and data.standing is None and data.amount is not None:
+        if from_two_way:
             known = [*self._annealed(data, target), *known]
         if self.best.value > target and (data.n <= MOST_EXCHANGED or not known):
             self._exchange_from([*_known(data), *known[:1]], data, target)

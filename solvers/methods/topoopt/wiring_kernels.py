@@ -122,7 +122,7 @@ class Options:
 
 
 @njit(cache=True)
-def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float, worst: float) -> F64:
+def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float, worst: float) -> F64:  # noqa: C901 - compiled
     """Bounds on a wiring's minimum maximum load by multiplicative weights: below (by lengths), above (by routes).
 
     Parameters
@@ -307,7 +307,7 @@ def with_free_ports(known: I64, decided: int, degree: int, result: I64) -> None:
 
 
 @njit(cache=True)
-def enumerate_wirings(
+def enumerate_wirings(  # noqa: C901 - compiled
     options: I64,
     masks: I64,
     size: I64,

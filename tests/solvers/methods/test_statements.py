@@ -80,9 +80,8 @@ def test_a_size_covers_what_is_not_larger(size, covered):
 
 def test_the_method_for_needed_data_is_named_by_a_parameter():
     for model in formulations().values():
-        if model.needed_by is not None:
-            assert model.needs is not None
-            assert model.needed_by in {known.name for known in model.parameters}
+        if model.needs is not None and model.needs.method is not None:
+            assert model.needs.method in {known.name for known in model.parameters}
 
 
 def test_a_formulation_with_the_same_optimum_has_the_same_sense():
