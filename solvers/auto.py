@@ -25,6 +25,7 @@ from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.methods.registry import method_named, taking_over
 from opticoll.solvers.own_limits import BOUNDS_S, LimitReached, OwnLimits
+from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination, joined_messages
 
 if TYPE_CHECKING:
@@ -161,9 +162,9 @@ def is_small(variables: int | None, nonzeros: int | None) -> bool:
 
 def settled(run: Run) -> bool:
     """Whether there is nothing left to prove, or the run was stopped."""
-    return (
-        run.proof is Proof.OPTIMAL or run.record.infeasible_by is not None or run.termination is Termination.INTERRUPTED
-    )
+    record = run.record
+    proven = run.proof is Proof.OPTIMAL or record.infeasible_by is not None or UNBOUNDED in (record.message or "")
+    return proven or run.termination is Termination.INTERRUPTED
 
 
 @dataclass(frozen=True)

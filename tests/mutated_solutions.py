@@ -135,26 +135,36 @@ def limit(array: Array) -> int | None:
     return max(high) if isinstance(high, tuple) else high
 
 
-def mutations(array: Array, first: bool) -> dict[str, dict[str, Any]]:
-    """The array with a wrong entry or shape, by what is wrong; what is no number whatever the array, in the first."""
+def mutations(array: Array, number: int) -> dict[str, dict[str, Any]]:
+    """The array with a wrong entry or shape, by what is wrong.
+
+    Every index is once below and once past its range. Of what is refused whatever the formulation, each array has one
+    in turn, the first of a case (``number`` 0) all.
+    """
     shape = sizes(array)
     right = np.full(shape, float(array.low or 0))
-    result: dict[str, dict[str, Any]] = {}
-    if right.size:
-        wrong: dict[str, Any] = {"text": "1"}
-        if first:
-            wrong |= {"nan": float("nan"), "infinity": 1e999, "digits": 10**400}
-        if array.high is not None:
-            assert array.low is not None
-            wrong |= {"2^63": 2**63, "below": array.low - 1, "one past": limit(array), "1e9 and a half": 1e9 + 0.5}
-        for what, value in wrong.items():
-            result[what] = entries(right)
-            result[what]["value"][-1] = value
-    result["another axis"] = entries(np.zeros((*shape, 2)))
-    result["200 million entries"] = {"shape": [200_000_000, *shape[1:]], "index": [], "value": []}
+
+    def ending_in(value: Any) -> dict[str, Any]:
+        changed = entries(right)
+        changed["value"][-1] = value
+        return changed
+
+    always: dict[str, dict[str, Any]] = {}
+    if array.high is not None and right.size:
+        assert array.low is not None
+        always = {"below": ending_in(array.low - 1), "one past": ending_in(limit(array))}
+    kinds = {
+        "another axis": entries(np.zeros((*shape, 2))),
+        "200 million entries": {"shape": [200_000_000, *shape[1:]], "index": [], "value": []},
+    }
     if shape and isinstance(array.shape[0], int):
-        result["one more"] = entries(np.zeros((shape[0] + 1, *shape[1:])))
-    return result
+        kinds["one more"] = entries(np.zeros((shape[0] + 1, *shape[1:])))
+    if right.size:
+        wrong: dict[str, Any] = {"text": "1", "nan": float("nan"), "infinity": 1e999, "digits": 10**400}
+        if array.high is not None:
+            wrong |= {"2^63": 2**63, "1e9 and a half": 1e9 + 0.5}
+        kinds |= {what: ending_in(value) for what, value in wrong.items()}
+    return always | (kinds if number == 0 else dict([list(kinds.items())[number % len(kinds)]]))
 
 
 def run(
@@ -193,8 +203,8 @@ def everything(folder: Path) -> None:
     for name, spec, settings, names in CASES:
         document, arrays = declared(name, spec, settings, names)
         right = {key: entries(np.full(sizes(array), float(array.low or 0))) for key, array in arrays.items()}
-        for key, array in arrays.items():
-            wrong = mutations(array, key == next(iter(arrays)))
+        for number, (key, array) in enumerate(arrays.items()):
+            wrong = mutations(array, number)
             first = array.shape[0] if array.shape else None
             if (
                 isinstance(first, SolutionSize)
@@ -217,7 +227,7 @@ def everything(folder: Path) -> None:
                     tell(name, f"random: needed.{key} {label}")
                     ending = run(name, spec, settings, file, {**document, "needed": needed, "values": right})
                     tell(name, f"random: needed.{key} {label}", *ending)
-        for trial in range(3):
+        for trial in range(2):
             values = {key: entries(drawn(key, array, rng)) for key, array in arrays.items()}
             tell(name, f"random {trial}")
             tell(name, f"random {trial}", *run(name, spec, settings, file, {**document, "values": values}))

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.solvers.standard_form import import_layer
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -1116,6 +1118,8 @@ def claims_unbounded(build: Callable[[], Any]) -> bool:
 def main() -> None:
     """Print the optima of all cases, and what the own solvers say about the unbounded ones."""
     warnings.simplefilter("ignore")
+    for form in ("pyomo", "cvxpy"):
+        import_layer(form)  # without what Pyomo imports beside it
     forms = {"pyomo": PYOMO, "cvxpy": CVXPY}
     optima = {f: {k: by_its_own_solver(f, c) for k, c in cases.items()} for f, cases in forms.items()}
     print(json.dumps(optima | {"unbounded": {k: claims_unbounded(build) for k, build in UNBOUNDED.items()}}))

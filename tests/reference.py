@@ -117,28 +117,6 @@ def optimum_of(name, spec):
     return float(optimum(compile_model(problem.build(form)))[0])
 
 
-def solve_many(arguments, arrays, report):
-    """Worker target: solve several saved forms with one adapter in one process.
-
-    ``arrays`` hold form ``i`` under ``i:NAME``; returns objective and x of each.
-    """
-    from opticoll.solvers.isolation import solve_here
-    from opticoll.solvers.standard_form import assemble
-    from opticoll.solvers.task import SolveRequest
-
-    values, result = {}, {}
-    for i in range(arguments["count"]):
-        prefix = f"{i}:"
-        form = assemble({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
-        outcome = solve_here(form, arguments["adapter"], SolveRequest(rel_tol=arguments.get("rel_tol", 1e-7)))
-        values[str(i)] = [str(outcome.termination), outcome.objective, outcome.message]
-        if outcome.x is not None:
-            result[f"x{i}"] = outcome.x
-        if outcome.row_duals is not None:
-            result[f"y{i}"] = outcome.row_duals
-    return values, result
-
-
 def assert_one_matrix(first, *others):
     """The same named rows and columns, see :mod:`builds`."""
     for other in others:

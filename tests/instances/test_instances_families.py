@@ -103,6 +103,7 @@ def test_isomorphic_to_networkx(spec, graph):
     assert nx.is_isomorphic(undirected(parse(spec)), graph)
 
 
+@settings(max_examples=40)
 @given(st.integers(2, 60), st.integers(1, 12))
 def test_genkautz_loops_and_degrees(n, d):
     kept = parse(f"genkautz:n={n},d={d},loops=keep")
@@ -124,6 +125,7 @@ def test_genkautz_arcs_are_those_of_imase_and_itoh():
     assert list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)) == wanted
 
 
+@settings(max_examples=40)
 @given(st.integers(2, 300), st.integers(2, 6))
 def test_genkautz_diameter(n, d):
     topology = parse(f"genkautz:n={n},d={d}")
@@ -189,6 +191,7 @@ def test_dragonfly_joins_every_two_groups_once():
     assert (np.bincount(topology.tail[a != b]) == 2).all()
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 5), st.integers(1, 4), st.data())
 def test_dragonfly_uses_no_port_twice(a, h, data):
     g = data.draw(st.integers(2, a * h + 1))

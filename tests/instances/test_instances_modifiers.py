@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.errors import BadInput
@@ -16,6 +16,7 @@ def arcs(topology):
     return list(zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True))
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 32), st.integers(0, 5))
 def test_fail_removes_whole_links_of_two_way_topologies(links, seed):
     before = parse("torus:4x4")

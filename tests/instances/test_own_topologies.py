@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from strategies import topologies
 
 import opticoll as oc
@@ -120,6 +120,7 @@ def test_ranks_are_the_labels_that_the_argument_ranks_takes(spec):
     assert fewer.ranks == whole.ranks[1:3]
 
 
+@settings(max_examples=40)
 @given(topologies())
 def test_flows_at_vertices_are_those_of_the_incidence_matrix(topology):
     flow = np.random.default_rng(0).random((topology.arcs, 3))
@@ -129,6 +130,7 @@ def test_flows_at_vertices_are_those_of_the_incidence_matrix(topology):
         assert topology.arcs_out[v] == tuple(np.flatnonzero(topology.tail == v))
 
 
+@settings(max_examples=40)
 @given(topologies())
 def test_graphs_that_networkx_gets_come_back(topology):
     assert from_networkx(to_networkx(topology)) == topology

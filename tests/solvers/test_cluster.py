@@ -34,8 +34,8 @@ STUDY = """
 name = "over-there"
 title = "A few cells"
 formulations = ["alltoall.master"]
-instances = ["ring:5", "torus:3x3", "petersen"]
-methods = ["highs-simplex", "pdlp"]
+instances = ["ring:5", "ring:3", "ring:4", "path:3", "path:4"]
+methods = ["highs-simplex"]
 
 [limits]
 time_limit_s = 240
@@ -204,21 +204,21 @@ def test_study_loses_nothing_when_a_worker_is_killed(both: Machines, study_file:
         summary = run_study(study, there, executor, on_result=kill)
     assert alone.wait(timeout=240) == -signal.SIGKILL
     assert summary.complete
-    assert summary.count("done") == len(study.cells) == len(seen) == len(set(seen)) == 6
+    assert summary.count("done") == len(study.cells) == len(seen) == len(set(seen)) == 5
     run_study(study, current, InProcess())
     local, remote = records(current), records(there)
     assert local.keys() == remote.keys()
     for cell, record in remote.items():
         assert record["verified"]
         assert record["attempt"] == 1
-        assert record["objective"] == pytest.approx(local[cell]["objective"], rel=1e-9 if "pdlp" not in cell else 1e-4)
+        assert record["objective"] == pytest.approx(local[cell]["objective"], rel=1e-9)
         assert record["environment"]["host"] == socket.gethostname()
         values, _ = there.solution(record["id"])
         assert values.keys() == current.solution(local[cell]["id"])[0].keys()
     # All of it is answered now: nothing is sent.
     with DaskCluster(str(both.file)) as executor:
         again = run_study(study, there, executor)
-    assert again.count("skipped") == 6
+    assert again.count("skipped") == 5
     assert not list(there.locks.glob("*"))
     both.worker("--no-nanny")  # for the tests after this one
 
@@ -263,8 +263,7 @@ def test_study_takes_solvers_that_only_the_caller_has(
 
 
 def test_command_line_runs_a_study_there(both: Machines, study_file: Path, tmp_path: Path, capfd: Any) -> None:
-    text = study_file.read_text().replace(', "torus:3x3", "petersen"', "").replace(', "pdlp"', "")
-    study_file.write_text(text)
+    study_file.write_text(study_file.read_text().replace(', "ring:3", "ring:4", "path:3", "path:4"', ""))
     asked = ["study", str(study_file), "--dask", both.address, "--store", str(tmp_path / "store"), "--json"]
     assert main(asked) == 0
     output = json.loads(capfd.readouterr().out)
@@ -273,7 +272,7 @@ def test_command_line_runs_a_study_there(both: Machines, study_file: Path, tmp_p
 
 def test_children_on_the_cluster_equal_local_ones(both: Machines) -> None:
     def solve(**settings: Any) -> Any:
-        return runner.solve(Task("alltoall.link-mcf", "genkautz:n=5,d=2", "master-child", settings=settings))
+        return runner.solve(Task("alltoall.link-mcf", "ring:3", "master-child", settings=settings))
 
     current, there = solve(jobs=2), solve(dask=both.address)
     assert current.verified
@@ -289,37 +288,29 @@ def _answer_or_die(item: str) -> str:
     return item
 
 
-def test_worker_that_a_job_kills_costs_only_that_job(tmp_path: Path) -> None:
-    with (
-        machines(tmp_path, ("--no-nanny",), ("--no-nanny",), ("--no-nanny",)) as cluster,
-        DaskCluster(cluster.address) as executor,
-    ):
-        answers = dict(executor.map_unordered(_answer_or_die, ["a", "b", "die", "c"]))
-    assert isinstance(answers[2], JobCrashed)
-    assert [answers[index] for index in (0, 1, 3)] == ["a", "b", "c"]
+def test_what_dies_costs_only_what_it_must(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that a job kills, that job; a scheduler that does not answer, or has died, what has not come back."""
 
-
-def test_scheduler_that_dies_ends_the_study_and_keeps_what_came_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with machines(tmp_path, ("--no-nanny",)) as result, DaskCluster(result.address) as executor:
-        answers = executor.map_unordered(time.sleep, [0, 600, 600])
-        assert next(answers) == (0, None)
-        monkeypatch.setattr(executor_module, "ANSWER_S", 5.0)  # threads may be counted just then
-        result.processes[0].kill()
-        with pytest.raises(ClusterLost, match="start again"):
-            next(answers)
-
-
-def test_a_scheduler_that_never_answers_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent() -> None:
         await asyncio.sleep(3600)
 
-    with machines(tmp_path, ("--no-nanny",)) as result, DaskCluster(result.address) as executor:
-        monkeypatch.setattr(executor_module, "ANSWER_S", 0.1)
-        monkeypatch.setattr(executor._client.scheduler, "ncores", silent, raising=False)
-        with pytest.raises(ClusterLost, match="start again"):
-            next(executor.map_unordered(str, [1]))
+    with machines(tmp_path, ("--no-nanny",), ("--no-nanny",), ("--no-nanny",)) as cluster:
+        with DaskCluster(cluster.address) as executor:
+            answers = dict(executor.map_unordered(_answer_or_die, ["a", "b", "die", "c"]))
+            assert isinstance(answers[2], JobCrashed)
+            assert [answers[index] for index in (0, 1, 3)] == ["a", "b", "c"]
+            with monkeypatch.context() as patch:
+                patch.setattr(executor_module, "ANSWER_S", 0.1)
+                patch.setattr(executor._client.scheduler, "ncores", silent, raising=False)
+                with pytest.raises(ClusterLost, match="start again"):
+                    next(executor.map_unordered(str, [1]))
+        with DaskCluster(cluster.address) as executor:
+            results = executor.map_unordered(time.sleep, [0, 600, 600])
+            assert next(results) == (0, None)
+            monkeypatch.setattr(executor_module, "ANSWER_S", 5.0)  # threads may be counted just then
+            cluster.processes[0].kill()
+            with pytest.raises(ClusterLost, match="start again"):
+                next(results)
 
 
 def free_port() -> int:

@@ -22,6 +22,7 @@ from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
 from opticoll.solvers import solve
 from opticoll.solvers.exact import lifted_flows, prove, vipr_check, vipr_file
+from opticoll.solvers.exact import linear as exact_linear
 from opticoll.solvers.exact.exact_form import ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import System, solve_linear
@@ -570,11 +571,19 @@ def test_the_command_line_prints_the_fraction(tmp_path):
     assert (record["proof"], Q(record["objective_exact"])) == ("exact", record["objective"])
 
 
-def test_repeated_bases_switch_to_another_simplex():
-    """The leaves of this tree have programs whose refined bases come again, with loads of 1e-7 of the demands."""
-    _, _, form = problem("topoopt.topology", "servers:n=4,degree=2")
+def test_repeated_bases_switch_to_another_simplex(monkeypatch):
+    """As if the refined bases of the first simplex always came again."""
+    refined, used = exact_linear._refined, []
+
+    def again(form, remaining, *, plain):
+        used.append(plain)
+        return refined(form, remaining, plain=plain) if plain else None
+
+    monkeypatch.setattr(exact_linear, "_refined", again)
+    _, _, form = problem("topoopt.topology", "servers:n=3,degree=2")
     answer = solve_integer(form)
-    assert (answer.status, answer.objective) == ("optimal", 2_000_000)
+    assert (answer.status, answer.objective) == ("optimal", 1_000_000)
+    assert used[:2] == [False, True]
     assert fault(form, answer) is None
 
 

@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 import pytest
 from cases import CASES
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.errors import BadInput, OpticollError
@@ -34,7 +35,7 @@ def with_capacities(topology, capacities):
 def problems():
     """Every case of every formulation whose data are its own, on its topology with each of the capacities.
 
-    With other capacities than their own, the first of each formulation is quick.
+    With other capacities than their own, the first of each formulation is quick, and sevenths are quick among others.
     """
     for name, cases in CASES.items():
         if formulation(name).needs is not None:
@@ -43,7 +44,7 @@ def problems():
             yield pytest.param(name, spec, settings, None, id=f"{name} {spec} {settings}")
             if isinstance(parse(spec), Topology) and name.startswith(("alltoall", "lumorph.min")):
                 for kind in CAPACITIES:
-                    marks = [pytest.mark.slow] * (place > 0)
+                    marks = [pytest.mark.slow] * (place > 0 or kind == "sevenths")
                     yield pytest.param(name, spec, settings, kind, id=f"{name} {spec} {settings} {kind}", marks=marks)
 
 
@@ -67,7 +68,7 @@ def test_the_program_of_every_formulation_is_stated_in_fractions(name, spec, set
         exact_problem(data, layer)
 
 
-@pytest.mark.parametrize("kind", CAPACITIES)
+@pytest.mark.parametrize("kind", [marked(kind, slow=kind == "sevenths") for kind in CAPACITIES])
 @pytest.mark.parametrize(
     "name",
     [

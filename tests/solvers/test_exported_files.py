@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import worker_jobs
 
 from opticoll.analysis.benchmark.benchmark_set import Problem, best_known, problems
 from opticoll.formulations import formulation
@@ -32,47 +33,10 @@ SMALL = sorted(
 FORTY = SMALL[:40]
 #: A linear maximization and an integer minimization; the rest are slow.
 FEW = ("min-congestion-hypercube-3", "master-ring-16")
+#: The name of a group of rows that their files hold.
+ROWS = {"min-congestion-hypercube-3": "choose", "master-ring-16": "balance"}
 #: Solvers whose solutions are printed to six digits.
 SIX_DIGITS = ("lp_solve",)
-
-
-def by_highs(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Optimum of a file; runs in a worker, as the two below."""
-    import highspy
-
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    assert highs.readModel(arguments["path"]).name == "kOk"
-    assert highs.getLp().sense_ == highspy.ObjSense.kMinimize
-    highs.setOptionValue("mip_rel_gap", 0.0)
-    highs.run()
-    return {"value": highs.getInfo().objective_function_value}, {}
-
-
-def by_scip(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As :func:`by_highs`."""
-    import pyscipopt
-
-    model = pyscipopt.Model()
-    model.hideOutput()
-    model.readProblem(arguments["path"])
-    assert model.getObjectiveSense() == "minimize"
-    model.optimize()
-    model.writeBestSol(arguments["sol"])
-    return {"value": model.getObjVal()}, {}
-
-
-def by_gurobi(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As :func:`by_highs`; None beyond the size of the licence of the package, as for the two below at a limit."""
-    import gurobipy
-
-    with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(arguments["path"], env) as model:
-        if max(model.NumVars, model.NumConstrs) > 2000:
-            return {"value": None}, {}
-        model.Params.MIPGap = 0
-        model.optimize()
-        model.write(arguments["sol"])
-        return {"value": model.ObjVal}, {}
 
 
 def by_glpk(path: Path, sol: Path) -> float | None:
@@ -101,9 +65,9 @@ def printed_by(*command: str) -> str:
 
 
 READERS: dict[str, Any] = {
-    "highs": ("highspy", by_highs),
-    "scip": ("pyscipopt", by_scip),
-    "gurobi": ("gurobipy", by_gurobi),
+    "highs": ("highspy", worker_jobs.by_highs),
+    "scip": ("pyscipopt", worker_jobs.by_scip),
+    "gurobi": ("gurobipy", worker_jobs.by_gurobi),
     "glpsol": (None, by_glpk),
     "cbc": (None, by_cbc),
     "lp_solve": (None, by_lp_solve),
@@ -122,7 +86,7 @@ def value_by(reader: str, path: Path, sol: Path) -> float | None:
             return None
     if find_spec(module) is None:
         pytest.skip(f"{module} is not installed")
-    target = f"{__name__}:{function.__name__}"
+    target = f"{function.__module__}:{function.__name__}"
     answer = call_isolated(target, {"path": str(path), "sol": str(sol)}, wall_limit_s=120, modules=(module,))
     assert answer.finished, answer.message
     return answer.values["value"]
@@ -141,6 +105,7 @@ def test_every_solver_reads_the_same_program(problem: Problem, reader: str, suff
     settings, best = dict(problem.settings), KNOWN[problem.name]
     path, sol = tmp_path / f"program{suffix}", tmp_path / f"{reader}.sol"
     solve.export(problem.formulation, problem.instance, path, settings=settings)
+    assert problem.name not in ROWS or ROWS[problem.name] in path.read_text()
     value = value_by(reader, path, sol)
     if value is None:
         pytest.skip("beyond the size of the licence of the package, or the limit of a minute")

@@ -104,7 +104,7 @@ def proven(seeds, method):
 
 @pytest.mark.parametrize("method", ["highs", "scip"])
 def test_random_programs_with_free_columns_are_proven_optimal(method):
-    assert proven(range(20), method) == ([], [])
+    assert proven(range(12), method) == ([], [])
 
 
 @pytest.mark.slow
@@ -290,6 +290,7 @@ def test_an_unbounded_integer_program_ends_as_such(method):
     record = solved(UNBOUNDED, method)
     assert (record.termination, record.proof, record.objective) == (Termination.UNBOUNDED, Proof.NONE, None)
     assert "proven by a solution and a ray in rational arithmetic" in record.message
+    assert record.model.reason.removeprefix(record.method) == " ended with unbounded"  # what is proven is not continued
 
 
 def test_an_unbounded_integer_program_ends_as_such_exactly():
@@ -329,7 +330,7 @@ def test_the_sides_of_a_row_over_integers_are_rounded_not_beyond_a_tolerance():
 def test_a_tree_that_may_never_end_says_so():
     """3 x - 6 y + z = 0 and z in {1, 2} have no solution modulo 3."""
     form = program([[3, -6, 1]], ([0], [0]), ([-INF, -INF, 1], [INF, INF, 2]), [0, 0, 1], integer=[1, 1, 1])
-    task = Task(NAME, instance_of(form), method="certified-branching", time_limit_s=2)
+    task = Task(NAME, instance_of(form), method="certified-branching", time_limit_s=0.7)
     assert "and 1 more has an infinite bound" in solve.solve(task).record.message
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.errors import BadInput
@@ -18,12 +19,14 @@ from opticoll.solvers.exact import orbit_optimum, prove
 @pytest.mark.parametrize(
     ("spec", "optimum"),
     [
-        ("kautz:d=2,D=5", "5/501"),
+        ("kautz:d=2,D=4", "10/389"),
+        marked("kautz:d=2,D=5", "5/501", slow=True),
         ("petersen", "1/5"),
         ("mesh:4x4", "1/16"),
-        ("torus:4x4+host=2.0", "1/16"),
-        ("torus:4x4+fail=3", "3/32"),
-        ("random-regular:n=32,d=4,seed=1", "1/24"),
+        ("torus:3x3+host=2.0", "1/6"),
+        ("torus:3x3+fail=2", "2/9"),
+        ("random-regular:n=16,d=3,seed=1", "1/21"),
+        marked("random-regular:n=32,d=4,seed=1", "1/24", slow=True),
         ("nvswitch:2", "25/4"),
     ],
 )

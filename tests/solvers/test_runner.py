@@ -53,13 +53,13 @@ def test_methods_attain_the_link_mcf_and_are_proven(spec, method):
 
 @pytest.mark.parametrize("method", ["highs-pdlp", "pdlp", "highs-ipx", "clarabel", "glop", "scip"])
 def test_inexact_solvers_are_repaired_and_certified(method):
-    run = solve.solve(Task("alltoall.master", "genkautz:n=16,d=4", method=method, tol=1e-4))
+    run = solve.solve(Task("alltoall.master", "genkautz:n=9,d=3", method=method, tol=1e-4))
     first_order = method in {"highs-pdlp", "pdlp"}  # these stop at residuals, not at a gap
     assert run.record["gap"] <= (1e-2 if first_order else 1e-4), run.record
     assert run.proof is (Proof.OPTIMAL if run.record["gap"] <= 1e-4 else Proof.CERTIFIED_GAP)
     assert run.record["bound_source"] in {"any-lengths", "lp-dual"}
     assert max(v for k, v in run.record["violations"].items()) < 1e-9
-    exact = optimum_of("alltoall.master", "genkautz:n=16,d=4")
+    exact = optimum_of("alltoall.master", "genkautz:n=9,d=3")
     assert run.objective <= exact * (1 + 1e-7)
     assert run.bound >= exact * (1 - 1e-7)
 
@@ -279,7 +279,7 @@ def test_impossible_limits_are_refused(limits):
         Task("alltoall.master", "ring:8", **limits)
 
 
-@pytest.mark.parametrize(("method", "spec"), [("mosek", "ring:8"), ("gurobi", "genkautz:n=40,d=4")])
+@pytest.mark.parametrize(("method", "spec"), [("mosek", "ring:8"), ("gurobi", "genkautz:n=24,d=4")])
 def test_a_licence_that_is_missing_or_too_small_is_exit_4(method, spec):
     try:
         run = solve.solve(Task("alltoall.master", spec, method=method))
@@ -467,28 +467,6 @@ def test_pipes_are_refused_without_waiting_for_them(tmp_path, suffix):
         check("alltoall.master", "ring:8", pipe)
 
 
-@pytest.mark.parametrize(("name", "suffix"), [("alltoall.master", "mps"), ("alltoall.link-mcf", "lp")])
-def test_exported_files_hold_the_same_problem(tmp_path, suffix, name):
-    from opticoll.solvers.isolation import call_isolated
-
-    path = tmp_path / f"model.{suffix}"
-    solve.export(name, "genkautz:n=5,d=2", path)
-    assert "balance" in path.read_text()
-    answer = call_isolated("test_runner:solve_file", {"path": str(path)}, {})
-    assert abs(answer.values["objective"]) == pytest.approx(optimum_of(name, "genkautz:n=5,d=2"), rel=1e-9)
-
-
-def solve_file(arguments, arrays, report):
-    """Worker target: what HiGHS reads out of a model file."""
-    import highspy
-
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.readModel(arguments["path"])
-    highs.run()
-    return {"objective": highs.getInfo().objective_function_value}, {}
-
-
 def test_export_refuses_other_endings(tmp_path):
     for path in (tmp_path / "x.txt", tmp_path / "no" / "x.mps"):
         with pytest.raises(BadInput):
@@ -545,7 +523,7 @@ def test_the_unit_of_capacity_does_not_matter(method, factor):
 
 @pytest.mark.parametrize("bandwidth", ["0.001", "1000.0"])
 def test_capacities_of_very_different_size(bandwidth):
-    run = solve.solve(Task("alltoall.master", f"genkautz:n=30,d=4+host={bandwidth}", method="time-form"))
+    run = solve.solve(Task("alltoall.master", f"genkautz:n=16,d=4+host={bandwidth}", method="time-form"))
     assert run.proof is Proof.OPTIMAL, run.record["gap"]
 
 

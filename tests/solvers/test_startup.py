@@ -74,7 +74,7 @@ def slow_ones(loaded: object) -> set[str]:
         pytest.param(
             ("lumorph.min-overlap", "lightpath:8x16", "circuits=recursive-doubling:6"), marks=pytest.mark.slow
         ),
-        ("lumorph.rounds", "lightpath:8x8,lasers=2,waveguides=2", "collective=all-gather"),
+        ("lumorph.rounds", "lightpath:4x4,lasers=2,waveguides=2", "collective=all-gather"),
     ],
 )
 def test_a_worker_with_little_to_do_loads_neither_scipy_nor_numba(words: tuple[str, ...]) -> None:
@@ -127,7 +127,7 @@ def digraphs(draw: st.DrawFn) -> Topology:
 
 
 @given(digraphs())
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_hops_by_levels_are_those_of_dijkstra(topology: Topology) -> None:
     graph = topology.length_matrix(np.ones(topology.arcs))
     expected = dijkstra(graph, indices=topology.terminals, unweighted=True)

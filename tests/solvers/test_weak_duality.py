@@ -120,9 +120,9 @@ def wrong_bounds(trials, seed):
 
 
 def test_no_bound_is_beyond_an_exactly_feasible_point():
-    wrong, finite = wrong_bounds(600, 1)
+    wrong, finite = wrong_bounds(300, 1)
     assert wrong == 0
-    assert finite > 200
+    assert finite > 100
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def exact_optimum(form):
 def test_no_bound_is_beyond_the_exact_optimum():
     random = np.random.default_rng(5)
     solved = 0
-    for _ in range(60):
+    for _ in range(30):
         A = numbers(random, (3, 2), 16.0)
         A[2] = 4.0 * A[0]
         low, high = -np.abs(numbers(random, 3, 8.0)), np.abs(numbers(random, 3, 8.0))
@@ -191,7 +191,7 @@ def test_no_bound_is_beyond_the_exact_optimum():
         for _ in range(20):
             y = adversarial(random, numbers(random, 3, 16.0), np.array([4.0, 0.0, -1.0]))
             assert holds(verify.dual_bound(form, y), best, "min")
-    assert solved > 30
+    assert solved > 15
 
 
 def test_optimal_duals_with_noise_prove_almost_the_optimum():

@@ -185,7 +185,7 @@ def test_infeasible_and_unbounded_by_the_solution_file_or_the_output():
 @pytest.mark.parametrize(("mode", "solved"), [("zero", True), ("sleep", False)])
 def test_a_command_is_killed_at_its_limit_and_its_solution_kept(mode, solved, tmp_path):
     note = tmp_path / "child"
-    for limit_s in (2.0, 8.0, 32.0, 128.0):  # on a busy machine the command itself starts late
+    for limit_s in (0.8, 4.0, 16.0, 64.0, 256.0):  # on a busy machine the command itself starts late
         note.unlink(missing_ok=True)
         request = SolveRequest(time_limit_s=limit_s, options={"mode": mode, "child": str(note)})
         result = solve_isolated(form(integer=True), "milp", request)
@@ -320,12 +320,11 @@ def test_the_users_own_file_is_read(tmp_path, monkeypatch):
 def test_a_study_runs_it_in_local_processes(tmp_path, capsys):
     study = tmp_path / "s.toml"
     study.write_text(
-        f'name = "s"\nformulations = ["matrix.program"]\ninstances = ["mps:{example()}"]\n'
-        'methods = ["milp", "highs-command"]\n',
+        f'name = "s"\nformulations = ["matrix.program"]\ninstances = ["mps:{example()}"]\nmethods = ["milp"]\n',
         encoding="utf-8",
     )
     assert main(["study", str(study), "--jobs", "2", "--store", str(tmp_path / "store"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["done"] == 2
+    assert json.loads(capsys.readouterr().out)["done"] == 1
 
 
 def test_a_worker_without_the_file_gets_the_configuration(monkeypatch):

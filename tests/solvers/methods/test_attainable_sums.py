@@ -10,16 +10,16 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from integer_population import population
 
+from opticoll.instances import Topology
 from opticoll.solvers import solve
 from opticoll.solvers.methods.attainable_sums import MOST_SUMS, SumRows, largest_sum
 from opticoll.solvers.methods.tightened_tree import TightenedTree
 from opticoll.solvers.standard_form import StandardForm
-from opticoll.solvers.task import Proof
+from opticoll.solvers.task import Proof, Task
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_largest_sum_is_that_of_an_enumeration(seed):
     random = np.random.default_rng(seed)
@@ -74,7 +74,7 @@ def solutions(form):
             yield x
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6))
 def test_no_solution_is_past_a_limit(seed):
     form = program(seed)
@@ -87,7 +87,7 @@ def test_no_solution_is_past_a_limit(seed):
             )
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_tree_finds_the_optimum_of_an_enumeration(seed):
     form = program(seed)
@@ -144,9 +144,14 @@ def test_a_limit_is_the_largest_sum_of_numbers_chosen():
 
 
 def test_loads_of_random_demands_are_proven_at_once():
-    """HiGHS claims this optimum; our tree had not proven it after 20,000 nodes."""
-    case = next(case for case in population() if case.number == 14)
-    run = solve.solve(case.task())
+    """Case 14 of the population: HiGHS claims this optimum; our tree had not proven it after 20,000 nodes."""
+    tail = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6]
+    head = [1, 2, 5, 0, 4, 6, 3, 4, 0, 4, 6, 1, 3, 5, 6, 0, 1, 2, 6, 2, 3]
+    capacity = [1.191, 0.256, 0.361, 0.001, 1.74, 1.472, 0.024, 5.585, 0.012, 0.012]
+    capacity += [0.733, 0.038, 0.001, 0.217, 0.949, 0.338, 0.055, 0.012, 0.003, 0.341, 0.041]
+    settings = {"paths": "all", "kappa": 2, "demand": "random:38"}
+    topology = Topology(7, tail, head, capacity)
+    run = solve.solve(Task("alltoall.min-congestion", topology, "certified-branching", settings=settings))
     assert run.proof is Proof.OPTIMAL, run.record.message
     assert (run.record.metrics or {}).get("nodes", 0) < 1000
 

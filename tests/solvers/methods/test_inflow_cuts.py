@@ -50,19 +50,23 @@ def fixed_charges(seed):
 
 
 def enumerated(form):
-    """The optimum: the least of the LPs for all choices of the binaries."""
+    """The optimum: the least of the LPs for all choices of the binaries whose charges alone are not above another."""
     best, A = np.inf, form.A.toarray()
     up, down = np.isfinite(form.row_upper), np.isfinite(form.row_lower)
     f = int((~form.integer).sum())
-    for y in itertools.product([0.0, 1.0], repeat=form.cost.size - f):
-        bounds = [(0.0, None)] * f + [(value, value) for value in y]
+    choices = np.array(list(itertools.product([0.0, 1.0], repeat=form.cost.size - f)))
+    charges = choices @ form.cost[f:]
+    for place in np.argsort(charges).tolist():
+        if charges[place] >= best:  # flows cost nothing or more
+            break
+        bounds = [(0.0, None)] * f + [(value, value) for value in choices[place].tolist()]
         rows = np.concatenate([A[up], -A[down]]), np.concatenate([form.row_upper[up], -form.row_lower[down]])
         answer = linprog(form.cost, *rows, bounds=bounds)
         best = min(best, answer.fun if answer.status == 0 else np.inf)
     return best
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 100_000))
 def test_every_solution_of_a_row_satisfies_its_cut_exactly(seed):
     random = np.random.default_rng(seed)
@@ -87,17 +91,16 @@ def test_every_solution_of_a_row_satisfies_its_cut_exactly(seed):
     )
     point = np.append(random.uniform(0.0, 3.0, f), random.uniform(0.0, 0.3, y))
     cuts = [cut for inflow in inflows(form) if (cut := inflow.cut(point)) is not None]
-    for values in itertools.product(range(4), repeat=f):
-        for switch in itertools.product(range(3), repeat=y):
-            x = np.array([*values, *switch], dtype=float)
-            if row @ x <= end and (switches @ x <= 0).all():
-                for _, at, entries in cuts:
-                    assert entries @ x[at] <= 0.0
+    points = np.array([*itertools.product(*[range(4)] * f, *[range(3)] * y)], dtype=float)
+    solutions = points[(points @ row <= end) & (points @ switches.T <= 0).all(axis=1)]
+    assert len(solutions) > 1
+    for _, at, entries in cuts:
+        assert (solutions[:, at] @ entries <= 0.0).all()
     for violation, at, entries in cuts:
         assert entries @ point[at] == pytest.approx(violation)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 100_000))
 def test_the_optimum_stays_that_of_an_enumeration(seed):
     form = fixed_charges(seed)
@@ -112,7 +115,7 @@ def test_the_optimum_stays_that_of_an_enumeration(seed):
 
 def test_gaps_close():
     before, after = [], []
-    for seed in range(20):
+    for seed in range(8):
         form = fixed_charges(seed)
         larger = with_inflow_cuts(form)
         relaxed = [replace(one, integer=np.zeros(one.cost.size, dtype=bool)) for one in (form, larger)]

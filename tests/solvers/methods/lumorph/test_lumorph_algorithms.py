@@ -221,9 +221,9 @@ MACHINES = {
     "lightpath:1x2,lasers=3": 1,
     "lightpath:2x2,lasers=4,waveguides=2": 3,
     "lightpath:2x4,lasers=4": None,
-    "lightpath:3x5,lasers=4": 1,
+    "lightpath:3x3,lasers=4": 1,
     "lightpath:4x4,lasers=16,waveguides=4": 3,
-    "lightpath:4x4,lasers=5+fail=2,seed=1": None,
+    "lightpath:2x4,lasers=5+fail=1,seed=1": None,
 }
 
 
@@ -237,12 +237,12 @@ def test_every_algorithm_passes_the_independent_check(spec, load):
     for name in SPREADING:
         wanted = collective(name, topology.n, pieces=2)
         for algorithm, parameters in VARIANTS:
-            if algorithm == "divide-and-conquer" and spec.split(",")[0] in ("lightpath:1x2", "lightpath:3x5"):
+            if algorithm == "divide-and-conquer" and spec.split(",")[0] in ("lightpath:1x2", "lightpath:3x3"):
                 with pytest.raises(NotApplicable, match="2x2 squares"):
                     pattern_of(algorithm, wanted, topology, limits, **parameters)
                 continue
             if algorithm == "neighbour-exchange" and topology.n % 2:
-                with pytest.raises(NotApplicable, match="must be even, not 15; use ring"):
+                with pytest.raises(NotApplicable, match="must be even, not 9; use ring"):
                     pattern_of(algorithm, wanted, topology, limits, **parameters)
                 continue
             pattern, _ = pattern_of(algorithm, wanted, topology, limits, **parameters)
@@ -534,7 +534,7 @@ def test_independent_sets_are_maximal_and_cover_every_call(seed, count):
             assert np.isin(groups[later], used).any()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_co_schedules_pass_the_check(seed):
     topology, limits = machine("lightpath:4x8,lasers=16,waveguides=2", None)
     wanted = all_reduces(32, random_groups(32, 6, 2, 16, seed))
