@@ -148,8 +148,8 @@ def topology(
         A spec such as ``"torus:4x4"``; a ``pathlib.Path`` of a file (:mod:`opticoll.instances.readers.files`; its
         other options are those of the spec ``file:PATH``); a networkx graph of any kind; an n×n matrix of capacities
         (array, SciPy sparse matrix, or DataFrame with equal labels of rows and columns; 0 where there is no arc); a
-        DataFrame with columns ``src`` and ``dst``; or a list of tuples (u, v), (u, v, capacity) or (u, v,
-        {attribute: value}).
+        DataFrame with columns ``src`` and ``dst``; a list of tuples (u, v), (u, v, capacity) or (u, v,
+        {attribute: value}); or a dict {(u, v): capacity}.
     capacity
         Name of the edge attribute or column with the capacity, or a number, the capacity of every edge. By default an
         attribute ``capacity``, ``cap``, ``bandwidth`` or ``bw``; 1 if edges have no numbers at all.
@@ -195,6 +195,12 @@ def _topology(
 ) -> Topology:
     if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
         msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
+        raise BadInput(msg)
+    if directed not in (None, True, False):
+        msg = f"{WHAT}: directed={directed!r} must be True or False"
+        raise BadInput(msg)
+    if unit is not None and not isinstance(unit, str):
+        msg = f"{WHAT}: unit={unit!r} must be a rate, such as 'Gb/s' or '100Gb/s'"
         raise BadInput(msg)
     if isinstance(obj, str):
         from opticoll.instances.spec import parse
@@ -249,13 +255,16 @@ def _of_edges(
     values = read.of([edge[2] for edge in edges], lambda k: f"edge {k}", [edge[:2] for edge in edges])
     draft.unit = unit or read.unit
     for k, ((u, v, _), value) in enumerate(zip(edges, values, strict=True)):
+        _check_names((u, v), f"{WHAT}, edge {k}")
         if u == v and loops == "drop":
             continue
         draft.add_vertex(u)
         draft.add_vertex(v)
         draft.add_edge(u, v, value, k, directed=directed in (None, True))
     if ranks is not None:
-        draft.terminals = _terminals(_names(ranks), draft)
+        names = _names(ranks)
+        _check_names(names, f"{WHAT}: ranks")
+        draft.terminals = _terminals(names, draft)
     built = draft.build()
     return Topology(
         built.n,
@@ -363,6 +372,39 @@ def _data_frame(frame: Any) -> list[Edge]:
     ]
 
 
+def _pairs(mapping: Mapping[Any, object]) -> list[tuple[Any, ...]]:
+    """Tuples of a dict of capacities, or of attributes, by pair of vertices.
+
+    Raises
+    ------
+    BadInput
+        If its keys are not pairs.
+    """
+    for key in mapping:
+        if not isinstance(key, tuple) or len(key) != 2:
+            msg = (
+                f"{WHAT}: {str(key)[:60]!r} is no pair; a dict maps (u, v) to capacities; nx.DiGraph reads other dicts"
+            )
+            raise BadInput(msg)
+    return [(*pair, value) for pair, value in mapping.items()]
+
+
+def _check_names(names: Iterable[object], where: str) -> None:
+    """Check that the names of vertices can be told apart.
+
+    Raises
+    ------
+    BadInput
+        If one is a list, a dict, or something else that changes.
+    """
+    for name in names:
+        try:
+            hash(name)
+        except TypeError:
+            msg = f"{where}: {str(name)[:60]} cannot name a vertex; name vertices by strings, numbers or tuples"
+            raise BadInput(msg) from None
+
+
 def _table(obj: object) -> list[Edge]:
     """Read the edges of a DataFrame or a list of tuples.
 
@@ -379,6 +421,8 @@ def _table(obj: object) -> list[Edge]:
             "capacities, a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
         )
         raise BadInput(msg)
+    if isinstance(obj, Mapping):
+        obj = _pairs(obj)
     edges: list[Edge] = []
     for k, item in enumerate(obj):
         if not isinstance(item, tuple) or len(item) not in (2, 3):
