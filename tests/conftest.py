@@ -28,6 +28,7 @@ gc.disable()
 def pytest_collection_finish():
     sys.dont_write_bytecode = _writes_no_bytecode
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
 
 
