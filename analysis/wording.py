@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opticoll.errors import OpticollError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 #: Options of commands and how Python says the same, in order.
 _WORDS = (
@@ -47,15 +46,15 @@ def in_python(message: str) -> str:
     return message
 
 
-def python_door(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+def python_door(function: _Function) -> _Function:
     """A public function whose errors speak of arguments rather than of options."""
 
     @wraps(function)
-    def called(*positional: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+    def called(*positional: Any, **named: Any) -> Any:
         try:
             return function(*positional, **named)
         except OpticollError as error:
             error.args = tuple(in_python(one) if isinstance(one, str) else one for one in error.args)
             raise
 
-    return called
+    return cast("_Function", called)

@@ -110,6 +110,18 @@ def up(value: ArrayLike, roundings: int = 1) -> NDArray[Any]:
         return np.where(np.isnan(value), np.inf, np.nextafter(wider, np.inf))
 
 
+def float_up(value: float, roundings: int = 1) -> float:
+    """:func:`up` of one number, which is computed ten times as fast without numpy."""
+    value = float(value)
+    wider = value + (gamma(roundings + 1) * abs(value) + roundings * TINY)
+    return math.inf if math.isnan(value) else math.nextafter(wider, math.inf)
+
+
+def float_down(value: float, roundings: int = 1) -> float:
+    """:func:`down` of one number."""
+    return -float_up(-value, roundings)
+
+
 def down(value: ArrayLike, roundings: int = 1) -> NDArray[Any]:
     """Lower bound on the exact result that ``value`` approximates; see :func:`up`. nan becomes -inf."""
     return -up(-np.asarray(value, dtype=float), roundings)
@@ -182,7 +194,7 @@ def dot_up(a: ArrayLike, b: ArrayLike) -> float:
             total, roundings = _sum(terms)
             if np.isfinite(total):
                 lost = TINY * np.count_nonzero((a != 0) & (b != 0))
-                return float(np.nextafter(up(total, roundings + 2) + lost, np.inf)) if lost else 0.0
+                return math.nextafter(float_up(total, roundings + 2) + lost, math.inf) if lost else 0.0
         terms = np.where((a == 0) | (b == 0), 0.0, terms)
         return sum_up(np.where(terms == 0, np.where((a == 0) | (b == 0), 0.0, TINY), up(terms)))
 
@@ -196,7 +208,7 @@ def dot_down(a: ArrayLike, b: ArrayLike) -> float:
             total, roundings = _sum(terms)
             if np.isfinite(total):
                 lost = TINY * np.count_nonzero((a != 0) & (b != 0))
-                return max(float(np.nextafter(down(total, roundings + 2) - lost, -np.inf)), 0.0)
+                return max(math.nextafter(float_down(total, roundings + 2) - lost, -math.inf), 0.0)
         return -dot_up(-a, b)
 
 
@@ -205,7 +217,7 @@ def quotient_up(numerator: float, denominator: float) -> float:
     if not denominator > 0:
         return np.inf
     with np.errstate(all="ignore"):
-        return float(up(np.float64(numerator) / np.float64(denominator)))
+        return float_up(np.float64(numerator) / np.float64(denominator))
 
 
 def quotient_down(numerator: float, denominator: float) -> float:

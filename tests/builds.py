@@ -193,20 +193,26 @@ def code_of(build):
     trees, left = {}, [build]
     while left:
         function = left.pop()
-        if function in trees:
-            continue
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-        trees[function] = tree
-        for node in ast.walk(tree):
-            target = None
-            if isinstance(node, ast.Name):
-                target = function.__globals__.get(node.id)
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                target = getattr(function.__globals__.get(node.value.id), node.attr, None)
-            known = inspect.isfunction(target) and target.__module__.startswith("opticoll.formulations.")
-            if known and target.__name__ not in SHARED:
-                left.append(target)
+        if function not in trees:
+            trees[function], called = _read(function)
+            left += called
     return trees
+
+
+@cache
+def _read(function):
+    """The syntax tree of a function, and the functions of :mod:`opticoll.formulations` that it names."""
+    tree, called = ast.parse(textwrap.dedent(inspect.getsource(function))), []
+    for node in ast.walk(tree):
+        target = None
+        if isinstance(node, ast.Name):
+            target = function.__globals__.get(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            target = getattr(function.__globals__.get(node.value.id), node.attr, None)
+        known = inspect.isfunction(target) and target.__module__.startswith("opticoll.formulations.")
+        if known and target.__name__ not in SHARED:
+            called.append(target)
+    return tree, called
 
 
 COMPARISONS = {

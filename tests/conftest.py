@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 import sys
@@ -20,10 +21,15 @@ settings.load_profile("steady")
 # is told not to write them; tests themselves do as they are told.
 _writes_no_bytecode = sys.dont_write_bytecode
 sys.dont_write_bytecode = False
+# Modules and collected tests stay to the end: the garbage collector need not look at them again and again.
+gc.disable()
 
 
 def pytest_collection_finish():
     sys.dont_write_bytecode = _writes_no_bytecode
+    gc.freeze()
+    gc.set_threshold(20_000)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

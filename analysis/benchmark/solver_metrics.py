@@ -82,9 +82,13 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
         primal integral of an integer program without a verified value is the whole limit; without incumbents from
         the solver, its answer counts from the end of the run.
     """
-    references = {name: _reference(group, best.get(str(name))) for name, group in runs.groupby("problem_name")}
+    rows = runs.to_dict("records")
+    of_problem: dict[str, list[Mapping[Any, Any]]] = {}
+    for row in rows:
+        of_problem.setdefault(row["problem_name"], []).append(row)
+    references = {name: _reference(group, best.get(name)) for name, group in of_problem.items()}
     return pd.DataFrame(
-        [_verdict(row, *references[row["problem_name"]], accuracy) for row in runs.to_dict("records")],
+        [_verdict(row, *references[row["problem_name"]], accuracy) for row in rows],
         columns=[
             "problem",
             "solver",
@@ -108,13 +112,12 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
     )
 
 
-def _reference(runs: pd.DataFrame, known: BestKnown | None) -> tuple[float, float]:
+def _reference(rows: Sequence[Mapping[Any, Any]], known: BestKnown | None) -> tuple[float, float]:
     """Best value, never past the best bound, and this bound, of runs and the best known values; NaN if none."""
-    tried = runs[runs["termination"] != "unavailable"]  # the others may not state the sense of their file
-    sense = (tried if len(tried) else runs)["sense"].iloc[0]
-    sign = 1.0 if sense == "min" else -1.0
-    values = list(runs.loc[runs["verified"].astype("boolean").fillna(value=False), "objective"].dropna())
-    bounds = list(runs["bound"].dropna())
+    tried = [row for row in rows if str(row["termination"]) != "unavailable"]  # others may not state their file's sense
+    sign = 1.0 if (tried or rows)[0]["sense"] == "min" else -1.0
+    values = [value for row in rows if _is_verified(row) and not np.isnan(value := _number(row["objective"]))]
+    bounds = [bound for row in rows if not np.isnan(bound := _number(row["bound"]))]
     if known is not None:
         values += [] if known.value is None else [known.value]
         bounds += [] if known.bound is None else [known.bound]
@@ -128,9 +131,13 @@ def _reference(runs: pd.DataFrame, known: BestKnown | None) -> tuple[float, floa
 _WITHOUT_ANSWER = {"unavailable": "unavailable", "time-limit": "limit", "memory-limit": "memory", "refused": "memory"}
 
 
+def _is_verified(row: Mapping[Any, Any]) -> bool:
+    return row["verified"] is True or row["verified"] is np.True_
+
+
 def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float) -> dict[str, Any]:
     linear = bool(row["linear"])
-    verified = bool(row["verified"] == True)  # noqa: E712 - may be missing
+    verified = _is_verified(row)
     objective = _number(row["objective"])
     residuals = [_number(row[f"kkt_{part}"]) for part in ("primal", "dual", "gap")]
     residual = float(np.max(residuals))  # NaN if one is unknown

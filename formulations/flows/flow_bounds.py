@@ -170,8 +170,10 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
     if not steps:  # too large for shortest-path trees: only the lengths 1/c
         best = length_bound(data, capacity.min() / capacity)
+    trees = _ShortestTrees(data) if steps else None
     for step in range(steps):
-        value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -600.0)))
+        assert trees is not None
+        value, load = trees.bound_and_load(np.exp(np.maximum(weights - weights.max(), -600.0)))
         if value < best:
             best, used = value, step
         load = np.ldexp(load, -rounding.exponent(load)) / capacity  # a power of two, so that nothing overflows
@@ -184,43 +186,58 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
 
 def length_bound_and_load(data: ConcurrentFlow, lengths: F64) -> tuple[float, F64]:
     """Bound of positive lengths, and the load of their shortest-path trees on every arc, ``(m,)``."""
-    from scipy.sparse.csgraph import dijkstra
-
-    topology = data.topology
-    unique, group = np.unique(data.sources, return_inverse=True)
-    reach, parent = dijkstra(topology.length_matrix(lengths), indices=unique, return_predecessors=True)
-    wanted, (demand, power) = np.zeros((unique.size, topology.n)), scaled_demand(data)
-    np.add.at(wanted, group, demand.T)
-    needed = wanted > 0
-    cost = rounding.dot_down(wanted[needed], reach[needed])
-    cost = float(rounding.down(cost, topology.n + _groups_of_a_source(data)))
-    value = rounding.weighted_capacity(data.capacity, lengths, cost, power)
-
-    # Leaves first, one tree level at a time: every vertex adds its demand and forwarded load to its parent.
-    rows = np.arange(unique.size)[:, None]
-    reached = parent >= 0
-    depth = reached.astype(np.int64)
-    above = np.where(reached, parent, np.arange(topology.n)[None, :])
-    while True:
-        step = depth[rows, above]
-        if not step.any():
-            break
-        depth, above = depth + step, above[rows, above]
-    carried = wanted.copy()
-    for level in range(int(depth.max(initial=0)), 0, -1):
-        tree, vertex = np.nonzero(depth == level)
-        np.add.at(carried, (tree, parent[tree, vertex]), carried[tree, vertex])
-    tree, vertex = np.nonzero(depth > 0)
-    arc = _shortest_arc(topology, lengths, parent[tree, vertex], vertex)
-    load = np.asarray(np.bincount(arc, carried[tree, vertex], topology.arcs), dtype=float)
-    return value, load
+    return _ShortestTrees(data).bound_and_load(lengths)
 
 
-def _shortest_arc(topology: Topology, lengths: F64, tails: I64, heads: I64) -> I64:
-    """The shortest of the parallel arcs from ``tails[i]`` to ``heads[i]``, which must exist."""
-    order = np.lexsort((lengths, topology.head, topology.tail))
-    key = topology.tail[order] * topology.n + topology.head[order]
-    return order[np.searchsorted(key, tails * topology.n + heads)]
+class _ShortestTrees:
+    """Shortest-path trees of one problem: what does not depend on the lengths is computed once."""
+
+    def __init__(self, data: ConcurrentFlow) -> None:
+        topology = data.topology
+        self.topology = topology
+        self.sources, group = np.unique(data.sources, return_inverse=True)
+        self.rows = np.arange(self.sources.size)[:, None]
+        self.wanted, (demand, power) = np.zeros((self.sources.size, topology.n)), scaled_demand(data)
+        np.add.at(self.wanted, group, demand.T)
+        self.needed = self.wanted > 0
+        self.demand = self.wanted[self.needed]
+        self.roundings = topology.n + _groups_of_a_source(data)
+        scale = rounding.exponent(data.capacity)
+        self.capacity, self.power = rounding.scaled_up(data.capacity, -scale), scale - power
+        self.key = topology.tail * topology.n + topology.head  # ascending, as arcs are sorted by their ends
+        self.simple = bool((self.key[1:] != self.key[:-1]).all())
+        self.matrix = topology.length_matrix(np.ones(topology.arcs))
+
+    def bound_and_load(self, lengths: F64) -> tuple[float, F64]:
+        """See :func:`length_bound_and_load`."""
+        from scipy.sparse.csgraph import dijkstra
+
+        n = self.topology.n
+        if self.simple:
+            self.matrix.data = lengths
+        else:
+            self.matrix = self.topology.length_matrix(lengths)
+        reach, parent = dijkstra(self.matrix, indices=self.sources, return_predecessors=True)
+        cost = rounding.float_down(rounding.dot_down(self.demand, reach[self.needed]), self.roundings)
+        total = rounding.dot_up(self.capacity, lengths)
+        value = float(rounding.scaled_up(rounding.quotient_up(total, cost), self.power))
+
+        # Leaves first, one tree level at a time: every vertex adds its demand and forwarded load to its parent.
+        reached = parent >= 0
+        depth = reached.astype(np.int64)
+        above = np.where(reached, parent, np.arange(n)[None, :])
+        while (step := depth[self.rows, above]).any():
+            depth, above = depth + step, above[self.rows, above]
+        carried, level_of = self.wanted.ravel().copy(), depth.ravel()
+        into = (self.rows * n + parent).ravel()
+        for level in range(int(level_of.max(initial=0)), 0, -1):
+            places = np.flatnonzero(level_of == level)
+            np.add.at(carried, into[places], carried[places])
+        places = np.flatnonzero(level_of)
+        arc = np.searchsorted(self.key, parent.ravel()[places] * np.int64(n) + places % n)
+        if not self.simple:  # the shortest of parallel arcs
+            arc = np.lexsort((lengths, self.key))[arc]
+        return value, np.asarray(np.bincount(arc, carried[places], self.topology.arcs), dtype=float)
 
 
 def sweep_cut_bound(data: ConcurrentFlow) -> Bound:

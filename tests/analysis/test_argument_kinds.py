@@ -11,7 +11,7 @@ mpl.use("Agg")
 WRONG = [[], {}, None, object(), "x", -1, float("nan"), ["x"], {"a": 1}]
 #: Arguments with which a public function is called, of which each is replaced by a wrong one in turn.
 CALLS = {
-    "best_sequence": {"n": 6, "degree": 2, "configurations": 1, "directed": False, "seconds": 0.01, "seed": 0},
+    "best_sequence": {"n": 4, "degree": 1, "configurations": 1, "directed": False, "seconds": 0.01, "seed": 0},
     "bounds": {"instance": "ring:3", "formulation": "alltoall.master", "settings": {}},
     "check": {"formulation": "alltoall.master", "instance": "ring:3", "path": "none.json", "settings": {}},
     "export": {"formulation_name": "alltoall.master", "instance": "ring:3", "path": "m.txt", "settings": {}},

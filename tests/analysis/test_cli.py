@@ -304,7 +304,7 @@ methods = ["highs-simplex"]
 def test_study_runs_resumes_and_reports(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY)
-    first = as_json(capfd, "study", str(file), "--jobs", "2")
+    first = as_json(capfd, "study", str(file))
     assert (first["cells"], first["done"], first["skipped"]) == (2, 2, 0)
     second = as_json(capfd, "study", str(file))
     assert (second["done"], second["skipped"]) == (0, 2)
@@ -413,7 +413,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
     arguments = [
         "solve",
         "alltoall.master",
-        "genkautz:n=200,d=4+fail=3,seed=0",
+        "genkautz:n=100,d=4+fail=3,seed=0",
         "--method",
         "certified-pdhg",
         "--tol",

@@ -426,19 +426,22 @@ def test_a_repair_is_shown(tmp_path, capfd):
     assert "repaired" not in capfd.readouterr().out
 
 
-def test_a_study_from_outside_runs_in_two_processes_and_resumes(folder, tmp_path):
+def test_a_study_from_outside_runs_in_two_processes_and_resumes(folder, monkeypatch, capfd):
     place = folder / "elsewhere"
     place.mkdir()
-    asked = ["-m", "opticoll", "study", "../study.toml", "--jobs", "2", "--store", "store", "--json"]
-    done = outside(place, *asked)
+    asked = ["study", "../study.toml", "--store", "store", "--json"]
+    done = outside(place, "-m", "opticoll", *asked, "--jobs", "2")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert (result["cells"], result["done"]) == (5, 5), result
-    again = json.loads(outside(place, *asked).stdout)
+    monkeypatch.chdir(place)
+    assert main(asked) == 0
+    again = json.loads(capfd.readouterr().out)
     assert (again["done"], again["skipped"]) == (0, 5)
     path = folder / "scipy_highs.py"
     path.write_text(path.read_text() + "# changed\n")
-    changed = json.loads(outside(place, *asked).stdout)
+    assert main(asked) == 0
+    changed = json.loads(capfd.readouterr().out)
     assert (changed["done"], changed["skipped"]) == (2, 3), changed
 
 

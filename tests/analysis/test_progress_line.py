@@ -185,7 +185,7 @@ def test_ctrl_c_again_within_two_seconds_ends_the_loop_around_the_solves(monkeyp
 def test_the_analytic_bound_is_shown_during_a_solve(monkeypatch):
     monkeypatch.setattr(course, "AHEAD_S", 0.0)
     told = []
-    result = oc.solve("alltoall.master", "genkautz:n=24,d=4", method="certified-pdhg", on_progress=told.append)
+    result = oc.solve("alltoall.master", "genkautz:n=10,d=3", method="certified-pdhg", on_progress=told.append)
     assert result.verified
     shown = [one["bound"] for one in told if one["bound"] is not None]
     assert shown == sorted(shown, reverse=True), "of the bounds the tightest so far"

@@ -47,10 +47,10 @@ def forked(monkeypatch):
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_random_programs_are_read_back(tmp_path, monkeypatch, writer, suffix):
-    script("write", writer, suffix, 0, 16, tmp_path)
+    script("write", writer, suffix, 0, 8, tmp_path)
     assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(2), tmp_path))
     monkeypatch.setattr("opticoll.instances.matrix_program.compare_with_others", lambda *_: None)
-    assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(2, 16), tmp_path))
+    assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(2, 8), tmp_path))
 
 
 @pytest.mark.slow

@@ -316,20 +316,13 @@ def test_enumeration_against_the_stated_model(seed):
     assert least <= value * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("switches", [2, 3])
-def test_small_problems_are_proven(switches):
-    run = oc.solve(
-        NAME, f"servers:n=6,degree={switches}", demand="random:1", method="matching-search", price_s=1, starts=20
-    )
-    assert (run.proof, run.record.bound_source.split()[0]) == ("optimal", "enumeration")
-
-
-def test_too_many_assignments_prove_nothing():
-    run = oc.solve(
-        NAME, "servers:n=6,degree=2", demand="random:1", method="matching-search", price_s=1, starts=20, assignments=100
-    )
-    assert run.proof == "certified-gap"
-    assert not run.record.bound_source.startswith("enumeration")
+@pytest.mark.parametrize(("switches", "assignments"), [(2, 10_000), (3, 10_000), (3, 100)])
+def test_small_problems_are_proven_unless_assignments_are_too_many(switches, assignments):
+    search = {"method": "matching-search", "iterations": 0, "starts": 5, "moves": 20, "assignments": assignments}
+    run = oc.solve(NAME, f"servers:n=5,degree={switches}", demand="random:2", **search)
+    proven = assignments > 100
+    assert run.proof == ("optimal" if proven else "certified-gap")
+    assert run.record.bound_source.startswith("enumeration") == proven
 
 
 # the checker ----------------------------------------------------------------------------------------------------------

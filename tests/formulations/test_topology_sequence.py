@@ -197,7 +197,7 @@ def known_time(n, degree, directed, K):
     return float(min((one.time for one in known if one.configurations <= K), default=np.inf))
 
 
-@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(s, marks=pytest.mark.slow) for s in range(8, 40))])
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(s, marks=pytest.mark.slow) for s in range(5, 40))])
 def test_bounds_hold_for_random_sequences(seed):
     """With any demand, relays, delay and overlap; also sequences that are too many to list."""
     draw = np.random.default_rng(seed)
@@ -219,7 +219,7 @@ def test_bounds_hold_for_random_sequences(seed):
         overlap=overlap,
     )
     stated = max(bound.value for bound in data.bounds())
-    for _ in range(30):
+    for _ in range(15):
         chosen = [every[i] for i in draw.integers(len(every), size=K)]
         time = time_of(chosen, demand, delay=delay, overlap=overlap, step=step)
         assert time + delay * (K - 1) >= stated * (1 - 1e-9)

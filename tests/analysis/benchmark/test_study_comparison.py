@@ -40,7 +40,7 @@ def ran(tmp_path_factory):
     (folder / "b.lp").write_text(INTEGER, encoding="utf-8")
     file = folder / "small.toml"
     file.write_text(STUDY.format(folder=folder), encoding="utf-8")
-    assert main(["study", str(file), "--store", str(folder / "store"), "--jobs", "2"]) in (0, 1)
+    assert main(["study", str(file), "--store", str(folder / "store")]) in (0, 1)
     return file, folder / "store"
 
 

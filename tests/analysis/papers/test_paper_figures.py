@@ -8,6 +8,8 @@ import pytest
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.papers.alltoall.figures import degree_of
 from opticoll.analysis.papers.paper_figure import argument, figures
+from opticoll.analysis.papers.topoopt import cluster_figures
+from opticoll.analysis.papers.topoopt import figures as topoopt_figures
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES
@@ -67,6 +69,15 @@ def test_arguments_are_read_out_of_specs():
     assert argument("genkautz:n=16,d=4+host=2.0", "host") == "2.0"
     assert argument("torus:4x4", "d") is None
     assert [degree_of(s) for s in ("torus:3x3", "torus:2x4", "xpander:n=9,d=8", "ring:4")] == [4, None, 8, None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fewer_points():
+    """The batches that figures 12 to 15 quote, and the least and the most jobs of figure 16."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topoopt_figures, "BATCHES", (64, 128, 2048))
+        patch.setattr(cluster_figures, "LOADS", (5, 27))
+        yield
 
 
 @pytest.mark.parametrize("one", figures(), ids=lambda one: one.name)

@@ -20,7 +20,7 @@ from opticoll.solvers import solve, verify
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
-relaxed = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CLOSED = {
     "ring:8": 3.5,
     "ring:7,directed": 6,

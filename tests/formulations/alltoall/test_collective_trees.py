@@ -33,7 +33,7 @@ from opticoll.solvers.schedules.schedule_json import (
 from opticoll.solvers.schedules.static_checks import channels_of
 from opticoll.solvers.task import Task
 
-relaxed = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 #: Time of all-gather and reduce-scatter, of a broadcast from rank 0, and of all-reduce [shards / link bandwidth].
 CLOSED = {
     "ring:8": ("7/2", "1/2", "7"),

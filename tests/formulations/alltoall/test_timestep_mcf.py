@@ -24,7 +24,7 @@ from opticoll.solvers import solve, verify
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
-relaxed = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SPECS = ("ring:4", "ring:5,directed", "path:4", "star:4", "bipartite:2x3", "genkautz:n=6,d=2", "hypercube:2+host=1.5")
 
 

@@ -19,7 +19,7 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import verify
 from opticoll.solvers.standard_form import compile_model
 
-relaxed = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def solved(spec, name="alltoall.master"):

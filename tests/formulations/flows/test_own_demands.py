@@ -38,7 +38,7 @@ from opticoll.solvers.solution import solution_document
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
-relaxed = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 #: Concurrent flows over all paths, with the parameters that ask for these.
 FLOWS = (

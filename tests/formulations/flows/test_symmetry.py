@@ -21,7 +21,7 @@ from opticoll.solvers.plan import make_plan
 from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
-relaxed = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 #: Vertex-transitive networks, uneven ones among them: several orbits of arcs, jumps that matter differently.
 TRANSITIVE = (

@@ -98,7 +98,7 @@ def test_never_above_the_optimum_of_exhaustive_search(spec, limits, name):
 
 
 @given(st.integers(0, 2**31), st.integers(1, 2), st.integers(1, 2))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_never_above_the_optimum_of_drawn_collectives(seed, lasers, waveguides):
     random = np.random.default_rng(seed)
     topology = parse(["path:3", "path:4", "star:3", WAFERS][seed % 4])

@@ -38,7 +38,7 @@ from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
 from opticoll.solvers.solution import check
 from opticoll.solvers.standard_form import compile_model
 
-relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 RUNNING = [
     ("alltoall.timestep-mcf", "hypercube:3", {"steps": 3}),

@@ -92,7 +92,7 @@ def test_brute_force():
 
 def test_sets_equal_arcs_and_bounds_hold():
     rng, met = np.random.default_rng(1), 0
-    for _ in range(15):
+    for _ in range(8):
         pool = random_pool(rng)
         data = ring.RingTraffic.prepare(pool)
         value, other = best(pool, "sets"), best(pool, "arcs")
@@ -110,7 +110,7 @@ def test_sets_equal_arcs_and_bounds_hold():
             values = {"circuits": match[0].astype(float)}
             assert max(data.residuals(values).values()) == 0
             assert value * (1 - 1e-6) <= data.objective(values) <= match[1]
-    assert met > 7
+    assert met > 3
 
 
 @pytest.mark.slow
