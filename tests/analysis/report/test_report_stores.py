@@ -118,7 +118,8 @@ ALONE_QUICKLY = {"alltoall.child", "matrix.program", "topology.sequence"}
 def test_one_default_solve(name: str, runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path / "store")
     saved = save(store, runs[name])
-    names = [name] if formulations()[name].needs is None else [name, formulations()[name].needs]
+    needs = formulations()[name].needs
+    names = [name] if needs is None else [name, needs.formulation]
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
     result = sorted((row["id"], row["formulation"], row["proof"]) for row in rows)
     assert result == sorted((one, name, "optimal") for one, name in zip(saved, names, strict=True))
