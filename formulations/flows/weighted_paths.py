@@ -33,12 +33,13 @@ import numpy as np
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.single_source import WeightedPath
+from opticoll.formulations.rounds.segments import offsets, splits
 from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.readers import reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -167,13 +168,15 @@ def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> Weighte
     F = float((topology.capacity[load > 0] / load[load > 0]).min())
     sources, targets, _ = demanded(data)
     return WeightedPaths(
-        F, sources, targets, _starts(counts), _starts(lengths), np.concatenate(arcs), np.concatenate(rates) * F, demand
+        F,
+        sources,
+        targets,
+        offsets(np.concatenate(counts)),
+        offsets(np.concatenate(lengths)),
+        np.concatenate(arcs),
+        np.concatenate(rates) * F,
+        demand,
     )
-
-
-def _starts(sizes: Sequence[NDArray[Any]]) -> I64:
-    whole = np.concatenate(sizes)
-    return np.concatenate([[0], np.cumsum(whole, dtype=np.int64)])
 
 
 def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
@@ -189,8 +192,8 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
         result["commodities"] = 0.0
     sound = (
-        _splits(first_path, sources.size, rate.size)
-        and _splits(first_arc, rate.size, arcs.size)
+        splits(first_path, sources.size, rate.size)
+        and splits(first_arc, rate.size, arcs.size)
         and arcs.size > 0
         and 0 <= arcs.min() <= arcs.max() < topology.arcs
         and np.isfinite(rate).all()
@@ -210,11 +213,6 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     load = np.bincount(arcs, np.repeat(rate, np.diff(first_arc)), topology.arcs)
     result["capacity"] = max(float((load / topology.capacity).max()) - 1.0, 0.0)
     return result
-
-
-def _splits(first: I64, items: int, total: int) -> bool:
-    """Whether ``first`` splits ``total`` entries into ``items`` nonempty pieces."""
-    return first.shape == (items + 1,) and first[0] == 0 and first[-1] == total and bool((np.diff(first) > 0).all())
 
 
 def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:

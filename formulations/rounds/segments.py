@@ -17,6 +17,11 @@ def offsets(length: ArrayLike) -> I64:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length, dtype=np.int64)])
 
 
+def splits(start: I64, items: int, total: int) -> bool:
+    """Whether ``start`` splits ``total`` entries into ``items`` rows, none of them empty."""
+    return start.shape == (items + 1,) and start[0] == 0 and start[-1] == total and bool((np.diff(start) > 0).all())
+
+
 def positions(start: I64, rows: I64) -> tuple[I64, I64]:
     """Concatenated entries of the selected rows: index into ``rows`` and index into ``entries``."""
     length = np.diff(start)[rows]

@@ -50,6 +50,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.rounds.segments import splits
 from opticoll.formulations.topoopt.binary_trees import double_binary_tree, tree_traffic
 from opticoll.formulations.variables import Array, Links, Names, SolutionSize, arc_labels, pair_labels
 from opticoll.instances.servers import ServerPool
@@ -308,8 +309,8 @@ def read_design(pool: ServerPool, values: Mapping[str, F64]) -> CircuitDesign | 
         and real["loads"].shape == (len(circuits),)
         and (result["ring_order"] < pool.n).all()
         and (result["route_circuits"] < len(circuits)).all()
-        and _offsets(result["ring_start"], group.size, result["ring_order"].size)
-        and _offsets(result["route_start"], real["route_bytes"].size, result["route_circuits"].size)
+        and splits(result["ring_start"], group.size, result["ring_order"].size)
+        and splits(result["route_start"], real["route_bytes"].size, result["route_circuits"].size)
     )
     if not fits:
         return None
@@ -339,11 +340,6 @@ def _whole_arrays(values: Mapping[str, F64]) -> dict[str, I64] | None:
             return None
         result[name] = array.astype(np.int64)
     return result
-
-
-def _offsets(start: I64, items: int, total: int) -> bool:
-    """Whether ``start`` splits ``total`` entries into ``items`` nonempty pieces."""
-    return start.shape == (items + 1,) and start[0] == 0 and start[-1] == total and bool((np.diff(start) > 0).all())
 
 
 def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:

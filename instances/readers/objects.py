@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,15 +194,7 @@ def _topology(
     directed: bool | None,
     loops: str,
 ) -> Topology:
-    if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
-        msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
-        raise BadInput(msg)
-    if directed not in (None, True, False):
-        msg = f"{WHAT}: directed={directed!r} must be True or False"
-        raise BadInput(msg)
-    if unit is not None and not isinstance(unit, str):
-        msg = f"{WHAT}: unit={unit!r} must be a rate, such as 'Gb/s' or '100Gb/s'"
-        raise BadInput(msg)
+    _check_options(unit, directed, loops)
     if isinstance(obj, str):
         from opticoll.instances.spec import parse
 
@@ -221,46 +214,21 @@ def _topology(
         changed = _changed(obj, capacity, ranks, unit)
         assert isinstance(changed, Topology)
         return changed
-    return _of_edges(obj, capacity=capacity, ranks=ranks, unit=unit, directed=directed, loops=loops)
-
-
-def _of_edges(
-    obj: object,
-    *,
-    capacity: str | float | None,
-    ranks: Iterable[Hashable] | None,
-    unit: Rate | None,
-    directed: bool | None,
-    loops: str,
-) -> Topology:
-    """Make a topology of a graph, a matrix or a table, as :func:`topology`."""
     draft = Draft(WHAT, "edge")
     draft.ask_ranks = "give ranks=[...], the vertices that send and receive"
     draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     draft.keep_loops = loops == "keep"
-    if hasattr(obj, "nodes") and hasattr(obj, "edges"):
-        edges = _graph(obj, draft)
-        own: bool | None = obj.is_directed()  # type: ignore[attr-defined]
-    elif (matrix := _matrix_of(obj)) is not None:
-        edges, own = _matrix(matrix, draft, capacity), True
-    else:
-        edges, own = _table(obj), None
-    if directed is None:
-        directed = own
-    elif own not in (None, directed):
-        kind = "directed" if own else "undirected"
-        msg = f"{WHAT}: the graph or matrix is {kind}; omit directed=, or convert it"
-        raise BadInput(msg)
+    edges, one_way = _edges(obj, draft, capacity, directed)
     read = Capacities(capacity, WHAT, 'give capacity="{name}", or capacity=1 for equal links')
     values = read.of([edge[2] for edge in edges], lambda k: f"edge {k}", [edge[:2] for edge in edges])
     draft.unit = unit or read.unit
+    _check_ends(edges)
     for k, ((u, v, _), value) in enumerate(zip(edges, values, strict=True)):
-        _check_names((u, v), f"{WHAT}, edge {k}")
         if u == v and loops == "drop":
             continue
         draft.add_vertex(u)
         draft.add_vertex(v)
-        draft.add_edge(u, v, value, k, directed=directed in (None, True))
+        draft.add_edge(u, v, value, k, directed=one_way)
     if ranks is not None:
         names = _names(ranks)
         _check_names(names, f"{WHAT}: ranks")
@@ -276,6 +244,50 @@ def _of_edges(
         capacity_unit=built.capacity_unit,
         places=built.places,
     )
+
+
+def _check_options(unit: object, directed: object, loops: object) -> None:
+    """Check the kinds of these arguments of :func:`topology`.
+
+    Raises
+    ------
+    BadInput
+        If one is of another kind.
+    """
+    if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
+        msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
+        raise BadInput(msg)
+    if directed not in (None, True, False):
+        msg = f"{WHAT}: directed={directed!r} must be True or False"
+        raise BadInput(msg)
+    if unit is not None and not isinstance(unit, str):
+        msg = f"{WHAT}: unit={unit!r} must be a rate, such as 'Gb/s' or '100Gb/s'"
+        raise BadInput(msg)
+
+
+def _edges(obj: object, draft: Draft, capacity: str | float | None, directed: bool | None) -> tuple[list[Edge], bool]:
+    """The edges of a graph, a matrix or a table, and whether they are arcs, as they are by default."""
+    if hasattr(obj, "nodes") and hasattr(obj, "edges"):
+        edges = _graph(obj, draft)
+        own: bool | None = obj.is_directed()  # type: ignore[attr-defined]
+    elif (matrix := _matrix_of(obj)) is not None:
+        edges, own = _matrix(matrix, draft, capacity), True
+    else:
+        edges, own = _table(obj), None
+    if directed is not None and own not in (None, directed):
+        kind = "directed" if own else "undirected"
+        msg = f"{WHAT}: the graph or matrix is {kind}; omit directed=, or convert it"
+        raise BadInput(msg)
+    return edges, (own if directed is None else directed) in (None, True)
+
+
+def _check_ends(edges: list[Edge]) -> None:
+    """Check the names of the ends; one by one only where something is wrong."""
+    try:
+        frozenset(chain.from_iterable(edge[:2] for edge in edges))
+    except TypeError:
+        for k, (u, v, _) in enumerate(edges):
+            _check_names((u, v), f"{WHAT}, edge {k}")
 
 
 def from_networkx(graph: nx.Graph, *, capacity: str | float | None = None, loops: str = "refuse") -> Topology:
