@@ -2,7 +2,7 @@
 
 ``map_unordered(function, items)`` yields ``(index, result)`` as jobs finish; a job that fails yields its exception
 in place of a result and does not affect the others. Except for :class:`InProcess`, functions and items must be
-picklable, and functions must be defined in an importable module. Plug-ins are sent to the processes with every job.
+picklable. Plug-ins are sent to the processes with every job.
 """
 
 from __future__ import annotations
@@ -114,9 +114,6 @@ class LocalProcesses(Executor):
         self, function: Callable[[Any], Any], items: Iterable[Any]
     ) -> Iterator[tuple[int, Any | Exception]]:
         """Yield ``(index, result or exception)`` as jobs finish; jobs start in order."""
-        if getattr(function, "__module__", None) == "__main__":
-            msg = f"{function!r} is defined in the main script, which workers cannot import: move it to a module"
-            raise BadOption(msg)
         stop = self._stop = threading.Event()
         with ThreadPoolExecutor(self.jobs) as threads:
             try:
@@ -174,7 +171,7 @@ def run_in_worker(arguments: Any, arrays: dict[str, NDArray[Any]], report: Repor
 
 
 def _packed(function: Callable[[Any], Any], item: Any) -> bytes:
-    """A job and the plug-ins that it may need; an item defined in a main script or a notebook is sent with its code.
+    """A job, with its code if a main script or a notebook defines it, and the plug-ins that it may need.
 
     Raises
     ------
@@ -183,33 +180,23 @@ def _packed(function: Callable[[Any], Any], item: Any) -> bytes:
     """
     import pickle
 
+    import cloudpickle
+
     try:
-        return pickle.dumps((plugins.shipped(), pickle.dumps(function), _pickled(item)))
+        return pickle.dumps((plugins.shipped(), cloudpickle.dumps((function, item))))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         msg = f"a job cannot be sent to another process ({error}): use functions of modules and plain data"
         raise BadOption(msg) from error
-
-
-def _pickled(item: Any) -> bytes:
-    import pickle
-
-    with suppress(pickle.PicklingError, AttributeError, TypeError):
-        data = pickle.dumps(item)
-        if b"__main__" not in data:  # elsewhere that is another module
-            return data
-    import cloudpickle
-
-    packed: bytes = cloudpickle.dumps(item)
-    return packed
 
 
 def run_packed(job: bytes) -> Any:
     """Run a job that :func:`_packed` made."""
     import pickle
 
-    sent, function, item = pickle.loads(job)  # noqa: S301 - from our own parent or client
+    sent, call = pickle.loads(job)  # noqa: S301 - from our own parent or client
     plugins.accept(sent)
-    return pickle.loads(function)(pickle.loads(item))  # noqa: S301
+    function, item = pickle.loads(call)  # noqa: S301
+    return function(item)
 
 
 def _attempt(function: Callable[[Any], Any], item: Any) -> Any | Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from typing import Any
 
@@ -86,7 +87,12 @@ def test_leaving_early_leaves_no_process() -> None:
 
 def test_what_cannot_be_sent_is_refused() -> None:
     with LocalProcesses(1) as executor, pytest.raises(BadOption, match="functions of modules"):
-        next(executor.map_unordered(lambda item: item, [1]))
+        next(executor.map_unordered(work, [threading.Lock()]))
+
+
+def test_a_function_that_no_module_defines_is_sent_with_its_code() -> None:
+    with LocalProcesses(1) as executor:
+        assert list(executor.map_unordered(lambda item: 2 * item, [4])) == [(0, 8)]
 
 
 def test_make_executor() -> None:
