@@ -114,10 +114,6 @@ class Inbox:
             self._received += chunk
         return message
 
-    def clear(self) -> None:
-        """Forget a message of which only a part has arrived."""
-        self._received = bytearray()
-
     def _first(self) -> Message | None:
         """Take the first message if all of it has arrived."""
         whole = self._received

@@ -78,10 +78,6 @@ def isolated_environment(threads: int | None = None) -> dict[str, str]:
     return environment
 
 
-#: Size of a job [bytes] that the system buffers in any case.
-_BUFFERED = 2**15
-
-
 class Worker:
     """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
@@ -110,7 +106,6 @@ class Worker:
         )
         theirs.close()
         os.close(ended)
-        self._inbox = Inbox(self._connection)
         self._used_s: float | None = None  # processor time of its processes before this job
         self.end = weakref.finalize(
             self, _end_worker, self.process, self._connection, self._endings, self.log, os.getpid()
@@ -119,25 +114,22 @@ class Worker:
     def take(self, job: Mapping[str, object], arrays: Arrays) -> bool:
         """Send a job to the worker; return False if the worker has died.
 
-        A large job is sent by a thread, since the worker takes it only when it has imported its modules; if it never
-        does, it is killed at the limits of the job like any other.
+        A thread sends it, since the worker takes it only when it has imported its modules; if it never does, it is
+        killed at the limits of the job like any other.
         """
         self._used_s = 0.0 if self._used_s is None else self._processor_s()
         self.returncode, self.reports = None, 0
         self.answer: Message | None = None
         self.values: dict[str, Any] = {}
         self.arrays: dict[str, NDArray[Any]] = {}
-        self._inbox.clear()
+        self._inbox = Inbox(self._connection)  # what the last job left in it is gone
         parts = packed(job, arrays)
         if self.process.poll() is not None:
             self.end()
             return False
         self.log.seek(0)
         self.log.truncate()
-        if sum(map(len, parts)) < _BUFFERED:
-            self._send(parts)
-        else:
-            threading.Thread(target=self._send, args=(parts,), daemon=True).start()
+        threading.Thread(target=self._send, args=(parts,), daemon=True).start()
         return True
 
     def _send(self, parts: Sequence[bytes | memoryview]) -> None:

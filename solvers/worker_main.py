@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import OpticollError
 from opticoll.instances import plugins
+from opticoll.instances.contribution_checks import resolve
 from opticoll.instances.plugin_faults import blame, exits_refused
 from opticoll.solvers import solver_log
 from opticoll.solvers.messages import Inbox, Report, send
@@ -43,7 +44,7 @@ from opticoll.solvers.shared_files import SCRATCH
 from opticoll.solvers.worker import FORKS, end_waiting, idle_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
     from typing import NoReturn
 
@@ -150,7 +151,7 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
 def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> Message:
     """Call the job's function; return what it returned, or its error."""
     try:
-        extend_path(job["path"])
+        sys.path.extend(entry for entry in job["path"] if entry not in sys.path)
         if job["data_limit_bytes"] is not None:
             end_waiting()
             limit_data(job["data_limit_bytes"])
@@ -228,17 +229,3 @@ def closed(end: socket.socket) -> bool:
         return False
     except OSError:
         return True
-
-
-def resolve(target: str) -> Callable[..., Any]:
-    """Find the function called ``module:function``."""
-    module, _, name = target.partition(":")
-    function = import_module(module)
-    for part in name.split("."):
-        function = getattr(function, part)
-    return function  # type: ignore[return-value]
-
-
-def extend_path(entries: list[str]) -> None:
-    """Append the parent's import path to this process's own."""
-    sys.path.extend(entry for entry in entries if entry not in sys.path)
