@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.interruption import in_notebook
 
@@ -23,20 +24,22 @@ SHOWN_S, REDRAWN_S = 2.0, 1.0
 FIRST_S, MOST_S = 10.0, 60.0
 
 
-class LinePlace(Protocol):
-    """Where a line of progress is shown."""
+class LinePlace(ABC):
+    """Where a line of progress is shown, and redrawn."""
 
     def waits(self) -> tuple[float, float, float]:
         """Seconds until the first line, and of the first and the longest wait between two."""
+        return SHOWN_S, REDRAWN_S, REDRAWN_S
 
+    @abstractmethod
     def show(self, line: str) -> None:
         """Show a line, in place of the one before."""
 
-    def clear(self) -> None:
+    def clear(self) -> None:  # noqa: B027 - what is not redrawn stays
         """Remove what was shown."""
 
 
-class PlainLines:
+class PlainLines(LinePlace):
     """Plain lines, one below the other, such as on the standard error of a command."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -50,19 +53,12 @@ class PlainLines:
         """As :class:`LinePlace`."""
         self._say(line)
 
-    def clear(self) -> None:
-        """Plain lines stay."""
 
-
-class InTerminal:
+class InTerminal(LinePlace):
     """A line of a terminal that is redrawn."""
 
     def __init__(self) -> None:
         self._status: Any = None
-
-    def waits(self) -> tuple[float, float, float]:
-        """As :class:`LinePlace`."""
-        return SHOWN_S, REDRAWN_S, REDRAWN_S
 
     def show(self, line: str) -> None:
         """As :class:`LinePlace`."""
@@ -79,15 +75,11 @@ class InTerminal:
             self._status.stop()
 
 
-class InNotebook:
+class InNotebook(LinePlace):
     """A line below the cell of a notebook that is redrawn, and removed at the end."""
 
     def __init__(self) -> None:
         self._handle: Any = None
-
-    def waits(self) -> tuple[float, float, float]:
-        """As :class:`LinePlace`."""
-        return SHOWN_S, REDRAWN_S, REDRAWN_S
 
     def show(self, line: str) -> None:
         """As :class:`LinePlace`."""
