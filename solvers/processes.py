@@ -42,11 +42,6 @@ def descendants(root: int) -> list[int]:
     return result
 
 
-def lists_children() -> bool:
-    """Whether the system lists the children of a process."""
-    return _LISTED.exists()
-
-
 def kill_tree(process: subprocess.Popen[bytes], collecting_s: float = 0.0) -> None:
     """Kill a process and every process it started, and wait until all have ended.
 

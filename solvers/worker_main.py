@@ -29,19 +29,18 @@ from opticoll.solvers import solver_log
 from opticoll.solvers.messages import Inbox, Report, send
 from opticoll.solvers.processes import (
     adopt_orphans,
-    descendants,
     forget_peak,
     kill_orphans,
     limit_data,
-    lists_children,
     own_memory_mb,
+    processor_s_of_children,
     system_library,
     tie_to_parent,
     tree_peak_mb,
     watch_parent,
 )
 from opticoll.solvers.shared_files import SCRATCH
-from opticoll.solvers.worker import FORKS, end_waiting, idle_workers
+from opticoll.solvers.worker import FORKS, end_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +121,7 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
             if imported is None:
                 os.killpg(0, signal.SIGKILL)
             os._exit(0)
-        counted = forget_peak()
+        counted, used_s = forget_peak(), processor_s_of_children()
         os.dup2(log, 1)
         os.dup2(log, 2)
         answer, results = _answer(job, arrays, Report(end))
@@ -132,7 +131,11 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
         del arrays
         stays = "values" in answer and (
             job["pooled"]
-            or (counted and may_stay(job, sys.modules.keys() - before, retained_mb) and leaves_no_process())
+            or (
+                counted
+                and processor_s_of_children() == used_s  # otherwise what it has started may have left processes
+                and may_stay(job, sys.modules.keys() - before, retained_mb)
+            )
         )
         if stays:
             system_library().fflush(None)
@@ -191,15 +194,6 @@ def may_stay(job: Mapping[str, object], loaded: AbstractSet[str], most_mb: float
         and all(name.partition(".")[0] in _HARMLESS for name in loaded)
         and own_memory_mb() < most_mb
     )
-
-
-def leaves_no_process() -> bool:
-    """Whether a job has left no process behind but those of our own idle workers, which the next job may use."""
-    if not (FORKS and lists_children()):
-        return False
-    workers = [worker.process.pid for worker in idle_workers.waiting.values()]
-    known = {os.getpid(), *workers, *(pid for worker in workers for pid in descendants(worker))}
-    return known.issuperset(descendants(os.getppid()))
 
 
 def import_again(names: int) -> None:

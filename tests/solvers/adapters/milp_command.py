@@ -42,7 +42,8 @@ def main():
         print("the problem has no feasible point")
         return 1
     if asked.child is not None:
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        wait = [sys.executable, "-c", "import time; time.sleep(600)"]
+        child = subprocess.Popen(wait, start_new_session=True)
         asked.child.write_text(str(child.pid))
     if asked.mode == "zero":  # a feasible point, then nothing more
         asked.solution.write_text("x0 0\n")

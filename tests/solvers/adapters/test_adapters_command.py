@@ -227,6 +227,13 @@ def test_a_stopped_solve_leaves_no_process(tmp_path):
     assert gone(int(note.read_text(encoding="utf-8")))
 
 
+def test_what_a_command_leaves_behind_has_ended_when_the_solve_returns(tmp_path):
+    for note in (tmp_path / "one", tmp_path / "another"):
+        result = solve_isolated(form(), "milp", SolveRequest(options={"child": str(note)}))
+        assert result.termination is Termination.OPTIMAL
+        assert not psutil.pid_exists(int(note.read_text(encoding="utf-8")))
+
+
 def test_options_need_a_template():
     with pytest.raises(BadOption, match="accepts no options"):
         solve_isolated(form(), "highs-command", SolveRequest(options={"presolve": "off"}))
