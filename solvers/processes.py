@@ -98,15 +98,12 @@ def kill_orphans() -> None:
                     os.waitpid(int(pid), 0)
 
 
-def tie_to_parent(parent: int) -> bool:
-    """Arrange that this process is killed when its parent dies; return whether the system supports that."""
-    try:
-        tied: bool = system_library().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
-    except (AttributeError, OSError, TypeError):
-        tied = False
+def tie_to_parent(parent: int) -> None:
+    """Arrange that this process is killed when its parent dies, on systems that support that."""
+    with suppress(AttributeError, OSError, TypeError):
+        system_library().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)  # the parent died before the request
-    return tied
 
 
 def watch_parent(parent: int) -> None:

@@ -69,14 +69,13 @@ def main() -> NoReturn:
     this one and killed. If fork is not safe, this process does its jobs itself, usually one.
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
-    tied = tie_to_parent(int(parent))
+    tie_to_parent(int(parent))
     for module in modules:
         with suppress(ImportError):  # reported when a job needs it
             import_module(module) if ":" not in module else resolve(module)()
     end, ended, working = socket.socket(fileno=int(connection)), int(endings), mmap.mmap(-1, 1)
     if not FORKS:
-        if not tied:
-            threading.Thread(target=watch_parent, args=(int(parent),), daemon=True).start()
+        threading.Thread(target=watch_parent, args=(int(parent),), daemon=True).start()
         do_jobs(end, int(log), working)
     adopt_orphans()
     ours, imported = os.getpid(), os.memfd_create("imported")

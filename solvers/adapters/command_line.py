@@ -16,7 +16,7 @@ import time
 import tomllib
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from opticoll.solvers.adapters.interface import (
     rounded_bounds,
     set_solution,
 )
-from opticoll.solvers.processes import processor_s_of_children
+from opticoll.solvers.processes import processor_s_of_children, tie_to_parent
 from opticoll.solvers.shared_files import scratch_folder
 from opticoll.solvers.task import Outcome, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
@@ -380,7 +380,7 @@ class _Run:
                     stderr=subprocess.STDOUT,
                     env=environment,
                     start_new_session=True,
-                    preexec_fn=_end_with_parent,
+                    preexec_fn=partial(tie_to_parent, os.getpid()),
                 )
             except OSError as error:
                 name, program = self.configuration.name, self._words()[0]
@@ -457,14 +457,6 @@ def _cpu_s(root: int) -> float:
 def _signal(group: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-
-
-def _end_with_parent() -> None:
-    """Let the kernel kill the command when its worker dies, on systems that support this."""
-    with suppress(AttributeError, OSError, TypeError, ImportError):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 def _ending(code: int) -> str:
