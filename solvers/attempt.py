@@ -188,7 +188,6 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
     if start is not None and plan.procedure is not None and plan.procedure.starts:
         course.start_used.append(plan.method)
     pinned = {name: plan.settings[name] for name in task.settings}
-    sent = msgspec.structs.replace(task, settings=pinned, method=plan.method, exact=False)
 
     def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
         course.tell(values.get("objective"), values.get("bound"))
@@ -196,10 +195,11 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
     with course.spent_on("solve_s"):
         left = course.left_s()
         left = None if left is None else max(left, 0.01)
-        arguments, arrays = send(sent, plan.instance, plan.needed, start)
+        sent = msgspec.structs.replace(task, settings=pinned, method=plan.method, exact=False, time_limit_s=left)
+        arrays = send(sent, plan.instance, plan.needed, start)
         call = call_isolated(
             "opticoll.solvers.solve:run_in_worker",
-            {**arguments, "time_limit_s": left},
+            {},
             arrays,
             wall_limit_s=None if left is None else left * 1.05 + 3.0,
             memory_limit_gib=course.budget.memory_left_gib(),

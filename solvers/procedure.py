@@ -1,4 +1,4 @@
-"""Send a task to the worker that runs a method's procedure, and receive its answer, as JSON and arrays."""
+"""Send a task to the worker that runs a method's procedure, and receive its answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from opticoll.errors import BadInput
-from opticoll.formulations import Formulation, formulation, named
+from opticoll.formulations import formulation, named
 from opticoll.formulations.flows.symmetric_flow import from_parts, in_parts
 from opticoll.instances import parse, plugins
 from opticoll.instances.plugin_faults import place_of
@@ -19,7 +20,7 @@ from opticoll.instances.readers.reading import names_file
 from opticoll.instances.spec import modules_behind
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.task import Task, Termination
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,14 +29,12 @@ if TYPE_CHECKING:
 
     from opticoll.instances import Instance
     from opticoll.solvers.messages import Report
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.task import Run, Task
 
     Arrays = dict[str, NDArray[Any]]
     Message = dict[str, Any]
 
 _ARRAYS = ("values", "duals")
-#: Fields of a task that are sent as names or pickles.
-_SENT_APART = ("formulation", "instance")
 
 
 def send(
@@ -43,57 +42,36 @@ def send(
     instance: Instance,
     needed: Mapping[str, NDArray[Any]] | None = None,
     start: Mapping[str, NDArray[Any]] | None = None,
-) -> tuple[Message, Arrays]:
-    """JSON-able arguments and arrays that let a worker rebuild the task.
+) -> Arrays:
+    """Arrays that let a worker rebuild the task.
 
     A formulation that is unknown to other processes is sent with its code. An instance given by its spec is rebuilt
     from the spec. An instance made in Python, of a family of the user's script, or read from a file is sent whole,
-    since the file may change. Settings that name files must be pinned; settings that hold data are sent whole.
+    since the file may change. Settings that name files must be pinned.
     ``needed`` are the values that the formulation takes as data, if any, ``start`` those of a known solution.
     """
+    import cloudpickle
+
     data = {f"needed.{name}": np.asarray(array) for name, array in (needed or {}).items()}
     data |= {f"start.{name}": np.asarray(array) for name, array in (start or {}).items()}
-    arguments = {name: getattr(task, name) for name in task.__struct_fields__ if name not in _SENT_APART}
-    for name, value in task.settings.items():
-        if getattr(value, "data", None) is not None:  # a demand given as data
-            data[f"setting.{name}"] = _pickled(value)
     model = formulation(task.formulation)
-    if named(model):
-        arguments["formulation"] = model.name
-    else:
-        data["formulation"] = _pickled(model)
     known = plugins.everywhere(modules_behind(instance.spec))
-    if isinstance(task.instance, str) and not names_file(task.instance) and known:
-        return {**arguments, "instance": task.instance}, data
-    return arguments, data | {"instance": _pickled(instance)}
+    if not isinstance(task.instance, str) or names_file(task.instance) or not known:
+        task = replace(task, instance=instance)
+    task = replace(task, formulation=model.name if named(model) else model)
+    return data | {"task": np.frombuffer(cloudpickle.dumps(task), dtype=np.uint8)}
 
 
-def _pickled(value: object) -> NDArray[np.uint8]:
-    """Pickle a value for another of our own processes, through a private folder; nothing else is ever unpickled."""
-    if not type(value).__module__.startswith("opticoll.") or isinstance(value, Formulation):
-        import cloudpickle
-
-        return np.frombuffer(cloudpickle.dumps(value), dtype=np.uint8)
-    return np.frombuffer(pickle.dumps(value), dtype=np.uint8)
+def rebuild(arrays: Mapping[str, NDArray[Any]]) -> Task:
+    """The task that :func:`send` sent, with its instance; nothing else is ever unpickled."""
+    task: Task = pickle.loads(arrays["task"].tobytes())  # noqa: S301 - from our own parent
+    return replace(task, instance=parse(task.instance) if isinstance(task.instance, str) else task.instance)
 
 
-def rebuild(arguments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Task:
-    """The task that :func:`send` sent, with its instance."""
-    spec, model = arguments.get("instance"), arguments.get("formulation")
-    if model is None:
-        model = pickle.loads(arrays["formulation"].tobytes())  # noqa: S301
-    sent = {k.removeprefix("setting."): v for k, v in arrays.items() if k.startswith("setting.")}
-    settings = {**arguments["settings"], **{k: pickle.loads(v.tobytes()) for k, v in sent.items()}}  # noqa: S301
-    instance = pickle.loads(arrays["instance"].tobytes()) if spec is None else parse(spec)  # noqa: S301
-    return Task(**{**arguments, "formulation": model, "instance": instance, "settings": settings})
-
-
-def run_procedure(
-    arguments: Message, arrays: Arrays, report: Report, solve: Callable[..., Run]
-) -> tuple[Message, Arrays]:
+def run_procedure(arrays: Arrays, report: Report, solve: Callable[..., Run]) -> tuple[Message, Arrays]:
     """Plan the task in this worker and run its procedure, with ``solve`` for sub-problems."""
     start = time.monotonic()
-    task = rebuild(arguments, arrays)
+    task = rebuild(arrays)
     needed = {k.removeprefix("needed."): v for k, v in arrays.items() if k.startswith("needed.")}
     known = {k.removeprefix("start."): v for k, v in arrays.items() if k.startswith("start.")}
     plan = make_plan(task, needed=needed or None)

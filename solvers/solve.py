@@ -338,4 +338,4 @@ def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
 
 def run_in_worker(arguments: dict[str, Any], arrays: Arrays, report: Report) -> tuple[dict[str, Any], Arrays]:
     """Run a method's procedure; target of :func:`opticoll.solvers.isolation.call_isolated`."""
-    return run_procedure(arguments, arrays, report, solve)
+    return run_procedure(arrays, report, solve)

@@ -28,12 +28,13 @@ SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", 
 
 SOLVE = """
 import json, sys
+from opticoll.instances import parse
+from opticoll.solvers.procedure import send
 from opticoll.solvers.solve import run_in_worker
+from opticoll.solvers.task import Task
 formulation, instance, settings = sys.argv[1:]
-arguments = {"formulation": formulation, "instance": instance, "method": "auto", "form": None,
-             "settings": dict([settings.split("=")]), "time_limit_s": None, "memory_limit_gib": None, "tol": 1e-6,
-             "seed": 0, "threads": 1}
-values, arrays = run_in_worker(arguments, {}, lambda *_: None)
+task = Task(formulation, instance, settings=dict([settings.split("=")]), threads=1)
+values, arrays = run_in_worker({}, send(task, parse(instance)), lambda *_: None)
 print(json.dumps({"ended": values["termination"], "loaded": list(sys.modules)}))
 """
 
