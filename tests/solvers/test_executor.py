@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -12,7 +13,6 @@ import pytest
 
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
-from opticoll.solvers.worker import end_waiting
 
 
 def work(item: Any) -> Any:
@@ -63,21 +63,22 @@ def test_processes_are_reused() -> None:
     assert os.getpid() not in pids
 
 
-def words(process: psutil.Process) -> str:
-    try:
-        return str(process.cmdline())
-    except psutil.NoSuchProcess:  # it has ended meanwhile
-        return ""
+def below(known: set[psutil.Process]) -> list[psutil.Process]:
+    """The processes below this one but for those known, and what those have forked meanwhile."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            # Python's own resource tracker stays for the life of this process.
+            if not {process, process.parent()} & known and "resource_tracker" not in str(process.cmdline()):
+                found.append(process)
+    return found
 
 
 def test_leaving_early_leaves_no_process() -> None:
-    end_waiting()  # workers of earlier tests
     earlier = set(psutil.Process().children(recursive=True))
     with LocalProcesses(2) as executor:
         for _ in executor.map_unordered(work, [0, 600.0, 600.0]):
-            # Python's own resource tracker stays for the life of this process.
-            running = [p for p in psutil.Process().children(recursive=True) if "resource_tracker" not in words(p)]
-            running = [p for p in running if p not in earlier]
+            running = below(earlier)
             assert running
             break
     _, alive = psutil.wait_procs(running, timeout=240)

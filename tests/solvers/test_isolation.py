@@ -667,10 +667,9 @@ def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
     assert processes._has_ended(known)
 
 
-#: A limit that is reached, one that is not, and a solve; then a profiler, as a debugger or a notebook's %prun sets one.
+#: A limit that is reached and one that is not; then a profiler, as a debugger or a notebook's %prun sets one.
 _PROFILED = """
 import sys, time
-import opticoll as oc
 from opticoll.solvers.own_limits import LimitReached, OwnLimits
 
 try:
@@ -681,7 +680,6 @@ except LimitReached:
     print("reached")
 with OwnLimits(time.monotonic() + 60, None, None):
     pass
-oc.solve("alltoall.master", "ring:4", time_limit=60)
 sys.setprofile(lambda *_: None)
 (lambda: print("profiled"))()
 """
