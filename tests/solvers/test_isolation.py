@@ -49,7 +49,10 @@ def gone(pid: int, within_s: float = 240.0) -> bool:
 
 
 def kill_workers() -> None:
-    for child in psutil.Process().children(recursive=True):
+    """Kill the workers that do a job."""
+    idle = [psutil.Process(worker.process.pid) for worker in waiting()]
+    spared = {process for worker in idle for process in (worker, *worker.children(recursive=True))}
+    for child in set(psutil.Process().children(recursive=True)) - spared:
         try:
             if any("opticoll.solvers.worker" in word for word in child.cmdline()):
                 child.kill()
@@ -433,8 +436,13 @@ def waiting() -> list[worker_module.Worker]:
 
 
 @pytest.fixture
-def none_waiting() -> None:
+def none_waiting() -> Iterator[None]:
+    """No worker waits at first; those of other tests wait again afterwards."""
+    others = worker_module.idle_workers.waiting
+    worker_module.idle_workers.waiting = {}
+    yield
     worker_module.end_waiting()
+    worker_module.idle_workers.waiting = others
 
 
 def test_a_worker_started_ahead_takes_the_next_solves(none_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
