@@ -115,7 +115,7 @@ def test_solving_takes_what_is_estimated_and_not_less(solver: str) -> None:
 
     small, few = peak("ring:4")
     for limit_s in (0.4, 1.5, 6.0, 24.0, 96.0):  # a slow machine reaches the peak later
-        large, many = peak("genkautz:n=150,d=4", limit_s)
+        large, many = peak("genkautz:n=100,d=4", limit_s)
         estimate = adapter(solver).bytes_per_entry * (many - few) / 1e6
         if estimate <= large - small + 8:
             break
