@@ -263,10 +263,15 @@ def test_integer_columns_are_whole():
     assert verify.whole(form, broken) is broken
 
 
-def test_pyomo_is_imported_without_the_statistics_of_scipy():
+def test_layers_are_imported_without_the_statistics_of_scipy():
     code = (
-        "import sys; from opticoll.solvers.standard_form import import_layer; import_layer('pyomo'); "
-        "assert 'scipy.stats' not in sys.modules; import scipy.stats; assert scipy.stats.norm.cdf(0) == 0.5"
+        "import sys; from opticoll.formulations.modelling_layers import import_layer\n"
+        "for layer in ('pyomo', 'cvxpy'):\n    import_layer(layer)\n    assert layer in sys.modules\n"
+        "assert 'scipy.stats' not in sys.modules\n"
+        "import numpy as np, cvxpy as cp\n"
+        "one, other = (cp.Constant(np.eye(2) / k) for k in (2, 4))\n"
+        "assert abs(cp.quantum_rel_entr(one, other).value - np.log(2)) < 1e-9\n"
+        "import scipy.stats; assert scipy.stats.norm.cdf(0) == 0.5"
     )
     place = interpreter("opticoll.solvers.worker_main:main")[-1].partition("; from")[0]
     subprocess.run([sys.executable, "-P", "-c", f"{place}; {code}"], check=True)
