@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import all_pairs_allreduce, naive_outcome, ring, step
@@ -498,7 +499,7 @@ BAD_XML = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_XML)
+@each("name", BAD_XML)
 def test_malformed_xml_is_one_line_and_exit_2(name, tmp_path, capfd):
     path = tmp_path / "x.xml"
     path.write_text(BAD_XML[name])
