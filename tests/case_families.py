@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     Test = Callable[..., None]
 
 
-def each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Test], Test]:
+def each(names: str | Sequence[str], cases: Iterable[Any] | Callable[[], Iterable[Any]]) -> Callable[[Test], Test]:
     """As ``pytest.mark.parametrize(names, cases)``, in one test: all cases run, and all failures are raised together.
 
-    The fixtures of the test are those of all its cases.
+    The fixtures of the test are those of all its cases. A function makes its cases when the test runs.
     """
     arguments = names.replace(",", " ").split() if isinstance(names, str) else list(names)
-    rows = [(case,) if len(arguments) == 1 else tuple(case) for case in cases]
-    assert rows, "no cases"
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def over_all(**fixtures: Any) -> None:
+            rows = [(case,) if len(arguments) == 1 else tuple(case) for case in (cases() if callable(cases) else cases)]
+            assert rows, "no cases"
             failures = []
             for row in rows:
                 case = dict(zip(arguments, row, strict=True))
