@@ -363,7 +363,7 @@ def _matrix(result: tuple[Any, list[str] | None], draft: Draft, capacity: str | 
 def _data_frame(frame: Any) -> list[Edge]:
     """Read the edges of a DataFrame; refuse one without columns for both ends, or with an end missing."""
     names = [str(name) for name in frame.columns]
-    ends = end_columns(names)
+    ends = end_columns(names, WHAT)
     if ends is None:
         msg = (
             f"{WHAT}: the columns {', '.join(names[:8])} do not name both ends of an edge; call them src and dst, "
