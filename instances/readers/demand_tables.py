@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
+from opticoll.instances.arguments import refuse_masked
 from opticoll.instances.readers.draft import end_columns
 from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
@@ -129,6 +130,7 @@ def _table_of(value: object) -> DemandTable:
 def _numbers(value: object, what: str) -> F64:
     if hasattr(value, "todense"):
         value = value.todense()
+    refuse_masked(value, what)
     try:
         array = np.asarray(value)
         if array.dtype.kind in "UO" and any(isinstance(one, str) for one in array.flat):
@@ -138,7 +140,7 @@ def _numbers(value: object, what: str) -> F64:
         return np.array(array, dtype=np.float64)
     except BadInput:
         raise
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         msg = f"{what}: amounts must be numbers, one per entry"
         raise BadInput(msg) from None
 
