@@ -90,7 +90,7 @@ PROVEN = {
     "sipml.ocs-circuits": "in polynomial time; by ILP on 9 servers",
     "sipml.placement": "graphs of six sub-operations; larger ones with a gap to bounds",
     "sipml.ring-wavelengths": "8 nodes, 12 to 512 wavelengths",
-    "topology.matchings": "46 of 48 random demands of 4 and 5 nodes on one or two switches; larger ones with a gap",
+    "topology.matchings": "random demands of 4 and 5 nodes on one or two switches (48 of 48); larger ones with a gap",
     "topology.steps": "64 nodes and 126 steps, by dynamic programming",
     "topology.sequence": "82 of 126 cases up to 64 nodes, d = 1, 2, 4, K = 1 to 8",
     "topoopt.routing": "12 servers, as a linear program",

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar
 
 from opticoll.errors import BadInput
+from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances.arguments import check_mapping
 from opticoll.instances.docstrings import about_parameters
 from opticoll.instances.spec import nearest
@@ -381,7 +382,9 @@ class Formulation:
 
     def build(self, form: str | None = None) -> CvxpyModel | PyomoModel | MatrixModel | Any:
         """The model in one of its forms, the default one if None."""
-        return getattr(self, form or self.forms[0])()
+        layer = form or self.forms[0]
+        import_layer(layer)
+        return getattr(self, layer)()
 
     def estimate(self) -> dict[str, int] | None:
         """``variables``, ``constraints``, ``nonzeros`` and ``integers`` of the matrix; None if unknown."""

@@ -637,6 +637,9 @@ def read_document(path: Path) -> dict[str, Json]:
         If it cannot be read, is too large, or is neither.
     """
     document = reading.read_json(path, MAX_BYTES, "name a solution file that solve --solution wrote")
+    if isinstance(document, dict) and str(document.get("format")).startswith("opticoll-topology/"):
+        msg = f"{path}: is a topology, not a solution document; its name as an instance is file:{path}"
+        raise BadFile(msg)
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
         msg = f"{path}: is not a solution document (format {FORMAT!r}); write it with solve --solution"
         raise BadFile(msg)

@@ -254,7 +254,7 @@ def _sequence(random: Random) -> tuple[Instance, dict[str, Any]]:
 
 
 def _matchings(random: Random) -> tuple[Instance, dict[str, Any]]:
-    n = int(random.integers(3, 5))
+    n = int(random.integers(3, 6))
     settings: dict[str, Any] = {"delay": float(random.choice([0.5, 1.0, 4.0]))}
     demand = str(random.choice(["uniform", "random", "gravity", "permutation"]))
     settings["demand"] = demand if demand == "uniform" else f"{demand}:{int(random.integers(100))}"

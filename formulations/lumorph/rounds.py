@@ -267,9 +267,10 @@ class RoundModel(Formulation):
     def refuse_free(self) -> None:
         """Refuse to state a program for sums in any order."""
         if self.free:
+            free = "" if program_only(self) is None else ", without paths, routes and program"
             msg = (
                 f"{NAME}: composition=any is stated as lumorph.sum-rounds, not here; solve that, or use --method "
-                "certified-rounds"
+                f"certified-rounds{free}"
             )
             raise NotApplicable(msg)
 

@@ -273,6 +273,8 @@ def _cells(line: bytes) -> list[str]:
 def save_topology(topology: Topology, path: str | Path) -> None:
     """Write a topology so that :func:`read_topology` returns it exactly, labels included.
 
+    Of a LIGHTPATH mesh that is its arcs: lasers and waveguides are parts of its spec.
+
     Parameters
     ----------
     topology

@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from case_families import each
 
 import opticoll as oc
 from opticoll.errors import OpticollError
@@ -78,7 +79,7 @@ def test_functions(name, tmp_path, monkeypatch):
             answers(function, **{**given, one: wrong})
 
 
-@pytest.mark.parametrize("argument", SOLVE)
+@each("argument", SOLVE)
 def test_solve(argument):
     for wrong in WRONG:
         answers(oc.solve, "alltoall.master", "ring:3", **{argument: wrong})

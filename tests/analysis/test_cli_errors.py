@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from case_families import each
 
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
@@ -155,7 +156,7 @@ def test_errors_name_the_way_out(arguments, message, folder, capfd):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_bad_input(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = BAD[name]
     if arguments[0] in {"solve", "check", "bounds"} and "--no-store" not in arguments:

@@ -231,3 +231,19 @@ def test_an_exact_value_is_not_moved():
     assert verify.dual_bound(form, np.array([0.0])) == -6.0
     zero = form_of([[1.0]], ([0.0], [0.0]), ([0.0], [1.0]), [0.0])
     assert verify.dual_bound(zero, np.array([0.0])) == 0.0
+
+
+def test_intervals_of_reduced_costs_contain_them():
+    """Costs that cancel against the duals: what is left of c - A' y is below the rounding of its terms."""
+    random = np.random.default_rng(3)
+    missed = 0
+    for _ in range(200):
+        m, n = random.integers(2, 8, 2)
+        A, y = numbers(random, (m, n), 6.0), numbers(random, m, 6.0)
+        cost = A.T @ y * random.choice([1.0, 1.0 + 2.0**-52], n)
+        problem = WeakDuality.of(form_of(A, ([0.0] * m, [1.0] * m), ([0.0] * n, [1.0] * n), cost))
+        exact = [Fraction(float(c)) - exact_dot(column, y) for c, column in zip(cost, A.T, strict=True)]
+        least, most = problem.reduced(y, cost)
+        assert all(Fraction(low) <= z <= Fraction(high) for low, z, high in zip(least, exact, most, strict=True))
+        missed += sum(Fraction(z) != true for z, true in zip(cost - A.T @ y, exact, strict=True))
+    assert missed > 100  # ordinary arithmetic alone is wrong

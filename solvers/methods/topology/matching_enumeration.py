@@ -388,7 +388,7 @@ class MatchingEnumeration:
                 switch,
                 twin,
                 self.room(numbers),
-                NODES,
+                min(NODES, most),
                 depth,
                 pair,
                 option,

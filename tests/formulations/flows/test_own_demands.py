@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -394,7 +395,7 @@ def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
         read_demand({(0, 1): 1.0}, hosts, "test")
 
 
-@pytest.mark.parametrize(
+@each(
     ("demand", "word"),
     [
         ({("a", "b"): -1.0}, "nonnegative"),
