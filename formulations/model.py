@@ -89,7 +89,7 @@ class Parameter:
                 return word in {"true", "yes", "1"}
             value = self.kind(text)
             if self.kind in (int, float):
-                changed = not isinstance(text, str) and value != text  # int() truncates 2.5
+                changed = "_" in text if isinstance(text, str) else value != text  # int() reads 1_0, and truncates 2.5
                 if changed or math.isnan(value) or str(text) in {"True", "False"}:
                     raise ValueError(text)
         except BadInput:

@@ -302,7 +302,8 @@ def export(
     """
     path = as_path(path, "export")
     refuse_model_file(path)
-    named(formulation_name)
+    stated = named(formulation_name)
+    read_parameters(stated.parameters, settings or {}, stated.name)
     given = instance if isinstance(instance, str) else as_instance(instance)
     value, problem, matrix = stated_matrix(Task(formulation_name, given, "highs", form, settings or {}))
     program = value if isinstance(value, MatrixProgram) else None

@@ -36,6 +36,7 @@ FILES = {
 }
 
 BAD = {
+    "export with an unknown parameter": ["export", *MASTER[1:], "ring:4", "--to", "m.mps", "--set", "foo=1"],
     "unknown family": [*MASTER, "rin:4"],
     "unknown argument": [*MASTER, "ring:n=4,color=3"],
     "unknown modifier": [*MASTER, "ring:4+fial=1"],
@@ -127,6 +128,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "message"),
     [
         ([*MASTER, "ring:{3..5}"], "braces stand for several instances; give one, or use them in `opticoll sweep`"),
+        (
+            [*RING, "--demand", "random:1", "--demand=random:2"],
+            "--demand is given twice; give it once; see `opticoll solve",
+        ),
+        (["benchmark", "run", "--seed", "1", "--seed", "2", "--out", "a", "--out", "b"], "--out is given twice"),
+        (["solve", "matrix.program", "mps:m.mps,sens=max"], "unknown option 'sens=max'; known: sense=min, sense=max"),
+        (
+            [*RING[:1], "alltoall.path-mcf", "ring:4", "--set", "k=1_0"],
+            "parameter 'k' must be a whole number, not '1_0'",
+        ),
+        (["design", "n=6", "degree=2", "--time-limit", "nan"], "design: --time-limit: must be a positive number"),
         (["benchmark", "archive"], "No such command 'archive'; known: compare, export, list, run, submit; see"),
         (["benchmark", "submit", "nofile.sol"], "File 'nofile.sol' does not exist"),
         (["benchmark", "submit", "words.txt"], "unknown problem 'words.txt'; `opticoll benchmark list` shows all"),
