@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.analysis.cli.group import CommandGroup
 from opticoll.analysis.cli.options import JSON, SOLVERS, notify
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class _Folder(click.Path):
 _FOLDER = _Folder(file_okay=False)
 
 
-@click.group(invoke_without_command=True, cls=CommandGroup)
+@click.group(invoke_without_command=True)
 @click.pass_context
 def benchmark(context: click.Context) -> None:
     """Benchmark of LP and MIP solvers."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -40,39 +39,7 @@ PLUGIN = click.option(
 )
 
 
-def _given_twice(command: click.Command, context: click.Context, words: list[str]) -> str | None:
-    """The first option with a value that is given twice, of which click would take the last one."""
-    given: list[click.Parameter] = []
-    with suppress(click.UsageError):  # reported when the command is run
-        given = command.make_parser(context).parse_args(list(words))[2]
-    return next(
-        (
-            one.opts[0]
-            for one, count in Counter(given).items()
-            if count > 1 and isinstance(one, click.Option) and not (one.multiple or one.is_flag)
-        ),
-        None,
-    )
-
-
-class CommandGroup(click.Group):
-    """Commands whose options are given once, unless they are repeatable."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names; refuse an option that is given twice."""
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None and not ctx.resilient_parsing:
-            inner = type(ctx)(command, info_name=name, parent=ctx)
-            twice = _given_twice(command, inner, rest)
-            if twice is not None:
-                msg = f"{twice} is given twice; give it once"
-                raise click.UsageError(msg, inner)
-        return name, command, rest
-
-
-class Commands(CommandGroup):
+class Commands(click.Group):
     """Commands that take plug-ins, and end on Ctrl-C without printing an empty line."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:

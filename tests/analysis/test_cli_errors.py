@@ -128,11 +128,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "message"),
     [
         ([*MASTER, "ring:{3..5}"], "braces stand for several instances; give one, or use them in `opticoll sweep`"),
-        (
-            [*RING, "--demand", "random:1", "--demand=random:2"],
-            "--demand is given twice; give it once; see `opticoll solve",
-        ),
-        (["benchmark", "run", "--seed", "1", "--seed", "2", "--out", "a", "--out", "b"], "--out is given twice"),
         (["solve", "matrix.program", "mps:m.mps,sens=max"], "unknown option 'sens=max'; known: sense=min, sense=max"),
         (
             [*RING[:1], "alltoall.path-mcf", "ring:4", "--set", "k=1_0"],
