@@ -23,6 +23,8 @@ from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.rendering import Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import Design, design_data, least_time
+from opticoll.instances.arguments import number as finite_number
+from opticoll.instances.arguments import whole_number
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.topology import Topology, link_groups
 from opticoll.solvers.task import Proof, Task
@@ -208,6 +210,9 @@ def design(
     began = time.monotonic()
     _check_whole({"n": n, "degree": degree, "rack": rack, "cables": cables, "uplinks": uplinks})
     n, degree = int(n), int(degree)
+    starts, seed = whole_number(starts, "design: starts", 1), whole_number(seed, "design: seed", 0)
+    if time_limit is not None:
+        finite_number(time_limit, "design: --time-limit", positive=True)
     if failed_links not in (0, 1):
         msg = f"design: failed_links={failed_links} is not 0 or 1; only single failures are solved"
         raise BadInput(msg)

@@ -157,6 +157,9 @@ def iteration(
     }
     rounds = {"delay": delay, "algorithm": algorithm, "time-limit": time_limit}
     _refuse_others(place, settings, rounds)
+    if paths is not None and routing != "k":
+        msg = f"iteration: --paths is for --routing k, not for {routing!r}; omit it, or give --routing k"
+        raise BadInput(msg)
     count = place.num_ranks if isinstance(place, Topology) else place.n
     graph = (
         model
@@ -213,13 +216,13 @@ def _network(network: Any) -> Topology | CircuitNetwork:
 
 
 def _check_numbers(whole: Mapping[str, object], others: Mapping[str, object]) -> None:
-    """Refuse arguments that are not whole numbers of at least 0, or not finite numbers; None is the default."""
+    """Refuse arguments that are not whole numbers of at least 1, or not finite numbers; None is the default."""
     for name, value in whole.items():
         if value is not None:
-            whole_number(value, f"iteration: {name}", 0)
+            whole_number(value, f"iteration: {name}", 1)
     for name, value in others.items():
         if value is not None:
-            number(value, f"iteration: {name}")
+            number(value, f"iteration: {name}", positive=name == "ring_factor")
 
 
 def _facts(model: str | TaskGraph, graph: TaskGraph, section: str, batch: int, overlap: str) -> dict[str, Any]:

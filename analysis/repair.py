@@ -10,6 +10,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.topology import Wiring
 from opticoll.instances import parse
+from opticoll.instances.arguments import refused
 from opticoll.solvers.methods.topoopt import link_repair
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import Fields
@@ -96,6 +97,8 @@ def repair(instance: Any, *, circuits: Sequence[str] = (), optimum: bool | None 
     """
     pool = server_pool(parse(instance) if isinstance(instance, str) else instance, "repair")
     design, problem = topology_finder(pool), Wiring.prepare(pool)
+    if isinstance(circuits, str) or not all(isinstance(text, str) for text in circuits):
+        raise refused(circuits, "repair: circuits", "a list of pairs of servers, such as ['0-1']")
     wanted = [link_repair.parse_pair(text, design) for text in circuits] or link_repair.pairs_of(design)
     if not wanted:
         msg = f"repair: {pool.spec} has no circuits; use a pool with traffic between servers"

@@ -346,6 +346,9 @@ def _quantity(
     quantities: Callable[[], list[str]],
 ) -> Quantity:
     """What is compared: as requested, else as the function declares, else the objective."""
+    if sense not in (None, "lower", "upper"):
+        msg = f"--sense {sense}: write lower or upper"
+        raise BadInput(msg)
     declared, own_sense = (None, None) if function is None else declaration(function)
     label = getattr(function, "__name__", "the bound")
     if on is not None and declared is not None and on != declared:

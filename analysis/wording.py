@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opticoll.errors import OpticollError
@@ -47,10 +48,18 @@ def in_python(message: str) -> str:
 
 
 def python_door(function: _Function) -> _Function:
-    """A public function whose errors speak of arguments rather than of options."""
+    """A public function whose errors speak of arguments rather than of options, and whose flags are true or false."""
+    kinds = {"bool": False, "bool | None": True}
+    found = ((name, str(one.annotation)) for name, one in signature(function).parameters.items())
+    flags = {name: kinds[kind] for name, kind in found if kind in kinds}
 
     @wraps(function)
     def called(*positional: Any, **named: Any) -> Any:
+        for name in flags.keys() & named.keys():
+            if not (isinstance(named[name], bool) or (named[name] is None and flags[name])):
+                from opticoll.instances.arguments import flag
+
+                named[name] = flag(named[name], f"{function.__name__}: {name}")
         try:
             return function(*positional, **named)
         except OpticollError as error:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar
 
 from opticoll.errors import BadInput
+from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances.arguments import check_mapping
 from opticoll.instances.docstrings import about_parameters
 from opticoll.instances.spec import nearest
@@ -88,7 +89,7 @@ class Parameter:
                 return word in {"true", "yes", "1"}
             value = self.kind(text)
             if self.kind in (int, float):
-                changed = not isinstance(text, str) and value != text  # int() truncates 2.5
+                changed = "_" in text if isinstance(text, str) else value != text  # int() reads 1_0, and truncates 2.5
                 if changed or math.isnan(value) or str(text) in {"True", "False"}:
                     raise ValueError(text)
         except BadInput:
@@ -381,7 +382,9 @@ class Formulation:
 
     def build(self, form: str | None = None) -> CvxpyModel | PyomoModel | MatrixModel | Any:
         """The model in one of its forms, the default one if None."""
-        return getattr(self, form or self.forms[0])()
+        layer = form or self.forms[0]
+        import_layer(layer)
+        return getattr(self, layer)()
 
     def estimate(self) -> dict[str, int] | None:
         """``variables``, ``constraints``, ``nonzeros`` and ``integers`` of the matrix; None if unknown."""

@@ -43,6 +43,32 @@ def number(value: object, what: str, *, positive: bool = False) -> float:
     return float(value)
 
 
+def flag(value: object, what: str) -> bool:
+    """True or False.
+
+    Raises
+    ------
+    BadInput
+        If it is something else; the message begins with ``what``.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise refused(value, what, "True or False")
+    return bool(value)
+
+
+def refuse_masked(value: object, what: str) -> None:
+    """Refuse an array with masked entries, whose values NumPy would use.
+
+    Raises
+    ------
+    BadInput
+        For such an array; the message begins with ``what``.
+    """
+    if np.ma.is_masked(value):
+        msg = f"{what}: the array has masked entries; replace them, for example by array.filled(0)"
+        raise BadInput(msg)
+
+
 def check_mapping(value: object, what: str) -> None:
     """Refuse what is no mapping from names to values.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.instances.arguments import refuse_masked
 from opticoll.instances.spec import nearest
 from opticoll.instances.topology import Topology, parse_rate, split_rate
 
@@ -126,9 +127,13 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
                 value = parse_rate(str(value), where) / parse_rate(topology.capacity_unit)
             new[arcs] = _number(value, where, factors=factors) * (new[arcs] if factors else 1.0)
     else:
+        refuse_masked(changes, "capacity")
         try:
-            values = np.asarray(changes, dtype=float)
-        except (TypeError, ValueError):
+            values = np.asarray(changes)
+            if values.dtype.kind == "b":
+                raise TypeError
+            values = np.asarray(values, dtype=float)
+        except (TypeError, ValueError, OverflowError):
             msg = f"capacity: {str(changes)[:60]!r} is no number; give numbers by link, such as {{'a->b': 2}}"
             raise BadInput(msg) from None
         if values.shape not in {(), (topology.arcs,)}:
@@ -160,7 +165,9 @@ def with_links_of(topology: Topology, capacity: F64) -> Topology:
 
 def _number(value: object, where: str, *, factors: bool) -> float:
     try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         msg = f"{where}: {value!r} is no number; give a {'factor, such as 2 or 0.5' if factors else 'capacity'}"
         raise BadInput(msg) from None

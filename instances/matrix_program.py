@@ -142,6 +142,11 @@ def read_program(path: str | Path, sense: Literal["min", "max"] | None = None) -
     name = path.name.lower()
     packed = name.endswith(".gz")
     suffix = Path(name.removesuffix(".gz")).suffix
+    if "," in suffix and suffix.partition(",")[0] in _SUFFIXES:
+        msg = (
+            f"{where.partition(',')[0]}: unknown option {suffix.partition(',')[2][:40]!r}; known: sense=min, sense=max"
+        )
+        raise BadFile(msg)
     if suffix not in _SUFFIXES:
         msg = f"{where} has {f'the unknown suffix {suffix!r}' if suffix else 'no suffix'}; {_REMEDY}"
         raise BadFile(msg)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import plugins
 from opticoll.instances.plugin_faults import blaming, place_of
+from opticoll.instances.readers.reading import parses_as_float
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -237,7 +238,7 @@ MOST_NAMED = 40
 
 def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
     """Return a hint for an error message: the closest known name, or a list of the known names."""
-    last = [name for name in known if name.rpartition(".")[2] == word]
+    last = [name for name in known if name.rpartition(".")[2] == word or name.lower() == str(word).lower()]
     close = last if len(last) == 1 else difflib.get_close_matches(str(word), list(known), n=1)
     if close:
         return f"did you mean {close[0]!r}?"
@@ -298,11 +299,10 @@ def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
             raise BadSpec(msg)
         return int(text)
     if kind == "float":
-        try:
-            value = float(text)
-        except ValueError:
+        if not parses_as_float(text):
             msg = f"{where} must be a number, not {text!r}"
-            raise BadSpec(msg) from None
+            raise BadSpec(msg)
+        value = float(text)
         if value != value or value in (float("inf"), float("-inf")):
             msg = f"{where} must be a finite number, not {text!r}"
             raise BadSpec(msg)

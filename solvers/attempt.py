@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opticoll.formulations.model import Bound
+from opticoll.formulations.modelling_layers import import_layer
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
 from opticoll.solvers.auto import PROOF, attempt_until
@@ -28,7 +29,7 @@ from opticoll.solvers.relaxation import (
     scaling_steps,
     solve_scaled,
 )
-from opticoll.solvers.standard_form import compile_built, import_layer
+from opticoll.solvers.standard_form import compile_built
 from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, Termination
 from opticoll.solvers.worker import start_ahead
 

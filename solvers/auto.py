@@ -4,9 +4,9 @@
 cores. A certified method that solves larger instances from their data, without building the model, states the size
 beyond which it takes over (:class:`~opticoll.solvers.methods.method.Beyond`).
 
-An integer program whose optimum our own bounds do not prove by the time HiGHS ends or :data:`ATTEMPT_S` seconds have
-passed is continued by others (:func:`continuations`): a small one by ``certified-branching``, then by the formulation's
-certified method, and, without a time limit, by ``certified-branching`` until it ends.
+An integer program whose optimum our own bounds do not prove by the time HiGHS ends or reaches its limit
+(:func:`attempt_until`) is continued by others (:func:`continuations`): a small one by ``certified-branching``, then by
+the formulation's certified method, and, without a time limit, by ``certified-branching`` until it ends.
 
 ``python -m opticoll.analysis.benchmark.documents measure stated-models`` measures the figures behind these sizes.
 """
@@ -52,6 +52,8 @@ SMALL_VARIABLES, SMALL_NONZEROS = 5_000, 50_000
 #: Time limit [s] of HiGHS on an integer program that another method can continue, without ``--form``; at most this
 #: share of the whole time limit.
 ATTEMPT_S, ATTEMPT_SHARE = 10.0, 0.5
+#: The same of HiGHS, and then of :data:`PROOF`, on a small program for which there is a certified method too.
+SMALL_ATTEMPT_S = 4.0
 
 #: LPs of up to this many variables are solved by simplex as stated, larger ones by interior point.
 SIMPLEX, SIMPLEX_VARIABLES = "highs-simplex", 4000
@@ -169,10 +171,10 @@ def settled(run: Run) -> bool:
 
 @dataclass(frozen=True)
 class Continuation:
-    """A method that continues a run, and whether it is limited to :data:`PROOF_S` or has all the time."""
+    """A method that continues a run, and its own time limit [s]; None if it has all the time."""
 
     method: str
-    brief: bool = False
+    limit_s: float | None = None
 
 
 def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
@@ -193,10 +195,10 @@ def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
         return [branching] if small else []
     special = choice.proof if run.termination in ENDED else choice.beyond
     if special is None or special == PROOF:
-        brief = [Continuation(PROOF, brief=True)] if special == PROOF and choice.beyond is not None else []
+        brief = [Continuation(PROOF, PROOF_S)] if special == PROOF and choice.beyond is not None else []
         return [branching] if small else brief
     other = Continuation(special)
-    return [Continuation(PROOF, brief=True), other, branching] if small else [other]
+    return [Continuation(PROOF, SMALL_ATTEMPT_S), other, branching] if small else [other]
 
 
 def can_be_branched(run: Run) -> bool:
@@ -315,12 +317,12 @@ def attempt_until(task: Task, plan: Plan, form: StandardForm, deadline: float | 
     """Deadline of the attempt at the stated model: the whole one, or an earlier one if other methods can continue."""
     if plan.choice is None or not form.is_mip or task.form is not None:
         return deadline
-    if plan.choice.beyond is None and not is_small(form.size["variables"], form.size["nonzeros"]):
+    small, special = is_small(form.size["variables"], form.size["nonzeros"]), plan.choice.beyond
+    if special is None and not small:
         return deadline
-    if deadline is None:
-        return time.monotonic() + ATTEMPT_S
+    most = SMALL_ATTEMPT_S if small and special not in {None, PROOF} else ATTEMPT_S
     now = time.monotonic()
-    return now + min(ATTEMPT_S, ATTEMPT_SHARE * max(deadline - now, 0.0))
+    return now + (most if deadline is None else min(most, ATTEMPT_SHARE * max(deadline - now, 0.0)))
 
 
 def model_info(plan: Plan, outcome: Outcome, form: StandardForm | None, *, refuted: bool) -> ModelInfo:

@@ -15,6 +15,7 @@ import threading
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,10 +100,11 @@ class LocalProcesses(Executor):
     """
 
     def __init__(self, jobs: int | None = None) -> None:
-        self._jobs = os.cpu_count() or 1 if jobs is None else jobs
-        if self._jobs < 1:
-            msg = f"jobs = {jobs} is impossible: it must be at least 1"
+        given: object = os.cpu_count() or 1 if jobs is None else jobs
+        if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
+            msg = f"jobs = {jobs!r} is impossible: it must be a whole number of at least 1"
             raise BadOption(msg)
+        self._jobs = int(given)
         self._stop = threading.Event()
 
     @property

@@ -18,7 +18,7 @@ from opticoll.instances.plugin_faults import exits_refused
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import auto, memory, solver_log, verify
 from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
-from opticoll.solvers.auto import PROOF, PROOF_S, PROOF_SHARE, Continuation, continuations, joined, settled
+from opticoll.solvers.auto import PROOF, PROOF_SHARE, Continuation, continuations, joined, settled
 from opticoll.solvers.course import Course
 from opticoll.solvers.isolation import write_isolated
 from opticoll.solvers.judgement import at_optimum, check_values, gather_bounds, judge, met
@@ -181,9 +181,9 @@ def _continued(
         deadline = budget.deadline
         if deadline is not None and deadline <= now:
             break
-        if following.brief:
-            left = PROOF_S if deadline is None else min(PROOF_S, PROOF_SHARE * (deadline - now))
-            deadline = now + left
+        if following.limit_s is not None:
+            most = following.limit_s
+            deadline = now + (most if deadline is None else min(most, PROOF_SHARE * (deadline - now)))
         assert plan is not None
         run = _continued_by(following.method, run, plan, deadline, on_progress, stop, budget)
     return auto.explained(run)
@@ -302,7 +302,8 @@ def export(
     """
     path = as_path(path, "export")
     refuse_model_file(path)
-    named(formulation_name)
+    stated = named(formulation_name)
+    read_parameters(stated.parameters, settings or {}, stated.name)
     given = instance if isinstance(instance, str) else as_instance(instance)
     value, problem, matrix = stated_matrix(Task(formulation_name, given, "highs", form, settings or {}))
     program = value if isinstance(value, MatrixProgram) else None

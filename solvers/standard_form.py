@@ -15,10 +15,7 @@ sign of the compiled row; those of ``<=`` and ``==`` rows agree.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -200,24 +197,6 @@ def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
             if where >= 0:
                 names[where] = name
     return names
-
-
-def import_layer(form: str) -> None:
-    """Import a modelling layer, which takes up to a second the first time and is not part of building a model."""
-    import_module("scipy.sparse")
-    if form == "cvxpy":
-        import_module("cvxpy")
-    elif form == "pyomo" and "pyomo" not in sys.modules:
-        # If SciPy is loaded, Pyomo also imports these parts of it, which take longer (0.7 s) than Pyomo itself and are
-        # not used here. SciPy loads them on access.
-        absent = [name for name in ("scipy.stats", "scipy.integrate", "scipy.spatial") if name not in sys.modules]
-        sys.modules.update({name: ModuleType(name) for name in absent})
-        try:
-            import_module("pyomo.common.dependencies")
-        finally:
-            for name in absent:
-                del sys.modules[name]
-        import_module("pyomo.environ")
 
 
 def compile_model(model: CvxpyModel | PyomoModel | MatrixModel, *, again: bool = False) -> StandardForm:

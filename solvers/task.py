@@ -224,6 +224,8 @@ class Task(msgspec.Struct, frozen=True):
             if isinstance(number, bool) or not isinstance(number, kind):
                 msg = f"{name}: must be {'a number' if kind is Real else 'a whole number'}, not {number!r}"
                 raise BadOption(msg)
+        for name in ("threads", "seed"):
+            msgspec.structs.force_setattr(self, name, int(getattr(self, name)))  # also of NumPy's integers
         if not isinstance(self.exact, bool):
             msg = f"exact: must be True or False, not {self.exact!r}"
             raise BadOption(msg)

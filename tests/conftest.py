@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
+import os
 import shutil
 import signal
 import sys
+import time
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+# Hundreds of interpreters start in a run. They read modules compiled once, while tests are collected, also where Python
+# is told not to write them; tests themselves do as they are told. Set before Hypothesis, a plug-in of pytest, is
+# imported: pytest rewrites its 88 modules, which costs each process of a run seconds unless the result is written.
+_writes_no_bytecode = sys.dont_write_bytecode
+sys.dont_write_bytecode = False
+
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 # A run of the suite says what has changed in the code: it draws the same examples everywhere and always, and neither
 # a busy machine nor an earlier run decides it. `pytest --hypothesis-profile explore` looks for new ones.
@@ -17,10 +27,6 @@ settings.register_profile("steady", _steady)
 settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
 settings.load_profile("steady")
 
-# Hundreds of interpreters start in a run. They read modules compiled once, while tests are collected, also where Python
-# is told not to write them; tests themselves do as they are told.
-_writes_no_bytecode = sys.dont_write_bytecode
-sys.dont_write_bytecode = False
 # Modules and collected tests stay to the end: the garbage collector need not look at them again and again.
 gc.disable()
 
@@ -32,6 +38,30 @@ def pytest_collection_finish():
     gc.enable()
 
 
+#: A test that hangs ends its process after this time [s] or at most a minute less: it fails, and the run goes on.
+HANGS = 960.0
+_watch = {"set": -HANGS, "stderr": 2}
+
+
+def pytest_configure(config):
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        _watch["stderr"] = os.dup(2)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Setting the clock starts a thread and ends the last one; pytest does so at every test, which takes longer."""
+    if time.monotonic() - _watch["set"] > 60:
+        _watch["set"] = time.monotonic()
+        faulthandler.dump_traceback_later(HANGS, exit=True, file=_watch["stderr"])
+
+
+def pytest_unconfigure():
+    faulthandler.cancel_dump_traceback_later()
+    os.close(_watch["stderr"])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def shared_workers():
     """Tests of many solvers and methods follow one another and share workers.
@@ -41,6 +71,18 @@ def shared_workers():
     from opticoll.solvers import worker
 
     worker.MOST_IDLE = 12
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_readings():
+    """HiGHS and SCIP read files in forks of one process, not in a new interpreter for every file."""
+    from forked_readers import read_in_fork
+
+    from opticoll.instances.readers import second_readings
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(second_readings, "_run", read_in_fork)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

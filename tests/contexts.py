@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opticoll.formulations.modelling_layers import import_layer
 from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.standard_form import import_layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,15 +1,20 @@
-"""HiGHS and SCIP read files in forks of one process that has loaded them, not in a new interpreter for every file."""
+"""HiGHS and SCIP read files in forks of one process that has loaded them, not in a new interpreter for every file.
+
+Every test reads so (``conftest.py``) unless the process of the readers is its subject.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opticoll.instances.readers import matrix_reader
+from opticoll.instances.readers import matrix_reader, second_readings
 from opticoll.solvers.isolation import call_isolated
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+#: The product's own way, which starts an interpreter.
+own_process = second_readings._run
 MODULES = ("highspy", "pyscipopt", "opticoll.instances.readers.matrix_reader", "opticoll.solvers.isolation")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.standard_form import import_layer
+from opticoll.formulations.modelling_layers import import_layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

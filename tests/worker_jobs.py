@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+Payload = tuple[dict[str, Any], dict[str, Any]]
+CALLS: list[str] = []
 
 
 def by_highs(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -84,3 +94,107 @@ def hold_below(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any]
     mine = np.ones(int(arguments["own"] * 1e6) // 8)
     inner = call_isolated(f"{__name__}:hold", arguments)
     return {"inner": inner.peak_memory_mb, "kept": float(mine[0])}, {}
+
+
+def double(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    return {"twice": 2 * arguments["value"], "pid": os.getpid()}, {"x": 2 * arrays["x"]}
+
+
+def environment(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    return {"threads": os.environ["OMP_NUM_THREADS"]}, {}
+
+
+def folder(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    return {"folder": str(Path.cwd())}, {}
+
+
+def importing(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    before = sorted(set(arguments["modules"]) & set(sys.modules))
+    for name in arguments["modules"]:
+        import_module(name)
+    return {"before": before}, {}
+
+
+def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    import numpy as np
+
+    report({"bound": 9.0})
+    report({"objective": 5.0}, {"x": np.arange(3.0)})
+    report({"bound": 8.0})
+    how = arguments["how"]
+    if how == "state":
+        CALLS.append(how)
+        return {"calls": len(CALLS), "pid": os.getpid()}, {}
+    if how == "daemon":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        return {"daemon": child.pid}, {}
+    if how == "abort":
+        print("last words", flush=True)
+        os.abort()
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "exit":
+        os._exit(7)
+    if how == "raise":
+        raise ValueError(how)
+    if how == "grow":
+        hog = []
+        while True:
+            hog.append(np.ones(2_000_000))
+            time.sleep(0.01)
+    if how == "leap":
+        np.ones(40_000_000_000)
+    if how == "child grows":
+        code = "import time, numpy as np\nhog = np.ones(60_000_000)\ntime.sleep(600)"
+        subprocess.run([sys.executable, "-c", code], check=True)
+    if how == "typed":
+        from opticoll.errors import SolverUnavailable
+
+        raise SolverUnavailable(how)
+    time.sleep(600)
+    return {}, {}
+
+
+def nest(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    from opticoll.solvers.isolation import call_isolated
+
+    def relay(values: dict[str, Any], result: dict[str, Any]) -> None:
+        report({"inner": values["pid"], "outer": os.getpid()})
+
+    answer = call_isolated(f"{__name__}:tell_and_sleep", {"seconds": arguments["seconds"]}, on_progress=relay)
+    return {"inner": answer.values}, {}
+
+
+def tell_and_sleep(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    report({"pid": os.getpid()})
+    time.sleep(arguments["seconds"])
+    return {"pid": os.getpid()}, {}
+
+
+def scratch_and_hang(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    from opticoll.solvers import shared_files
+
+    with shared_files.scratch_folder() as folder:
+        (folder / "file").write_text("content")
+        report({"folder": str(folder)})
+        time.sleep(600)
+    return {}, {}
+
+
+def write_to_an_argument(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    arrays["x"][0] = 1.0
+    return {}, {}
+
+
+def return_an_object(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    import numpy as np
+
+    return {}, {"x": np.array([None])}
+
+
+def fork_and_answer(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+        os._exit(0)
+    return {"child": child}, {}

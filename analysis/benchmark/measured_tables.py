@@ -108,9 +108,10 @@ def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tupl
     """Build and compile one model; memory at the peak and afterwards, above the memory before [MB]."""
     import psutil
 
+    from opticoll.formulations.modelling_layers import import_layer
     from opticoll.solvers.plan import make_plan
     from opticoll.solvers.processes import peak_memory_mb
-    from opticoll.solvers.standard_form import compile_model, import_layer
+    from opticoll.solvers.standard_form import compile_model
     from opticoll.solvers.task import Task
 
     plan = make_plan(
@@ -255,10 +256,10 @@ STATED_S = 25.0
 
 def stated() -> list[Row]:
     """CPU seconds of building and solving stated models by HiGHS in a warm process, and the choice of ``auto``."""
+    from opticoll.formulations.modelling_layers import import_layer
     from opticoll.formulations.registry import formulation
     from opticoll.solvers.plan import make_plan
     from opticoll.solvers.solve import solve
-    from opticoll.solvers.standard_form import import_layer
     from opticoll.solvers.task import Task
 
     import_layer("pyomo")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from itertools import product
 from tempfile import TemporaryDirectory
@@ -188,7 +188,7 @@ def _by_parts(
     for name in names:
         formulation(name)
     chosen = [methods] if isinstance(methods, str) else _listed(methods, "methods")
-    listed = instances if isinstance(instances, list | tuple) else [instances]
+    listed = list(instances) if isinstance(instances, list | tuple | Iterator) else [instances]
     on: list[Any] = []
     for one in listed:
         on += expand(one) if isinstance(one, str) else [as_instance(one)]

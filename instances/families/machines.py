@@ -167,7 +167,7 @@ def from_matrix_file(path: str) -> MatrixProgram:
         If the file cannot be read, is too large, contains no linear or mixed-integer program, or is read differently by
         two readers.
     """
-    file, found, sense = path.rpartition(",sense=")
+    file, found, sense = path.partition(",sense=")
     if not found:
         return read_program(path)
     if sense not in {"min", "max"}:

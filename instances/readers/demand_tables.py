@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
+from opticoll.instances.arguments import refuse_masked
 from opticoll.instances.readers.draft import end_columns
 from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
@@ -129,6 +130,7 @@ def _table_of(value: object) -> DemandTable:
 def _numbers(value: object, what: str) -> F64:
     if hasattr(value, "todense"):
         value = value.todense()
+    refuse_masked(value, what)
     try:
         array = np.asarray(value)
         if array.dtype.kind in "UO" and any(isinstance(one, str) for one in array.flat):
@@ -138,7 +140,7 @@ def _numbers(value: object, what: str) -> F64:
         return np.array(array, dtype=np.float64)
     except BadInput:
         raise
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         msg = f"{what}: amounts must be numbers, one per entry"
         raise BadInput(msg) from None
 
@@ -213,7 +215,7 @@ def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
     BadFile
         If it is not clear which column holds the amounts.
     """
-    ends = end_columns(names)
+    ends = end_columns(names, what)
     if ends is None:
         return None
     amounts = [i for i, name in enumerate(names) if name.strip().lower() in AMOUNTS]
@@ -309,7 +311,7 @@ def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> De
     columns = _pair_columns(heading, what)
     if columns is not None:
         return _pairs_of_lines(numbered[1:], columns, len(heading), what)
-    if len(heading) > 1 and not heading[0] and "," in numbered[0][1]:
+    if len(heading) > 1 and "," in numbered[0][1] and (not heading[0] or _above_rows(heading, numbered[1:])):
         return _labelled_lines(numbered[1:], heading[1:], what)
     if len(heading) == 3 and not any(map(parses_as_float, heading)):
         msg = (
@@ -318,6 +320,11 @@ def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> De
         )
         raise BadFile(msg)
     return DemandTable(matrix_of(text, ranks, what, unit))
+
+
+def _above_rows(heading: list[str], lines: list[tuple[int, str]]) -> bool:
+    """Whether the first line of a matrix has, behind a word of its own, the labels of the rows."""
+    return not parses_as_float(heading[0]) and sorted(heading[1:]) == sorted(_fields(line)[0] for _, line in lines)
 
 
 def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | None:
@@ -363,7 +370,7 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
     """
     values, plain, sized = np.empty(len(texts)), -1, -1
     for i, text in enumerate(texts):
-        if parses_as_float(text) and "_" not in text:
+        if parses_as_float(text):
             values[i] = float(text)
             plain = i if values[i] and plain < 0 else plain
             continue
@@ -416,6 +423,10 @@ def _labelled_lines(lines: list[tuple[int, str]], labels: list[str], what: str) 
 def _json_matrix(text: str, ranks: int, what: str) -> F64:
     document = parse_json(text, what, f"write a list of {ranks} rows")
     rows = document.get("demand") if isinstance(document, dict) else document
+    unknown = sorted(document.keys() - {"demand"}) if isinstance(document, dict) and "format" not in document else []
+    if rows is not None and unknown:
+        msg = f"{what}: unknown key {unknown[0][:60]!r}; write the rows alone, or under the key 'demand'"
+        raise BadFile(msg)
     if not isinstance(rows, list) or len(rows) != ranks:
         count = f"{len(rows)} rows" if isinstance(rows, list) else "no list of rows"
         msg = f"{what}: {count} in a matrix of {ranks}; give one row per rank, as a list or under the key 'demand'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -90,18 +91,35 @@ def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tup
     return {name: v for v, name in enumerate(names)}, texts
 
 
-def end_columns(headings: Sequence[str]) -> tuple[int, int] | None:
-    """Positions of the columns with the source and the target of an edge; None if a heading is missing."""
+def end_columns(headings: Sequence[str], what: str) -> tuple[int, int] | None:
+    """Positions of the columns with the source and the target of an edge; None if a heading is missing.
+
+    Raises
+    ------
+    BadFile
+        If several columns may be one of them, or a heading is repeated.
+    """
     words = [heading.strip().lower() for heading in headings]
-    source, target = (next((i for i, word in enumerate(words) if word in known), -1) for known in (_SOURCES, _TARGETS))
-    return None if min(source, target) < 0 else (source, target)
+    ends = [[i for i, word in enumerate(words) if word in known] for known in (_SOURCES, _TARGETS)]
+    if not all(ends):
+        return None
+    for end, found in zip(("source", "target"), ends, strict=True):
+        if len(found) > 1:
+            names = " and ".join(repr(headings[i].strip()[:40]) for i in found[:3])
+            msg = f"{what}: the columns {names} may all name the {end} of an edge; keep one of them"
+            raise BadFile(msg)
+    twice = next((name for name, count in Counter(map(str.strip, headings)).items() if name and count > 1), None)
+    if twice is not None:
+        msg = f"{what}: {twice[:40]!r} heads several columns; keep one of them, or rename the others"
+        raise BadFile(msg)
+    return ends[0][0], ends[1][0]
 
 
 #: Names under which capacities are expected, in lower case; fallback names, with the
 #: unit that they imply (Topology Zoo, SNDlib); and numeric attributes that are not capacities.
 CAPACITY_NAMES = ("capacity", "cap", "bandwidth", "bw", "link_capacity", "linkcapacity")
 OTHER_NAMES = {"linkspeedraw": "b/s", "pre_installed_capacity": None, "preinstalledcapacity": None}
-NEUTRAL = frozenset({"id", "key", "arc", "index"})
+NEUTRAL = frozenset({"", "id", "key", "arc", "index"})
 
 
 class Capacities:
@@ -302,7 +320,7 @@ class Draft:
         self._vertices: dict[Hashable, None] = {}
         self._seen: dict[Hashable, int] = {}  # ends of arcs, in reading order
         self._tail, self._head, self._places = array("q"), array("q"), array("q")
-        self._capacity = array("d")
+        self._capacity, self._back = array("d"), array("b")  # whether an arc is the second of an undirected link
 
     def add_vertex(self, name: Hashable) -> None:
         """Add a vertex, unless it has been added before.
@@ -401,11 +419,12 @@ class Draft:
         directed = directed if self.options.directed is None else self.options.directed
         u = self._seen.setdefault(tail, len(self._seen))
         v = self._seen.setdefault(head, len(self._seen))
-        for x, y in ((u, v),) if directed or u == v else ((u, v), (v, u)):
+        for back, (x, y) in enumerate(((u, v),) if directed or u == v else ((u, v), (v, u))):
             self._tail.append(x)
             self._head.append(y)
             self._capacity.append(capacity)
             self._places.append(number)
+            self._back.append(back)
         if len(self._tail) > MAX_ARCS:
             msg = f"{self.what}: more than the {MAX_ARCS} arcs allowed; split the file"
             raise BadFile(msg)
@@ -449,6 +468,7 @@ class Draft:
             (self._head, ways[:, :, 1]),
             (self._capacity, np.stack([capacity] * 2, axis=1)),
             (self._places, np.stack([numbers] * 2, axis=1)),
+            (self._back, np.tile([0, 1], (len(ends), 1))),
         ):
             column.frombytes(np.ascontiguousarray(values[kept], dtype=column.typecode).tobytes())
         return True
@@ -558,23 +578,34 @@ class Draft:
         return [numbers[name] for name in terminals]
 
     def _refuse_both_ways(self) -> None:
-        """Refuse ``directed=false`` where a link is listed in both directions, which would double it.
+        """Refuse undirected links that are listed in both directions, which would double them.
+
+        With ``directed=false`` one such link suffices; in a file of undirected links it may be a parallel one, so all
+        of them must be, between more than two vertices.
 
         Raises
         ------
         BadFile
             If there is such a link.
         """
-        if self.options.directed is not False or not self._places:
+        stated = self.options.directed is None
+        if self.options.directed or (stated and not any(self._back)):
             return
-        listed = np.flatnonzero(np.diff(np.array(self._places), prepend=-1))
-        tail, head = np.array(self._tail)[listed], np.array(self._head)[listed]
+        listed = np.flatnonzero(np.array(self._back) == 0)
+        tail, head = np.array(self._tail, dtype=np.int64)[listed], np.array(self._head, dtype=np.int64)[listed]
+        if stated and len(self._back) < len(listed) + np.count_nonzero(tail != head):  # some links are directed
+            return
         forth = set(zip(tail.tolist(), head.tolist(), strict=True))
-        twice = next((k for k, (u, v) in enumerate(zip(tail, head, strict=True)) if u != v and (v, u) in forth), None)
-        if twice is not None:
-            names = list(self._seen)
+        back = [u != v and (v, u) in forth for u, v in zip(tail.tolist(), head.tolist(), strict=True)]
+        every = len(forth) > 2 and all(b or u == v for b, u, v in zip(back, tail, head, strict=True))
+        if any(back) and (every or not stated):
+            twice, names = back.index(True), list(self._seen)
             link = f"{_short(names[tail[twice]])} and {_short(names[head[twice]])}"
-            msg = f"{self.where(self._places[listed[twice]])}: the link between {link} is listed in both directions; "
+            where = self.where(self._places[listed[twice]])
+            if stated:
+                msg = f"{where}: the undirected link between {link} is listed in both directions, as all links are; "
+                raise BadFile(msg + "state that they are directed, or list every link once")
+            msg = f"{where}: the link between {link} is listed in both directions; "
             raise BadFile(msg + "omit directed=false, or list every link once")
 
     def _choose_ranks(self) -> None:

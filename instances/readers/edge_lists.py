@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import Topology
 
 _MAX_LINE = 10_000
+#: Words separated by blanks of which the last is a number with a decimal comma.
+_DECIMAL_COMMA = re.compile(r"^[^\S\n]*[^\s,]+[^\S\n]+[^\s,]+[^\S\n]+[0-9]+,[0-9]+[^\S\n]*$", re.MULTILINE)
 #: Characters of arcs read at once, and smallest number of lines for which that pays off.
 _BLOCK, _FEW = 1 << 20, 256
 #: Maximum number of lines read one by one: with quotes, attributes or declarations, and before the first arc.
@@ -75,6 +77,9 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
         number += len(lines)
     rows.check()
     _declare(draft, rows.vertices)
+    if rows.labels and len(rows.labels) < draft.order:
+        msg = f"{what}: {len(rows.labels)} labels for {draft.order} vertices; give one label per vertex"
+        raise BadFile(msg)
     for v, label in enumerate(rows.labels or ()):
         if not draft.has_vertex(str(v)):
             msg = (
@@ -101,6 +106,8 @@ class _Rows:
         named = isinstance(self.chosen, str) and split_rate(self.chosen) is None
         self.name = str(self.chosen) if named else None
         self.directed, self.single = True, 0
+        self.declared: set[str] = set()
+        self.rated: bool | None = None  # whether lines without a heading have a capacity
         self.vertices: int | None = None
         self.labels: list[str] | None = None
 
@@ -140,6 +147,7 @@ class _Rows:
             msg = f"{where}: {len(line)} characters exceed the limit of {_MAX_LINE}; write one arc per line"
             raise BadFile(msg)
         if not self.count and line.lower() in {"directed", "undirected"}:
+            self._declare_once("directed", where)
             self.directed, self.stated = line.lower() == "directed", True
             return
         self.add(line, number, where)
@@ -148,6 +156,7 @@ class _Rows:
         draft = self.draft
         key, _, value = line[2:].strip().partition(" ")
         value = value.strip()
+        self._declare_once("directed" if key == "undirected" else key, where)
         if key in {"directed", "undirected"} and not value:
             if self.count:
                 msg = f"{where}: {key!r} follows arcs; move it to the top"
@@ -167,6 +176,12 @@ class _Rows:
         else:
             msg = f"{where}: cannot read {line[:60]!r}; known: directed, undirected, vertices N, "
             raise BadFile(msg + "terminals A B ..., labels [...], unit Gb/s, loops keep")
+
+    def _declare_once(self, key: str, where: str) -> None:
+        if key in self.declared:
+            msg = f"{where}: {key!r} is declared twice; declare it once, on one line"
+            raise BadFile(msg)
+        self.declared.add(key)
 
     def _add_plain(self, lines: list[str], before: int) -> bool:
         """Read lines with equal numbers of cells at once; False, with nothing read, if one is not plain or invalid."""
@@ -205,12 +220,14 @@ class _Rows:
     def _plain_cells(self, rows: list[str]) -> NDArray[np.object_] | None:
         """The cells of plain rows, ``(rows, columns)``; None if they are not a table of arcs."""
         text = "\n".join(rows) + "\n"
+        if "," in text and ("\t" in text or _DECIMAL_COMMA.search(text)):
+            return None
         if "," not in text:
             text = re.sub(r"[^\S\n]+", ",", text)
         width = text.partition("\n")[0].count(",") + 1
         marks = np.frombuffer(text.encode(), np.uint8)
         marks = marks[(marks == ord(",")) | (marks == ord("\n"))]
-        fits = 2 <= width <= 3 if self.width is None else width == self.width
+        fits = width == (2 if self.rated is False else 3) if self.width is None else width == self.width
         if not fits or marks.size != width * len(rows) or max(map(len, rows)) > _MAX_LINE:
             return None
         shaped = marks.reshape(-1, width)
@@ -252,6 +269,10 @@ class _Rows:
         self.draft.add_vertex(tail)
         self.draft.add_vertex(head)
         capacity = self.draft.capacity(value, where)
+        if self.width is None and self.chosen is None and self.rated not in (None, len(parts) > 2):
+            msg = f"{where}: {line[:60]!r} has {'a' if len(parts) > 2 else 'no'} capacity, unlike the previous lines; "
+            raise BadFile(msg + "give every line a capacity, or none")
+        self.rated = len(parts) > 2
         self.draft.add_link(tail, head, capacity, number, directed=self.directed)
 
     def _ends_of(self, parts: list[str], line: str, where: str) -> tuple[str, str]:
@@ -269,7 +290,7 @@ class _Rows:
         """Read the first line if it is a heading with columns for the ends and the capacity; False if it is not."""
         if any(map(parses_as_float, parts)):
             return False
-        ends = end_columns(parts)
+        ends = end_columns(parts, where)
         if ends is None:
             if not any(part.lower() in CAPACITY_NAMES for part in parts):
                 return False
@@ -362,8 +383,14 @@ def _fields(line: str, where: str) -> list[str]:
     if ";" in line:
         msg = f"{where}: columns are separated by ';'; use commas or spaces"
         raise BadFile(msg)
+    if line.startswith(("%", "//")):
+        msg = f"{where}: {line[:60]!r} begins like a comment; comments begin with #"
+        raise BadFile(msg)
     if "," not in line:
         return line.split()
+    if "\t" in line or _DECIMAL_COMMA.search(line):
+        msg = f"{where}: {line[:60]!r} has blanks between its columns and a comma inside one; write 2.5 for 2,5"
+        raise BadFile(msg)
     return [field.strip() for field in (next(csv.reader([line])) if '"' in line else line.split(","))]
 
 

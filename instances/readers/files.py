@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.draft import ReadOptions
+from opticoll.instances.readers.draft import ReadOptions, end_columns
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.graph_formats import (
     SNDLIB,
@@ -175,8 +175,11 @@ def read_specified(text: str) -> Topology:
     if directed not in {None, *flags} or first not in {None, *numbers}:
         msg = f"{where}: write directed=true or directed=false, and first=0 or first=1"
         raise BadFile(msg)
-    text = given.get("capacity", "")
-    capacity = float(text) if parses_as_float(text) else text or None
+    rate = given.get("capacity")
+    if rate is not None and not rate.strip():
+        msg = f"{where}: capacity= is empty; give a column, a number or a rate, or omit it"
+        raise BadFile(msg)
+    capacity = float(rate) if rate is not None and parses_as_float(rate) else rate
     return read_topology(
         path,
         capacity,
@@ -239,19 +242,27 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     if suffix == ".gml":
         return "gml"
     refuse_text(start.decode("utf-8", "replace"), what, suffix)
-    return "matrix" if _is_matrix(data) else "edges"
+    return "matrix" if _is_matrix(data, what) else "edges"
 
 
-def _is_matrix(data: bytes) -> bool:
-    """Whether a text is a matrix rather than an edge list: labelled, or at least 4 rows of as many numbers."""
+def _is_matrix(data: bytes, what: str) -> bool:
+    """Whether a text is a matrix rather than an edge list: labelled, or at least 4 rows of as many numbers.
+
+    Three rows of three numbers are one if the diagonal is 0, since no arc has capacity 0.
+    """
     rows = [line for raw in data[: 1 << 20].splitlines() if (line := raw.partition(b"#")[0].strip())]
     if not rows:
         return False
     cells = _cells(rows[0])
-    if len(cells) > 2 and (not cells[0] or cells[1:] == [_cells(row)[0] for row in rows[1 : len(cells) + 1]]):
-        return True
+    if len(cells) > 2 and not parses_as_float(cells[0]):
+        if cells[1:] == [_cells(row)[0] for row in rows[1 : len(cells) + 1]]:
+            return True
+        if not cells[0] and end_columns(cells, what) is None:
+            return True
     whole = len(data) > 1 << 20 or len(rows) == len(cells)
-    return len(cells) > 3 and whole and all(map(parses_as_float, cells))
+    if not (len(cells) > 2 and whole and all(map(parses_as_float, cells))):
+        return False
+    return len(cells) > 3 or all(_cells(row)[i : i + 1] in (["0"], ["0.0"]) for i, row in enumerate(rows))
 
 
 def _cells(line: bytes) -> list[str]:
@@ -337,11 +348,11 @@ def matrix_of(text: str, n: int, what: str, unit: str) -> NDArray[np.float64]:
             count = f"{len(parts)} numbers" if len(parts) != n else f"row {n + 1}"
             msg = f"{what}, line {number}: {count} in a matrix of {n} rows and columns; give one per {unit}"
             raise BadFile(msg)
-        try:
-            rows.append(np.array([float(part) for part in parts]))
-        except ValueError as error:
-            msg = f"{what}, line {number}: {str(error)[:80]}; write numbers"
-            raise BadFile(msg) from None
+        odd = next((part for part in parts if not parses_as_float(part)), None)
+        if odd is not None:
+            msg = f"{what}, line {number}: {odd.strip()[:40]!r} is not a number; write numbers"
+            raise BadFile(msg)
+        rows.append(np.array([float(part) for part in parts]))
     if len(rows) != n:
         msg = f"{what}: {len(rows)} rows in a matrix of {n}; give one row per {unit}"
         raise BadFile(msg)

@@ -97,9 +97,12 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
                 defaults[kind][name] = text
 
     def attributes(element: Element, kind: str) -> dict[str, str]:
-        given = {
-            names.get(item.get("key"), item.get("key", "")): item.text or "" for item in element.findall("{*}data")
-        }
+        items = element.findall("{*}data")
+        given = {names.get(item.get("key"), item.get("key", "")): item.text or "" for item in items}
+        if len(given) < len(items):
+            name = "->".join(str(element.get(key)) for key in ("id", "source", "target") if element.get(key))
+            msg = f"{what}: {kind} {name[:80]} has several values of one attribute; write each attribute once"
+            raise BadFile(msg)
         return {**defaults[kind], **given}
 
     draft.keep_loops = attributes(graph, "graph").get("loops") == "keep"
@@ -113,7 +116,11 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     values = capacities.of(given, lambda k: f"edge {k + 1}", ends)
     draft.unit = draft.unit or capacities.unit
     for number, (edge, value) in enumerate(zip(edges, values, strict=True), start=1):
-        directed = {"true": True, "false": False}.get(edge.get("directed", ""), default == "directed")
+        stated = edge.get("directed", str(default == "directed").lower())
+        if stated not in {"true", "false"}:
+            msg = f"{draft.where(number)}: directed {stated[:20]!r} must be true or false"
+            raise BadFile(msg)
+        directed = stated == "true"
         draft.add_edge(edge.get("source"), edge.get("target"), value, number, directed=directed)
     return draft.build()
 

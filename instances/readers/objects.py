@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.readers.draft import Capacities, Draft, end_columns
+from opticoll.instances.arguments import refuse_masked
+from opticoll.instances.readers.draft import Capacities, Draft, ReadOptions, end_columns
 from opticoll.instances.topology import Instance, Topology
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def _topology(
     directed: bool | None,
     loops: str,
 ) -> Topology:
-    _check_options(unit, directed, loops)
+    _check_options(unit, loops)
     if isinstance(obj, str):
         from opticoll.instances.spec import parse
 
@@ -219,6 +220,8 @@ def _topology(
     draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     draft.keep_loops = loops == "keep"
     edges, one_way = _edges(obj, draft, capacity, directed)
+    if directed is False:
+        draft.options = ReadOptions(directed=False)  # no link both ways
     read = Capacities(capacity, WHAT, 'give capacity="{name}", or capacity=1 for equal links')
     values = read.of([edge[2] for edge in edges], lambda k: f"edge {k}", [edge[:2] for edge in edges])
     draft.unit = unit or read.unit
@@ -246,7 +249,7 @@ def _topology(
     )
 
 
-def _check_options(unit: object, directed: object, loops: object) -> None:
+def _check_options(unit: object, loops: object) -> None:
     """Check the kinds of these arguments of :func:`topology`.
 
     Raises
@@ -256,9 +259,6 @@ def _check_options(unit: object, directed: object, loops: object) -> None:
     """
     if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
         msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
-        raise BadInput(msg)
-    if directed not in (None, True, False):
-        msg = f"{WHAT}: directed={directed!r} must be True or False"
         raise BadInput(msg)
     if unit is not None and not isinstance(unit, str):
         msg = f"{WHAT}: unit={unit!r} must be a rate, such as 'Gb/s' or '100Gb/s'"
@@ -335,9 +335,10 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
         rows = list(obj) if isinstance(obj, list) else []
         if not rows or not all(isinstance(row, list) for row in rows):
             return None
+    refuse_masked(obj, WHAT)
     try:
         coo = sp.coo_array(obj if sp.issparse(obj) else np.array(obj, dtype=float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         msg = f"{WHAT}: the entries of a matrix of capacities must be numbers"
         raise BadInput(msg) from None
     if len(coo.shape) != 2 or coo.shape[0] != coo.shape[1]:
@@ -363,7 +364,7 @@ def _matrix(result: tuple[Any, list[str] | None], draft: Draft, capacity: str | 
 def _data_frame(frame: Any) -> list[Edge]:
     """Read the edges of a DataFrame; refuse one without columns for both ends, or with an end missing."""
     names = [str(name) for name in frame.columns]
-    ends = end_columns(names)
+    ends = end_columns(names, WHAT)
     if ends is None:
         msg = (
             f"{WHAT}: the columns {', '.join(names[:8])} do not name both ends of an edge; call them src and dst, "

@@ -97,6 +97,10 @@ def read_bytes(path: Path, most: int, remedy: str, where: str = "") -> bytes:
     return data
 
 
+#: First bytes of files that hold others.
+_PACKED = {b"\x1f\x8b": "compressed by gzip", b"PK\x03\x04": "a zip archive, as are .xlsx and .npz"}
+
+
 def decode(data: bytes, where: str | Path, remedy: str) -> str:
     """Decode ``data`` as UTF-8 text, without a byte order mark.
 
@@ -105,6 +109,9 @@ def decode(data: bytes, where: str | Path, remedy: str) -> str:
     BadFile
         If it is not UTF-8.
     """
+    packed = next((kind for start, kind in _PACKED.items() if data.startswith(start)), None)
+    if packed is not None:
+        raise _unreadable(where, f"it is {packed}", "unpack it, or export it as text")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -319,9 +326,9 @@ def numpy_matrix(data: bytes, where: str) -> NDArray[np.float64]:
 
 
 def parses_as_float(text: str) -> bool:
-    """Whether Python parses a word as a float, NaN and infinity included."""
+    """Whether Python parses a word as a float, NaN and infinity included; underscores between digits are refused."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text

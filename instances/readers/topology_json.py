@@ -171,6 +171,9 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
     if not isinstance(directed, bool):
         msg = f"{what}: 'directed' must be true or false"
         raise BadFile(msg)
+    if "links" in data and "edges" in data:
+        msg = f"{what}: it has 'links' and 'edges'; keep one of them"
+        raise BadFile(msg)
     edges = _list(data, "links" if "links" in data else "edges", what)
     for number, edge in enumerate(edges):
         if not isinstance(edge, dict) or "source" not in edge or "target" not in edge:

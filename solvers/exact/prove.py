@@ -29,7 +29,7 @@ from opticoll.solvers.exact.lifted_flows import GROUPED, answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.own_limits import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
-from opticoll.solvers.standard_form import compile_built, import_layer
+from opticoll.solvers.standard_form import compile_built
 from opticoll.solvers.task import Proof, Termination, joined_messages
 
 if TYPE_CHECKING:
@@ -110,7 +110,6 @@ def exact_problem(formulation: Formulation, layer: str | None = None, needed: Ar
     """
     size = formulation.estimate()
     form = layer or ("matrix" if "matrix" in formulation.forms else fastest_form(formulation, size))
-    import_layer(form)
     built = compile_built(formulation, formulation.build(form))
     if built.A.nnz > MOST_NONZEROS:
         msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros, above {MOST_NONZEROS:,}; reduce the instance"

@@ -15,7 +15,7 @@ from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, U
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.reduced_program import with_whole_sides
 from opticoll.solvers.relaxation import UNBOUNDED
-from opticoll.solvers.standard_form import compile_model, import_layer
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations, objective, pack, residuals, violated
 
@@ -63,7 +63,6 @@ def run(context: Context) -> Answer:
     depend on a solver's claim, at the cost of much more time.
     """
     layer = context.task.form or context.formulation.forms[0]
-    import_layer(layer)
     form = compile_model(context.formulation.build(layer))
     proof = _Proof(context, form)
     crossed = np.flatnonzero(proof.form.row_lower > proof.form.row_upper)

@@ -1,7 +1,9 @@
 """Every public function and method refuses arguments of another kind in one line."""
 
 import matplotlib as mpl
+import numpy as np
 import pytest
+from case_families import each
 
 import opticoll as oc
 from opticoll.errors import OpticollError
@@ -77,7 +79,7 @@ def test_functions(name, tmp_path, monkeypatch):
             answers(function, **{**given, one: wrong})
 
 
-@pytest.mark.parametrize("argument", SOLVE)
+@each("argument", SOLVE)
 def test_solve(argument):
     for wrong in WRONG:
         answers(oc.solve, "alltoall.master", "ring:3", **{argument: wrong})
@@ -116,3 +118,57 @@ def test_messages_say_what_and_how(result):
         with pytest.raises(oc.BadInput) as refused:
             call()
         assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: oc.design(6, 2, directed="no"), "design: directed: must be True or False, not 'no'"),
+        (lambda: oc.design(6, 2, starts=1.5), "design: starts: must be a whole number of at least 1, not 1.5"),
+        (lambda: oc.design(6, 2, time_limit=-1), "design: time_limit: must be a positive number, not -1"),
+        (lambda: oc.best_sequence(6, 2, 2, directed="no"), "best_sequence: directed: must be True or False"),
+        (lambda: oc.solve("alltoall.master", "ring:3", log="no"), "solve: log: must be True or False, not 'no'"),
+        (lambda: oc.iteration("bert", "ring:4", servers=0), "iteration: servers: must be a whole number of at least 1"),
+        (lambda: oc.iteration("bert", "ring:4", paths=3), "iteration: paths is for routing k, not for 'auto'"),
+        (lambda: oc.iteration("bert", "ring:4", ring_factor=-1), "iteration: ring_factor: must be a positive number"),
+        (
+            lambda: oc.sweep("alltoall.master", lambda _: 1.0, "ring:3", sense="low"),
+            "sense='low': write lower or upper",
+        ),
+        (lambda: oc.study("alltoall.master", "ring:3", jobs=1.5), "jobs = 1.5 is impossible"),
+        (lambda: oc.study("alltoall.master", "ring:3", jobs="2"), "jobs = '2' is impossible"),
+        (lambda: oc.repair("servers:n=4,degree=2", circuits="0-1"), "repair: circuits: must be a list of pairs"),
+        (lambda: oc.repair("servers:n=4,degree=2", circuits=[(0, 1)]), "repair: circuits: must be a list of pairs"),
+        (lambda: oc.export("alltoall.master", "ring:3", "m.mps", settings={"foo": 1}), "alltoall.master: no parameter"),
+        (lambda: oc.solve("alltoall.master", "ring:3", demand={(0, 1): 10**400}), "demand: amounts must be numbers"),
+        (
+            lambda: oc.parse("ring:3+host=1_0"),
+            "instance 'ring:3+host=1_0', modifier 'host': argument 'bandwidth' must be",
+        ),
+        (lambda: oc.model("alltoall.master", "ring:3").update(capacity=True), "capacity: 'True' is no number"),
+        (lambda: oc.model("alltoall.master", "ring:3").update(capacity=10**400), "capacity: '1000"),
+    ],
+)
+def test_what_would_be_another_problem_is_refused(call, message):
+    with pytest.raises(oc.BadInput) as refused:
+        call()
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.array(np.ones((3, 3)) - np.eye(3), mask=np.eye(3, k=1))
+    for call in (
+        lambda: oc.solve("alltoall.master", "ring:3", demand=masked),
+        lambda: oc.model("alltoall.master", "ring:3").update(capacity=np.ma.array(np.ones(6), mask=[1, 0, 0, 0, 0, 0])),
+    ):
+        with pytest.raises(oc.BadInput, match="masked entries"):
+            call()
+    assert oc.solve("alltoall.master", "ring:3", demand=np.ma.array(masked.data)).value == 1
+
+
+def test_whole_numbers_of_numpy_and_generators_of_instances():
+    assert oc.solve("alltoall.master", "ring:3", seed=np.int64(3), threads=np.int32(1)).value == 1
+    assert len(oc.study("alltoall.master", (f"ring:{n}" for n in (3, 4)))) == 2
+    with pytest.raises(oc.BadInput, match="did you mean 'highs'"):
+        oc.solve("alltoall.master", "ring:3", method="HiGHS")

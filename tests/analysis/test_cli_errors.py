@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from case_families import each
 
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
@@ -35,6 +36,7 @@ FILES = {
 }
 
 BAD = {
+    "export with an unknown parameter": ["export", *MASTER[1:], "ring:4", "--to", "m.mps", "--set", "foo=1"],
     "unknown family": [*MASTER, "rin:4"],
     "unknown argument": [*MASTER, "ring:n=4,color=3"],
     "unknown modifier": [*MASTER, "ring:4+fial=1"],
@@ -126,6 +128,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "message"),
     [
         ([*MASTER, "ring:{3..5}"], "braces stand for several instances; give one, or use them in `opticoll sweep`"),
+        (["solve", "matrix.program", "mps:m.mps,sens=max"], "unknown option 'sens=max'; known: sense=min, sense=max"),
+        (
+            [*RING[:1], "alltoall.path-mcf", "ring:4", "--set", "k=1_0"],
+            "parameter 'k' must be a whole number, not '1_0'",
+        ),
+        (["design", "n=6", "degree=2", "--time-limit", "nan"], "design: --time-limit: must be a positive number"),
         (["benchmark", "archive"], "No such command 'archive'; known: compare, export, list, run, submit; see"),
         (["benchmark", "submit", "nofile.sol"], "File 'nofile.sol' does not exist"),
         (["benchmark", "submit", "words.txt"], "unknown problem 'words.txt'; `opticoll benchmark list` shows all"),
@@ -143,7 +151,7 @@ def test_errors_name_the_way_out(arguments, message, folder, capfd):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_bad_input(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = BAD[name]
     if arguments[0] in {"solve", "check", "bounds"} and "--no-store" not in arguments:

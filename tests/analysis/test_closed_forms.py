@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,7 +82,7 @@ def test_one_wrong_point_among_the_large_ones_is_never_fitted(coefficients, data
     assert fit is None or wrong in fit.exceptions
 
 
-@pytest.mark.parametrize(("above", "below"), DEGREES)
+@each(("above", "below"), DEGREES)
 def test_fewer_than_twice_the_points_that_determine_a_form_are_not_enough(above, below):
     rng = np.random.default_rng(3)
     need = above + below + 2

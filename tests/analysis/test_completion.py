@@ -6,6 +6,7 @@ import pydoc
 
 import jedi
 import pytest
+from case_families import each
 
 import opticoll as oc
 
@@ -37,7 +38,7 @@ def test_editors_and_notebooks_offer_the_public_names_alone():
     assert notebook == set(oc.__all__)
 
 
-@pytest.mark.parametrize("name", [name for name in oc.__all__ if name[0].islower()])
+@each("name", [name for name in oc.__all__ if name[0].islower()])
 def test_every_function_has_its_signature_and_its_docstring(name):
     signatures = list(shown(f"oc.{name}("))
     assert len(signatures) == 2
@@ -67,7 +68,7 @@ def test_signatures_show_units(call, units):
             assert unit in signature.to_string().replace("'", "")  # a module in memory quotes its annotations
 
 
-@pytest.mark.parametrize("name", dir(oc))
+@each("name", dir(oc))
 def test_every_public_name_has_help(name):
     assert pydoc.render_doc(getattr(oc, name))
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from case_families import each
 
 from opticoll.analysis.benchmark import documents as bench
 from opticoll.analysis.benchmark import documents as markers
@@ -122,7 +123,7 @@ DOCUMENTS += [
 ]
 
 
-@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name != "docs/index.md"])
+@each("name", [name for name in DOCUMENTS if name != "docs/index.md"])
 def test_links_point_to_existing_files(name):
     path = ROOT / name
     links = re.findall(r"\]\(([^)#\s]+)\)", path.read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
+from case_families import each
 
 from opticoll.analysis.papers.lumorph.drawn_points import points
 from opticoll.formulations.lumorph.round_bounds import receptions
@@ -260,7 +260,7 @@ def test_there_are_ten_findings():
     assert list(findings()) == list(ASKED) == list(range(1, 11))
 
 
-@pytest.mark.parametrize("one", QUOTED, ids=lambda one: f"{one.finding}: {one.words.replace(N, '#')}")
+@each("one", QUOTED)
 def test_quoted_numbers_are_the_measured_ones(one):
     matches = re.findall(one.words, findings()[one.finding])
     assert matches, "the finding no longer says so: change the quotation with it"
@@ -273,7 +273,7 @@ def test_quoted_numbers_are_the_measured_ones(one):
             assert abs(float(number) - value) <= 0.5 * 10**-digits * (1 + 1e-9), (number, value)
 
 
-@pytest.mark.parametrize("number", ASKED)
+@each("number", ASKED)
 def test_every_number_has_a_source_or_says_what_was_asked(number):
     body = findings()[number].partition(". ")[2]
     for words in [one.words for one in QUOTED if one.finding == number]:

@@ -3,8 +3,8 @@
 import importlib.util
 from pathlib import Path
 
-import pytest
 from builds import problem_of
+from case_families import each
 from cases import CASES
 
 from opticoll.formulations import formulation, formulations
@@ -49,7 +49,7 @@ def test_every_formulation_has_a_page_and_every_page_a_formulation():
     assert {page.stem for page in PAGES.PAGES.glob("*.md")} == set(formulations())
 
 
-@pytest.mark.parametrize("name", sorted(formulations()))
+@each("name", sorted(formulations()))
 def test_the_page_states_the_variables_and_constraints_of_the_builds(name, tmp_path):
     built = models(name, tmp_path)
     text = (PAGES.PAGES / f"{name}.md").read_text(encoding="utf-8")
@@ -65,7 +65,7 @@ def test_a_page_that_lacks_or_invents_a_name_is_noticed():
     assert PAGES.stated(text.replace("| `F` |", "| `F`, `G` |"))[0] == {"g", "F", "G"}
 
 
-@pytest.mark.parametrize("name", sorted(formulations()))
+@each("name", sorted(formulations()))
 def test_the_page_shows_parameters_methods_and_both_builds(name):
     model = formulation(name)
     assert f"```{{include}} ../generated/formulations/{name}.inc" in (PAGES.PAGES / f"{name}.md").read_text("utf-8")

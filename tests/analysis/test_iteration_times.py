@@ -15,14 +15,14 @@ from opticoll.instances.task_graph import TaskGraphDraft
 @pytest.mark.parametrize(
     "network",
     [
-        "circuits:n=16,degree=4",
+        "circuits:n=8,degree=4",
         "circuits:n=16,degree=4,rule=sip-ocs",
         "circuits:n=16,degree=4,rule=ocs-reconfig",
         "circuits:n=16,degree=4,rule=sip-ring-wavelengths,interval_ms=25",
         "ideal-switch:n=16,capacity=4",
         "fat-tree:k=4,capacity=4",
         "fat-tree:k=4,oversubscription=2,capacity=4",
-        "random-regular:n=16,d=4,seed=1",
+        "random-regular:n=8,d=4,seed=1",
     ],
 )
 def test_every_network_respects_the_bounds(network):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from builds import problem_of
+from case_families import each
 from cases import CASES
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "formulations"
@@ -181,7 +182,7 @@ def test_tables_have_units_and_shapes(text):
     assert quantities(text) == []
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) & set(CASES)))
+@each("name", sorted(set(NAMES) & set(CASES)))
 def test_units_are_those_that_the_code_declares(name):
     text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     header, table = rows(sections(text)["Variables"])

@@ -12,6 +12,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from case_families import each
 from click.testing import CliRunner
 from group_words import reduced_word
 from scipy.optimize import linprog
@@ -133,7 +134,7 @@ def confirm(row):
     assert time_from_one_node(row) == pytest.approx(row.time, rel=1e-7)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.n <= 16][::3], ids=str)
+@each("row", [row for row in ROWS if row.n <= 16][::3])
 def test_small_rows_of_the_table_hold(row):
     confirm(row)
 
@@ -198,9 +199,9 @@ def hops_up_to_three(counts, step):
     return np.minimum(hops, 3).sum()
 
 
-@pytest.mark.parametrize("step", [False, True])
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize(("name", "n"), [("8,2,5", 16), ("xor", 16), ("12,1,1", 12)])
+@each("step", [False, True])
+@each("directed", [False, True])
+@each(("name", "n"), [("8,2,5", 16), ("xor", 16), ("12,1,1", 12)])
 def test_counted_hops_are_those_in_the_circuits(name, n, directed, step):
     rng, group = np.random.default_rng(1), named_group(n, name)
     for moves in (0, 500):
@@ -308,8 +309,8 @@ def test_bounds_of_the_envelope_fall_with_more_configurations():
             assert bounds[-1] == pytest.approx((n - 1) / degree)
 
 
-@pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize(
+@each("full", [False, True])
+@each(
     ("n", "degree", "directed"),
     [
         (6, 2, True),
@@ -347,9 +348,9 @@ def test_ports_are_full_with_as_few_configurations_as_divisors_permit(total, of,
     assert [len(set(chosen)) for chosen, _ in every] == [of, *parts]
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("degree", [1, 2, 4, 8])
-@pytest.mark.parametrize("n", [8, 16, 32, 64, 128, 256])
+@each("directed", [False, True])
+@each("degree", [1, 2, 4, 8])
+@each("n", [8, 16, 32, 64, 128, 256])
 def test_the_best_sequences_are_near_the_bound_at_every_delay(n, degree, directed):
     """Within 5 % of all sequences where three or more configurations are best, and within 10 % elsewhere.
 
@@ -376,8 +377,8 @@ def test_sizes_without_circuits_are_refused(n, degree):
 # schemes --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("balanced", [False, True])
-@pytest.mark.parametrize(("n", "radix"), [(8, 2), (9, 3), (27, 3), (20, 3), (64, 4), (13, 2)])
+@each("balanced", [False, True])
+@each(("n", "radix"), [(8, 2), (9, 3), (27, 3), (20, 3), (64, 4), (13, 2)])
 def test_the_shifts_of_an_index_algorithm_add_up_to_every_distance(n, radix, balanced):
     if balanced and radix != 3:
         return

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from case_families import each
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -89,7 +90,7 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
     assert answer.bound <= answer.value
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "message"),
     [
         ({"delay": "3.7us"}, "is in seconds; add shard=.SIZE."),

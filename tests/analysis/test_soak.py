@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import soak
+from case_families import each
 
 
-@pytest.mark.parametrize("part", [part for part in soak.PARTS if part.quick], ids=lambda part: part.name)
+@each("part", [part for part in soak.PARTS if part.quick])
 def test_a_few_cases(part: soak.Part) -> None:
     again = soak.Part(part.name, part.run)
     for number in range(3):

@@ -8,6 +8,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 
 import opticoll as oc
 from opticoll.analysis.bounds import bound_rows
@@ -73,7 +74,7 @@ def test_whole_data_give_the_nearest_floats():
     assert "104/15" in table.to_latex()
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "instance", "settings"),
     [
         ("alltoall.all-gather", DECIMALS, {}),

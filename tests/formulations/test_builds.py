@@ -19,6 +19,7 @@ from builds import (
     problem_of,
     users,
 )
+from case_families import each
 from cases import CASES
 
 from opticoll.formulations import formulation, formulations
@@ -30,7 +31,7 @@ def compiled(name, spec, settings, build):
     return compile_model(build(problem_of(name, spec, tuple(settings.items()))))
 
 
-@pytest.mark.parametrize("name", sorted(formulations()))
+@each("name", sorted(formulations()))
 def test_ours_are_stated_as_those_of_users_must_be(name):
     """A misspelt or wrongly declared method would otherwise be ignored."""
     check_stated(formulation(name))
@@ -42,7 +43,7 @@ def test_every_formulation_has_both_forms_and_cases():
     assert all({"cvxpy", "pyomo"} <= forms for forms in stated.values())
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_the_docstring_states_every_constraint_and_variable(name):
     model = formulation(name)
     text = sys.modules[model.__module__].__doc__
@@ -57,7 +58,7 @@ def test_the_docstring_states_every_constraint_and_variable(name):
             assert re.search(rf"\b{variable}(\b|_)", variables), variable
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_builds_share_no_code(name):
     code = [set(code_of(build)) for build in forms_of(name).values()]
     assert sum(map(len, code)) == len(set().union(*code))
@@ -71,7 +72,7 @@ def test_all_builds_are_one_matrix(name, spec, settings):
         assert differences(first, other) == []
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_every_wrong_entry_of_a_matrix_is_noticed(name):
     spec, settings = CASES[name][0]
     form = compiled(name, spec, settings, formulation(name).pyomo)

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import program_writers
 import pytest
-from forked_readers import read_in_fork
+from case_families import each
+from forked_readers import own_process
 from program_writers import outcomes
 
 import opticoll as oc
@@ -38,12 +39,6 @@ def script(*arguments: object) -> str:
     return done.stdout
 
 
-@pytest.fixture
-def forked(monkeypatch):
-    monkeypatch.setattr(second_readings, "_run", read_in_fork)
-
-
-@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_random_programs_are_read_back(tmp_path, monkeypatch, writer, suffix):
@@ -208,8 +203,7 @@ READ_MPS = {
 }
 
 
-@pytest.mark.usefixtures("forked")
-@pytest.mark.parametrize("case", READ_MPS)
+@each("case", READ_MPS)
 def test_mps_constructs_are_read_as_their_documents_say(tmp_path, case):
     text, expected = READ_MPS[case]
     got = facts(read(tmp_path, ".mps", text))
@@ -314,8 +308,7 @@ READ_LP = {
 }
 
 
-@pytest.mark.usefixtures("forked")
-@pytest.mark.parametrize("case", READ_LP)
+@each("case", READ_LP)
 def test_lp_constructs_are_read_as_their_documents_say(tmp_path, case):
     text, expected = READ_LP[case]
     got = facts(read(tmp_path, ".lp", text))
@@ -484,7 +477,7 @@ REFUSED_LP = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("suffix", "case"),
     [*((".mps", case) for case in REFUSED_MPS), *((".lp", case) for case in REFUSED_LP)],
 )
@@ -502,7 +495,6 @@ def test_what_cannot_be_read_is_refused_with_its_line(tmp_path, monkeypatch, suf
 # Two readings
 
 
-@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
@@ -549,6 +541,7 @@ def test_a_file_that_no_other_reader_reads_is_refused(tmp_path):
 
 
 def test_a_reader_that_crashes_has_no_vote(tmp_path, monkeypatch):
+    monkeypatch.setattr(second_readings, "_run", own_process)
     script = tmp_path / "matrix_reader.py"
     source = Path(second_readings.__file__).with_name("matrix_reader.py").read_text(encoding="utf-8")
     script.write_text(source.replace("    import highspy\n", "    import os; os.abort()\n"), encoding="utf-8")
@@ -868,11 +861,12 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("suffix", "line", "odd"),
     [(suffix, line, odd) for suffix, cases in ODD.items() for line, odds in cases.items() for odd in ("", *odds)],
 )
 def test_blocks_of_lines_are_read_like_lines(monkeypatch, suffix, line, odd):
+    monkeypatch.undo()  # what the last case has changed
     make, read_file = {".mps": (large_mps, mps_reader.read_mps), ".lp": (large_lp, lp_reader.read_lp)}[suffix]
     text = make(150)
     assert line in text

@@ -11,6 +11,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 from scipy.optimize import linprog
 
 import opticoll as oc
@@ -54,7 +55,7 @@ def digraph_of(topology):
     return graph
 
 
-@pytest.mark.parametrize("name", POPULATIONS)
+@each("name", POPULATIONS)
 def test_no_topology_of_the_degree_is_below_the_bound(name):
     from opticoll.instances.families.regular_graphs import all_digraphs, all_graphs
 

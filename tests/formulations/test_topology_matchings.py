@@ -7,6 +7,7 @@ from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
@@ -291,8 +292,8 @@ def enumerated(data, value):
     return rest.least, found[-1]
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("case", range(len(EVERY)))
+@each("first", [True, False])
+@each("case", range(len(EVERY)))
 def test_enumeration_against_all_lists(case, first):
     demand, switches, delay = EVERY[case]
     best = optimum(case) - (0.0 if first else delay)

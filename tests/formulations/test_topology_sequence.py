@@ -10,6 +10,7 @@ from itertools import pairwise, permutations, product
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from case_families import each
 from scipy.optimize import Bounds, linprog, milp
 
 import opticoll as oc
@@ -225,7 +226,7 @@ def test_bounds_hold_for_random_sequences(seed):
         assert time + delay * (K - 1) >= stated * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each("seed", range(10))
 def test_demand_within_some_hops_is_that_of_a_linear_program(seed):
     """The most demand of pairs of which every node starts and ends a given number; bounds are near it, and above."""
     draw = np.random.default_rng(seed)
@@ -271,9 +272,9 @@ def hops_of(configurations, source, *, step):
     return hops
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("step", [False, True])
-@pytest.mark.parametrize(("degree", "K"), [(1, 3), (2, 2), (2, 3), (3, 1), (3, 2)])
+@each("directed", [False, True])
+@each("step", [False, True])
+@each(("degree", "K"), [(1, 3), (2, 2), (2, 3), (3, 1), (3, 2)])
 def test_layers_are_never_larger_and_random_circuits_attain_them(degree, K, step, directed):
     draw, n = np.random.default_rng(degree * 10 + K), 200
     most = 0
@@ -309,8 +310,8 @@ def test_two_way_counts_are_the_coefficients_of_their_generating_function():
         assert series[1:].tolist() == [nodes_at(h, K, degree, directed=False, step=False) for h in range(1, 7)]
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize(("n", "degree"), [(5, 2), (7, 2), (10, 3), (9, 3), (22, 3), (13, 4)])
+@each("directed", [False, True])
+@each(("n", "degree"), [(5, 2), (7, 2), (10, 3), (9, 3), (22, 3), (13, 4)])
 def test_one_configuration_has_the_bound_of_designs(n, degree, directed):
     data = sequence_data(n, degree, 1, directed=directed)
     assert hop_time(data, 1)[0] == least_time(design_data(n, degree, directed))[0]
@@ -368,8 +369,8 @@ def test_the_load_of_a_ring_is_that_of_its_paths():
         assert ring_time(data) == Fraction(load.max()) / (2 if directed else 1)
 
 
-@pytest.mark.parametrize(("n", "degree"), [(2, 1), (5, 1), (6, 1), (6, 2), (7, 3)])
-@pytest.mark.parametrize("directed", [False, True])
+@each(("n", "degree"), [(2, 1), (5, 1), (6, 1), (6, 2), (7, 3)])
+@each("directed", [False, True])
 def test_rotations_serve_every_pair_within_the_ports(n, degree, directed):
     served = np.zeros((n, n), dtype=int)
     for pairs in rotation(n, degree, directed=directed):
@@ -576,7 +577,7 @@ def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
         assert time + delay * charged >= stated * (1 - 1e-9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("instance", "settings", "message"),
     [
         ("ring:4", {}, "servers:n=8"),
@@ -739,7 +740,7 @@ def test_every_configuration_is_listed(n, degree, directed, most):
     assert max(listed.sum(axis=1).max(), listed.sum(axis=2).max()) <= degree
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_duals_bound_the_time_of_given_circuits(seed):
     draw = np.random.default_rng(seed)
     n, K, step, directed = 4, int(draw.integers(1, 4)), bool(seed % 2), bool(seed % 3)
@@ -835,7 +836,7 @@ def test_branching_leaves_every_better_sequence_of_unequal_demands(seed):
     assert surviving(replace(data, standing=standing), every, limit, 100_000, nodes - 1) == (None, nodes)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_prices_of_circuits_bound_the_time(seed):
     draw = np.random.default_rng(seed)
     n, K, step = 4, int(draw.integers(1, 4)), bool(seed % 2)

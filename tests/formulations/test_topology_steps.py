@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from case_families import each
 
 import opticoll as oc
 from opticoll.errors import BadInput
@@ -80,7 +81,7 @@ def test_choices_that_are_left_out_do_not_help(delay):
     assert np.allclose(few.time[few.allowed], every.time[few.allowed], rtol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_dynamic_programming_on_random_times(seed):
     draw = np.random.default_rng(seed)
     time = np.where(draw.random((4, 3)) < 0.2, np.inf, draw.random((4, 3)) * 3)

@@ -75,7 +75,9 @@ def read(tmp_path, text, name="t.txt"):
 @pytest.mark.parametrize(
     ("text", "n", "arcs", "labels"),
     [
-        ("0 1\n1 0 2.5\n", 2, [(0, 1, 1.0), (1, 0, 2.5)], "01"),
+        ("0 1 1\n1 0 2.5\n", 2, [(0, 1, 1.0), (1, 0, 2.5)], "01"),
+        ("0 1 2\n1 2 3\n2 0 4\n", 3, [(0, 1, 2.0), (1, 2, 3.0), (2, 0, 4.0)], "012"),
+        (",src,dst,capacity\n0,a,b,2.5\n", 2, [(0, 1, 2.5)], "ab"),
         ("\ufeff# c\n\ntail,head,capacity\n1,0,2 # c\n0 , 1 , 1e0\n", 2, [(0, 1, 1.0), (1, 0, 2.0)], "01"),
         ("undirected\n0\t1\t3\n", 2, [(0, 1, 3.0), (1, 0, 3.0)], "01"),
         ("#: undirected\n0 1\n", 2, [(0, 1, 1.0), (1, 0, 1.0)], "01"),
@@ -127,6 +129,20 @@ def test_edge_lists(tmp_path, text, n, arcs, labels):
         ("#: labels " + "[" * 100_000 + "\n0 1\n", "JSON list"),
         ("0 1\n#: undirected\n1 2\n", "move it to the top"),
         ("0 1 1" + " " * 20_000 + "x" * 20_000 + "\n", "characters"),
+        ("0 1 5\n1 0\n", "line 2: '1 0' has no capacity, unlike the previous lines"),
+        ("a b 2,5\n", "line 1: 'a b 2,5' has blanks between its columns and a comma inside one"),
+        ("a\tb\t2\nb\ta\t1,5\n", "line 2: 'b\\ta\\t1,5' has blanks"),
+        ("src,dst,capacity,capacity\na,b,1,2\n", "line 1: 'capacity' heads several columns"),
+        ("src,source,dst\nx,a,b\n", "line 1: the columns 'src' and 'source' may all name the source"),
+        ("#: terminals 0\n#: terminals 1\n0 1\n1 0\n", "line 2: 'terminals' is declared twice"),
+        ("directed\n#: undirected\n0 1\n", "line 2: 'directed' is declared twice"),
+        ('#: labels ["a"]\n0 1\n', "1 labels for 2 vertices"),
+        ("% directed\n0 1\n", "line 1: '% directed' begins like a comment"),
+        (
+            "undirected\n0 1\n1 0\n1 2\n2 1\n",
+            "line 2: the undirected link between '0' and '1' is listed in both directions",
+        ),
+        (b"\x1f\x8b\x08\x00", "compressed by gzip"),
         (b"0 1\n\xff\xfe\n", "byte 4 is not UTF-8"),
         (b"\x00\x01\x02", "not an arc"),
     ],
@@ -233,6 +249,7 @@ def refused(tmp_path, text, name, expected):
         ('{"nodes": [{"id": 0}], "edges": [{"source": 0, "target": 1}]}', "edge 0: vertex 1"),
         ('{"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1, "capacity": -2}]}', "edge 0"),
         ('{"nodes": [], "edges": []}', "no vertices"),
+        ('{"nodes": [{"id": 0}], "edges": [], "links": []}', "'links' and 'edges'"),
         ('{"nodes": 3, "edges": []}', "must be a list"),
         ('{"nodes": [{"id": 0}], "edges": [], "directed": 1}', "'directed'"),
     ],
@@ -277,6 +294,8 @@ TWO = '<node id="a"/><node id="b"/>'
         (graphml(TWO + '<edge source="a" target="b"><data key="c">nan</data></edge>'), "edge 1 ('a'->'b'): capacity"),
         (graphml(TWO + '<edge source="a" target="b"><data key="c">-1</data></edge>'), "positive"),
         (graphml(TWO + '<edge source="a" target="b"><data key="c"/></edge>'), "not a number"),
+        (graphml(TWO + '<edge source="a" target="b"><data key="c">1</data><data key="c">2</data></edge>'), "edge a->b"),
+        (graphml(TWO + '<edge source="a" target="b" directed="yes"/>'), "edge 1: directed 'yes'"),
     ],
 )
 def test_bad_graphml(tmp_path, text, message):

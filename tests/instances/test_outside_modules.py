@@ -14,6 +14,7 @@ from textwrap import dedent
 from types import SimpleNamespace
 
 import pytest
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll import errors
@@ -542,9 +543,9 @@ print(resume_key(oc.Task(FORMULATION, "ring:4")))
     ("lazy", "limit"),
     [
         ("pass", "helper.number()"),
-        ("import lazy", "2"),
-        pytest.param("pass", "helper.LIMIT", marks=pytest.mark.slow),
-        pytest.param("from lazy import LIMIT", "LIMIT", marks=pytest.mark.slow),
+        marked("import lazy", "2", slow=True),
+        marked("pass", "helper.LIMIT", slow=True),
+        marked("from lazy import LIMIT", "LIMIT", slow=True),
     ],
 )
 def test_a_formulation_of_a_script_follows_its_modules(lazy: str, limit: str, tmp_path: Path) -> None:

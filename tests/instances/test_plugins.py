@@ -50,6 +50,20 @@ class Model(oc.Formulation):
 
 FORMULATION = Model
 """
+#: The same in Pyomo, which takes less time to import.
+PYOMO_MODEL = (
+    MODEL[: MODEL.index("    def cvxpy")]
+    + """    def pyomo(self):
+        import pyomo.environ as pyo
+        model = pyo.ConcreteModel()
+        model.x = pyo.Var(range(self.instance.arcs), bounds=(0, 1))
+        model.total = pyo.Constraint(expr=sum(model.x.values()) <= 2)
+        model.value = pyo.Objective(expr=sum(model.x.values()), sense=pyo.maximize)
+        return model
+
+"""
+    + MODEL[MODEL.index("    def residuals") :]
+)
 #: One more method of the model, to put before its checker.
 CHECKER = "    def residuals"
 
@@ -473,11 +487,13 @@ def test_ctrl_c_in_a_plug_in_stays_an_interrupt(tmp_path, capfd):
         assert capfd.readouterr().err.strip().endswith("interrupted")
 
 
-def test_a_formulation_object_of_a_script_runs_in_workers_too(tmp_path):
+def test_what_a_script_defines_is_solved_in_workers_too(tmp_path):
+    """A formulation object by a method, and a family by a solver and a method."""
     script = write(
         tmp_path,
         "script.py",
-        MODEL
+        FAMILY.format(name="cycle", step=1)
+        + PYOMO_MODEL
         + """
 if __name__ == "__main__":
     from opticoll.solvers.executor import LocalProcesses
@@ -491,27 +507,13 @@ if __name__ == "__main__":
     task = oc.Task(FORMULATION, "ring:4")
     with LocalProcesses(1) as executor:
         print(dict(executor.map_unordered(resume_key, [task])) == {0: resume_key(task)})
-""",
-    )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["2.0 optimal own.model", "True"]
-
-
-def test_a_family_of_a_script_is_solved_by_methods_in_workers(tmp_path):
-    script = write(
-        tmp_path,
-        "script.py",
-        FAMILY.format(name="cycle", step=1)
-        + """
-if __name__ == "__main__":
     runs = [oc.solve(oc.Task("alltoall.master", "cycle:5", method)) for method in ("highs-simplex", "orbit-lp")]
     print([round(1 / run.objective, 3) for run in runs])
 """,
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["[10.0, 10.0]"]
+    assert done.stdout.splitlines() == ["2.0 optimal own.model", "True", "[10.0, 10.0]"]
 
 
 def test_a_formulation_object_cannot_have_the_name_of_another(tmp_path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import worker_jobs
+from slow_cases import marked
 
 from opticoll.analysis.benchmark.benchmark_set import Problem, best_known, problems
 from opticoll.formulations import formulation
@@ -21,14 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KNOWN = best_known()
-#: Small problems of every formulation: proven, and solved by HiGHS in less than half a second.
+#: Names of small problems of every formulation: proven, and solved by HiGHS in less than half a second.
 SMALL = sorted(
-    (
-        one
-        for one in problems()
-        if one.name in KNOWN and KNOWN[one.name].proof == "optimal" and (KNOWN[one.name].highs_s or 9.0) < 0.5
-    ),
-    key=lambda one: KNOWN[one.name].size["nonzeros"],
+    (name for name, best in KNOWN.items() if best.proof == "optimal" and (best.highs_s or 9.0) < 0.5),
+    key=lambda name: KNOWN[name].size["nonzeros"],
 )
 FORTY = SMALL[:40]
 #: A linear maximization and an integer minimization; the rest are slow.
@@ -92,20 +89,24 @@ def value_by(reader: str, path: Path, sol: Path) -> float | None:
     return answer.values["value"]
 
 
-def shown(chosen: list[Problem]) -> list[Any]:
-    return [pytest.param(one, id=one.name, marks=() if one.name in FEW else pytest.mark.slow) for one in chosen]
+@pytest.fixture(scope="module")
+def by_name() -> dict[str, Problem]:
+    return {one.name: one for one in problems()}
 
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("problem", shown(FORTY))
-def test_every_solver_reads_the_same_program(problem: Problem, reader: str, suffix: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [marked(name, slow=name not in FEW) for name in FORTY])
+def test_every_solver_reads_the_same_program(
+    name: str, reader: str, suffix: str, by_name: dict[str, Problem], tmp_path: Path
+) -> None:
     if reader == "lp_solve" and suffix == ".lp":
         pytest.skip("lp_solve reads an LP format of its own")
-    settings, best = dict(problem.settings), KNOWN[problem.name]
+    problem, best = by_name[name], KNOWN[name]
+    settings = dict(problem.settings)
     path, sol = tmp_path / f"program{suffix}", tmp_path / f"{reader}.sol"
     solve.export(problem.formulation, problem.instance, path, settings=settings)
-    assert problem.name not in ROWS or ROWS[problem.name] in path.read_text()
+    assert name not in ROWS or ROWS[name] in path.read_text()
     value = value_by(reader, path, sol)
     if value is None:
         pytest.skip("beyond the size of the licence of the package, or the limit of a minute")
@@ -124,9 +125,9 @@ def test_every_solver_reads_the_same_program(problem: Problem, reader: str, suff
     assert checked["objective"] == pytest.approx(best.value, rel=2e-6, abs=1e-9)
 
 
-def test_forty_problems_are_of_every_kind() -> None:
+def test_forty_problems_are_of_every_kind(by_name: dict[str, Problem]) -> None:
     assert len(FORTY) == 40
-    assert set(FEW) <= {one.name for one in FORTY}
-    assert {KNOWN[one.name].sense for one in FORTY} == {"min", "max"}
-    assert len({one.formulation for one in FORTY}) >= 12
-    assert {KNOWN[one.name].size["integers"] > 0 for one in FORTY} == {True, False}
+    assert set(FEW) <= set(FORTY)
+    assert {KNOWN[name].sense for name in FORTY} == {"min", "max"}
+    assert len({by_name[name].formulation for name in FORTY}) >= 12
+    assert {KNOWN[name].size["integers"] > 0 for name in FORTY} == {True, False}

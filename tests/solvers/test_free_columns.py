@@ -82,7 +82,7 @@ def instance_of(form):
 
 
 def solved(form, method):
-    return solve.solve(Task(NAME, instance_of(form), method=method, threads=1)).record
+    return solve.solve(Task(NAME, instance_of(form), method=method)).record
 
 
 def proven(seeds, method):

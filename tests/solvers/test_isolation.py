@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,82 +29,8 @@ from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import PrimalStatus, SolveRequest, Termination
 from opticoll.solvers.worker_main import may_stay
 
-HERE = __name__
-CALLS: list[str] = []
-
-Payload = tuple[dict[str, Any], dict[str, Any]]
-
-
-# Functions that run in workers ---------------------------------------------------------------------------------
-
-
-def double(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    return {"twice": 2 * arguments["value"], "pid": os.getpid()}, {"x": 2 * arrays["x"]}
-
-
-def environment(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    return {"threads": os.environ["OMP_NUM_THREADS"]}, {}
-
-
-def folder(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    return {"folder": str(Path.cwd())}, {}
-
-
-def importing(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    before = sorted(set(arguments["modules"]) & set(sys.modules))
-    for name in arguments["modules"]:
-        import_module(name)
-    return {"before": before}, {}
-
-
-def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    report({"bound": 9.0})
-    report({"objective": 5.0}, {"x": np.arange(3.0)})
-    report({"bound": 8.0})
-    how = arguments["how"]
-    if how == "state":
-        CALLS.append(how)
-        return {"calls": len(CALLS), "pid": os.getpid()}, {}
-    if how == "daemon":
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-        return {"daemon": child.pid}, {}
-    if how == "abort":
-        print("last words", flush=True)
-        os.abort()
-    if how == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if how == "exit":
-        os._exit(7)
-    if how == "raise":
-        raise ValueError(how)
-    if how == "grow":
-        hog = []
-        while True:
-            hog.append(np.ones(2_000_000))
-            time.sleep(0.01)
-    if how == "leap":
-        np.ones(40_000_000_000)
-    if how == "child grows":
-        code = "import time, numpy as np\nhog = np.ones(60_000_000)\ntime.sleep(600)"
-        subprocess.run([sys.executable, "-c", code], check=True)
-    if how == "typed":
-        raise SolverUnavailable(how)
-    time.sleep(600)
-    return {}, {}
-
-
-def nest(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    def relay(values: dict[str, Any], result: dict[str, Any]) -> None:
-        report({"inner": values["pid"], "outer": os.getpid()})
-
-    answer = call_isolated(f"{HERE}:tell_and_sleep", {"seconds": arguments["seconds"]}, on_progress=relay)
-    return {"inner": answer.values}, {}
-
-
-def tell_and_sleep(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    report({"pid": os.getpid()})
-    time.sleep(arguments["seconds"])
-    return {"pid": os.getpid()}, {}
+#: Jobs for workers, in a module of its own that imports little.
+HERE = "worker_jobs"
 
 
 # Helpers -------------------------------------------------------------------------------------------------------
@@ -124,7 +49,10 @@ def gone(pid: int, within_s: float = 240.0) -> bool:
 
 
 def kill_workers() -> None:
-    for child in psutil.Process().children(recursive=True):
+    """Kill the workers that do a job."""
+    idle = [psutil.Process(worker.process.pid) for worker in waiting()]
+    spared = {process for worker in idle for process in (worker, *worker.children(recursive=True))}
+    for child in set(psutil.Process().children(recursive=True)) - spared:
         try:
             if any("opticoll.solvers.worker" in word for word in child.cmdline()):
                 child.kill()
@@ -147,7 +75,7 @@ def misbehaving(how: str, **limits: Any) -> WorkerAnswer:
 
 def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], message: str) -> WorkerAnswer:
     """What a hanging worker leaves; the limit grows until a worker on a busy machine had printed ``message``."""
-    for limit in (2.0, 8.0, 32.0, 128.0):
+    for limit in (0.8, 3.0, 12.0, 48.0, 192.0):
         answer = call_isolated(f"{HERE}:{function}", arguments, wall_limit_s=limit)
         assert answer.ending == Termination.TIME_LIMIT
         assert answer.wall_s >= limit
@@ -232,7 +160,7 @@ def test_hang_is_killed_at_the_wall_limit() -> None:
 
 def test_a_large_job_of_a_worker_that_never_imports_its_modules_ends_at_its_limit() -> None:
     answer = call_isolated(
-        f"{HERE}:double", {"value": 1}, {"x": np.zeros(2**20)}, wall_limit_s=4, modules=("signal:pause",)
+        f"{HERE}:double", {"value": 1}, {"x": np.zeros(2**20)}, wall_limit_s=1.5, modules=("signal:pause",)
     )
     assert answer.ending == Termination.TIME_LIMIT
 
@@ -306,7 +234,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
 from opticoll.solvers.isolation import call_isolated
-answer = call_isolated("test_isolation:tell_and_sleep", {{"seconds": {seconds}}},
+answer = call_isolated("worker_jobs:tell_and_sleep", {{"seconds": {seconds}}},
                        on_progress=lambda values, arrays: print(values["pid"], flush=True))
 print("finished", answer.finished)
 """
@@ -314,7 +242,7 @@ print("finished", answer.finished)
 
 def start_script(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), seconds=seconds), encoding="utf-8")
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1]), seconds=seconds), encoding="utf-8")
     (tmp_path / "opticoll").mkdir()  # a folder of the same name in the working directory must not be taken for ours
     (tmp_path / "opticoll" / "__init__.py").write_text("raise RuntimeError('the wrong opticoll')", encoding="utf-8")
     code = (
@@ -337,14 +265,6 @@ def test_killing_the_parent_ends_the_worker(tmp_path: Path) -> None:
         script.kill()
         script.wait()
     assert gone(worker)
-
-
-def scratch_and_hang(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    with shared_files.scratch_folder() as folder:
-        (folder / "file").write_text("content")
-        report({"folder": str(folder)})
-        time.sleep(600)
-    return {}, {}
 
 
 def test_scratch_folders_of_a_killed_worker_are_removed(own_scratch: Path) -> None:
@@ -390,7 +310,7 @@ def test_one_session_uses_libraries_that_cannot_share_a_process() -> None:
     need("highs", "cp-sat")
     form = knapsack(1, 15)
     before = set(sys.modules)
-    values = [solve_isolated(form, name, SolveRequest(threads=1)).objective for name in ("highs", "cp-sat", "highs")]
+    values = [solve_isolated(form, name, SolveRequest()).objective for name in ("highs", "cp-sat", "highs")]
     assert values[0] == values[1] == values[2]
     assert not {"highspy", "ortools"} & (set(sys.modules) - before)
 
@@ -478,15 +398,6 @@ def test_arrays_arrive_as_they_were(ends: tuple[socket.socket, socket.socket]) -
     assert Inbox(ours).arrived() == []
 
 
-def write_to_an_argument(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    arrays["x"][0] = 1.0
-    return {}, {}
-
-
-def return_an_object(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    return {}, {"x": np.array([None])}
-
-
 @pytest.mark.parametrize(
     ("function", "message"),
     [("write_to_an_argument", "read-only"), ("return_an_object", "array 'x' has the type object")],
@@ -495,14 +406,6 @@ def test_arrays_that_cannot_be_changed_or_sent_are_an_error(function: str, messa
     answer = call_isolated(f"{HERE}:{function}", {}, {"x": np.zeros(3)})
     assert answer.ending is Termination.ERROR
     assert message in answer.message
-
-
-def fork_and_answer(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    child = os.fork()
-    if child == 0:
-        time.sleep(600)
-        os._exit(0)
-    return {"child": child}, {}
 
 
 @pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that adopts processes")
@@ -533,8 +436,13 @@ def waiting() -> list[worker_module.Worker]:
 
 
 @pytest.fixture
-def none_waiting() -> None:
+def none_waiting() -> Iterator[None]:
+    """No worker waits at first; those of other tests wait again afterwards."""
+    others = worker_module.idle_workers.waiting
+    worker_module.idle_workers.waiting = {}
+    yield
     worker_module.end_waiting()
+    worker_module.idle_workers.waiting = others
 
 
 def test_a_worker_started_ahead_takes_the_next_solves(none_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -767,10 +675,9 @@ def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
     assert processes._has_ended(known)
 
 
-#: A limit that is reached, one that is not, and a solve; then a profiler, as a debugger or a notebook's %prun sets one.
+#: A limit that is reached and one that is not; then a profiler, as a debugger or a notebook's %prun sets one.
 _PROFILED = """
 import sys, time
-import opticoll as oc
 from opticoll.solvers.own_limits import LimitReached, OwnLimits
 
 try:
@@ -781,7 +688,6 @@ except LimitReached:
     print("reached")
 with OwnLimits(time.monotonic() + 60, None, None):
     pass
-oc.solve("alltoall.master", "ring:4", time_limit=60)
 sys.setprofile(lambda *_: None)
 (lambda: print("profiled"))()
 """

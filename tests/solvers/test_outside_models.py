@@ -22,8 +22,9 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import ModelError
 from opticoll.formulations.model import PyomoModel
+from opticoll.formulations.modelling_layers import import_layer
 from opticoll.solvers.course import Course
-from opticoll.solvers.standard_form import compile_model, import_layer
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Termination
 
 TOLERANCE = 1e-6

@@ -12,12 +12,13 @@ from reference import RUN_KEYS, optimum_of
 
 from opticoll.errors import BadFile, BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import Topology, parse
 from opticoll.solvers import attempt, solve, verify
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.solution import check, solution_document
-from opticoll.solvers.standard_form import compile_model, import_layer
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages, plain
 
 

@@ -57,8 +57,9 @@ def _share(seconds: dict[str, float | None]) -> float | None:
 def layers() -> list[Row]:
     """Building and compiling ``alltoall.master`` by modelling layer, best of three, with the ratio to the matrix."""
     from opticoll.formulations import formulation
+    from opticoll.formulations.modelling_layers import import_layer
     from opticoll.instances import parse
-    from opticoll.solvers.standard_form import compile_model, import_layer
+    from opticoll.solvers.standard_form import compile_model
 
     model = formulation("alltoall.master")
     rows = []

@@ -39,12 +39,11 @@ def run(context: Context) -> Answer:
     kept; the last round dominates the time.
     """
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled
-    from opticoll.solvers.standard_form import compile_model, import_layer
+    from opticoll.solvers.standard_form import compile_model
 
     model, task = context.formulation, context.task
     layer = task.form or ("matrix" if "matrix" in model.forms else model.forms[0])
     begun = time.monotonic()
-    import_layer(layer)
     form = compile_model(model.build(layer))
     steps = scaling_steps(form)
     steps.append(reformulate(steps[-1].form if steps else form, model))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.solvers.methods.method import Context
 
+#: Time limit of ``auto`` on a small program of the phases [s].
+PHASES_S = 20.0
+
 
 def own_settings(context: Context, *names: str) -> dict[str, object]:
     """Settings of the context's task that the formulation has as parameters, without those in ``names``."""
@@ -24,8 +27,9 @@ def own_settings(context: Context, *names: str) -> dict[str, object]:
 
 
 def _run_combined(context: Context) -> Answer:
-    """Sums by a reduce-scatter and an all-gather of ``certified-rounds``, or by one round of direct sends.
+    """Sums by a reduce-scatter and an all-gather, or by one round of direct sends.
 
+    The phases are those of ``certified-rounds``, or of ``auto`` if their program is small.
     Where that misses the bound, HiGHS solves the program with one round fewer, if it is small.
     """
     data: SumModel = context.data
@@ -33,9 +37,17 @@ def _run_combined(context: Context) -> Answer:
     if best is None:
         found_by = "reduce-scatter, then all-gather"
         settings = {"collective": "all-reduce", **own_settings(context, "rmax")}
-        best = sub_schedule(context, formulation="lumorph.rounds", method="certified-rounds", settings=settings)
+        left = context.remaining()
+        small = data.plain.estimate()["variables"] <= MOST_VARIABLES
+        best = sub_schedule(
+            context,
+            formulation="lumorph.rounds",
+            method="auto" if small else "certified-rounds",
+            settings=settings,
+            time_limit_s=PHASES_S if small and (left is None or left > PHASES_S) else left,
+        )
     if best is None:
-        return Answer(Termination.TIME_LIMIT, message="certified-rounds found no schedule in the remaining time")
+        return Answer(Termination.TIME_LIMIT, message="no schedule in phases was found in the remaining time")
 
     phased = best.rounds
     context.save(Answer(Termination.TOLERANCE, values=best.values()), float(phased))

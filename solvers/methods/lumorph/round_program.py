@@ -45,7 +45,7 @@ def run_round_program(context: Context) -> Answer:
     starts = _constructed(context)
     programs = tuple(_program(context, k, schedule) for k, schedule in enumerate(starts))
     model = replace(data, symmetry=False, given=programs)
-    form = compile_model(model.cvxpy())
+    form = compile_model(model.build("cvxpy"))
     C = np.concatenate(
         [column_vector(program, constructed) for program, constructed in zip(programs, starts, strict=True)]
     )

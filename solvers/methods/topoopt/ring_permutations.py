@@ -39,13 +39,11 @@ def _is_prime(number: int) -> bool:
 
 def is_single_ring(size: int, step: int) -> bool:
     """Whether steps of +step from place 0 visit every place once and return, by walking them."""
-    place, seen = 0, np.zeros(size, dtype=bool)
-    for _ in range(size):
-        if seen[place]:
-            return False
-        seen[place] = True
+    place, visited = step % size, 1
+    while place:  # every place has one place before it, so the walk first returns to place 0
         place = (place + step) % size
-    return place == 0
+        visited += 1
+    return visited == size
 
 
 def select_permutations(size: int, count: int, candidates: Sequence[int], ratio: float | None = None) -> list[int]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from case_families import each
 from click.testing import CliRunner
 
 from opticoll.analysis.benchmark import benchmark_set, exported_set, runs
@@ -136,7 +137,7 @@ def test_grades_follow_from_the_runs_of_highs():
         assert records.graded(before, [stopped]) == before
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.sol.gz"), key=lambda path: path.stat().st_size)[:12])
+@each("path", sorted(FOLDER.glob("*.sol.gz"), key=lambda path: path.stat().st_size)[:12])
 def test_shipped_solutions_have_the_best_known_value(path):
     result = records.examined(records.problem_of(path), path)
     assert (result.verdict, result.reason) == ("equal", "")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +60,7 @@ def verdict(**changes):
 # what a run showed --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "expected"),
     [
         ({}, "solved"),

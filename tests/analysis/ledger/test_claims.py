@@ -12,6 +12,7 @@ from math import factorial
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger import comparisons
@@ -102,7 +103,7 @@ def test_the_ledger_is_whole():
     assert sum(claim.paper == "alltoall" for claim in CLAIMS) >= 41
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+@each("claim", CLAIMS)
 def test_every_claim_is_well_formed(claim):
     assert re.fullmatch(r"[a-z0-9]+\.[a-z0-9][a-z0-9.-]*", claim.id)
     assert claim.id.startswith(f"{claim.paper}.")
@@ -141,7 +142,7 @@ def test_claims_that_share_a_convention_share_its_reading():
     assert len({one.name for one in readings.values()}) == len(readings)
 
 
-@pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.measure], ids=lambda claim: claim.id)
+@each("claim", [claim for claim in CLAIMS if claim.measure])
 def test_a_dropped_qualifier_is_noticed(claim, monkeypatch):
     """Every measurement reads all its qualifiers before it solves anything."""
 

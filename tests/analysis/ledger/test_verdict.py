@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_families import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,7 +106,7 @@ def test_the_reading_that_decides_must_have_been_tried():
     assert marked(choices_of([(True, True)]), None)[0].natural
 
 
-@pytest.mark.parametrize(
+@each(
     ("printed", "measured", "away"),
     [
         (4.0, 5.0, 0.25),

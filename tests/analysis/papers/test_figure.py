@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from case_families import each
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -32,12 +33,6 @@ COMPUTED = ("lumorph-5", "optree-savings", "topoopt-10", "lumorph-7", "lumorph-1
 STEPS = ("recursive-doubling:0", "recursive-doubling:1", "recursive-quadrupling:0")
 
 
-@pytest.fixture(autouse=True)
-def no_store(tmp_path, monkeypatch):
-    """Every test sees an empty store unless it names another."""
-    monkeypatch.setenv("OPTICOLL_STORE", str(tmp_path / "nothing"))
-
-
 @pytest.fixture(scope="module")
 def routes():
     """Routes of least overlap of every step on 2x2 tiles."""
@@ -54,7 +49,7 @@ def store(tmp_path_factory, routes):
 
 @pytest.fixture(scope="module")
 def computed():
-    """Figures without runs by name, drawn on first use, for tests that only read them."""
+    """Figures without runs of one's own by name, drawn on first use, for tests that only read them."""
     return cache(oc.figure)
 
 
@@ -169,7 +164,7 @@ def test_own_points_have_a_place_at_names_on_an_axis():
     assert marks(drawn) == [("", 3.0, 88.0)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "over", "words"),
     [
         ("lumorph5", None, "no figure 'lumorph5'; did you mean 'lumorph-5'?"),
@@ -265,7 +260,7 @@ def test_a_figure_without_runs_solves_the_small_cases_of_its_study(monkeypatch, 
         oc.figure("alltoall-6", store=tmp_path / "none")
 
 
-@pytest.mark.parametrize("one", [one for one in figures() if one.study], ids=lambda one: one.name)
+@each("one", [one for one in figures() if one.study])
 def test_small_cases_are_cells_of_the_study(one):
     cells = {str(cell.task.instance) for cell in load(find(one.study)).cells} if one.small else set()
     assert {spec for pattern in one.small for spec in expand(pattern)} <= cells
@@ -286,9 +281,9 @@ SHIPPED = sorted(path.stem for path in (Path(figure_rows.__file__).parent / figu
 LAID_OUT = {"alltoall-7", "lumorph-optimality", "optree-6", "sipml-ring", "topoopt-15"}
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_rows_are_drawn_and_say_how_they_were_made(name):
-    drawn = oc.figure(name)
+@each("name", SHIPPED)
+def test_shipped_rows_are_drawn_and_say_how_they_were_made(name, computed):
+    drawn = computed(name)
     study = next(one for one in figures() if one.name == name).study
     assert re.fullmatch(
         rf"shipped with opticoll: `opticoll study {study}`, \d{{4}}-\d\d-\d\d, opticoll \S+, \d+ cores.*", drawn.source
@@ -298,8 +293,8 @@ def test_shipped_rows_are_drawn_and_say_how_they_were_made(name):
 
 
 @pytest.mark.parametrize("name", [marked(name, slow=name not in LAID_OUT) for name in SHIPPED])
-def test_texts_of_shipped_figures_are_inside_their_box(name):
-    assert not outside(oc.figure(name))
+def test_texts_of_shipped_figures_are_inside_their_box(name, computed):
+    assert not outside(computed(name))
 
 
 def test_shipped_rows_are_what_a_solve_finds():

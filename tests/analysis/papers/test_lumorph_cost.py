@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,8 +48,8 @@ def built(n, algorithm, lasers=16, waveguides=64, **parameters):
     return schedule, pattern
 
 
-@pytest.mark.parametrize("n", SHAPES)
-@pytest.mark.parametrize("radix", [2, 4, 8, 16, 17])
+@each("n", SHAPES)
+@each("radix", [2, 4, 8, 16, 17])
 def test_recursive_closed_forms_are_the_times_of_the_schedules(n, radix):
     digits = factors(n, radix)
     schedule, pattern = built(n, "recursive", radix=radix, scheme="exchange")

@@ -110,8 +110,8 @@ ALONE = (
     "topology.sequence",
     "topoopt.topology",
 )
-#: Of these, one that needs the run of another, one of files, and one whose link loads change.
-ALONE_QUICKLY = {"alltoall.child", "matrix.program", "topology.sequence"}
+#: Of these, one that needs the run of another, and one of files.
+ALONE_QUICKLY = {"alltoall.child", "matrix.program"}
 
 
 @pytest.mark.parametrize("name", [marked(name, slow=name not in ALONE_QUICKLY) for name in ALONE])

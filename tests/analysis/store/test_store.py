@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import pytest
+from case_families import each
 
 from opticoll.analysis.store import Store, schema, tables
 from opticoll.errors import BadFile, BadInput
@@ -199,7 +200,7 @@ def test_what_a_run_needed_has_a_record_of_its_own(store: Store) -> None:
     assert len(list(store.names())) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "sql",
     [
         "DROP VIEW runs",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from case_families import each
 
 from opticoll.analysis.study.study_file import Study, find, load, studies
 from opticoll.errors import BadFile, BadInput, BadSpec
@@ -104,7 +105,7 @@ def test_groups_of_methods(tmp_path: Path) -> None:
     assert "time-form" in methods
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ("name = ", "not TOML"),

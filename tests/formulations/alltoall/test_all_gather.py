@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import SMALL, assert_one_matrix, optimum
@@ -70,7 +71,7 @@ def test_closed_forms(spec, time):
         assert solved(spec)[1] == pytest.approx(time, rel=1e-8)
 
 
-@pytest.mark.parametrize("spec", SMALL)
+@each("spec", SMALL)
 def test_the_worst_cut_is_the_optimum_of_the_flow_model(spec):
     topology = parse(spec)
     time, inside = worst_cut(topology)

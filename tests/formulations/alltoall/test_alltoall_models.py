@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import SMALL, assert_one_matrix, optimum
@@ -54,7 +55,7 @@ CLOSED_FORMS = {
 }
 
 
-@pytest.mark.parametrize(("spec", "time"), CLOSED_FORMS.items())
+@each(("spec", "time"), CLOSED_FORMS.items())
 def test_closed_forms(spec, time):
     assert 1 / value("alltoall.master", spec) == pytest.approx(time, rel=1e-7)
     if parse(spec).n <= 9:
@@ -94,7 +95,7 @@ def test_a_name_alone_proves_nothing():
     assert all(bound.value >= F * (1 - 1e-9) and not bound.exact for bound in data.bounds())
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "parameters"),
     [
         ("alltoall.master", {}),
@@ -103,7 +104,7 @@ def test_a_name_alone_proves_nothing():
         ("alltoall.child", {}),
     ],
 )
-@pytest.mark.parametrize("spec", ["ring:5", "path:3", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
+@each("spec", ["ring:5", "path:3", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
 def test_every_build_is_the_same_matrix(name, parameters, spec):
     """Pyomo, CVXPY and the direct matrix, where there is one: the same named rows and columns, number by number."""
     assert_one_matrix(*(compiled(name, spec, form, **parameters)[1] for form in formulation(name).forms))

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from programs import naive_outcome, ring
@@ -106,7 +107,7 @@ def test_trees_take_the_time_of_the_worst_set(trees):
     assert max(violations(few).values()) < 1e-12
 
 
-@pytest.mark.parametrize("spec", CLOSED)
+@each("spec", CLOSED)
 def test_closed_forms(spec):
     topology = parse(spec)
     gathered, spread, reduced = map(Fraction, CLOSED[spec])
@@ -215,8 +216,8 @@ def made(name, spec, **options):
     return topology, schedule_collective(name, topology, root, **options)
 
 
-@pytest.mark.parametrize("name", COLLECTIVES)
-@pytest.mark.parametrize("spec", ["ring:5", "dgx1", "nvswitch:boxes=2,gpus=2", "genkautz:n=5,d=2", "path:3"])
+@each("name", COLLECTIVES)
+@each("spec", ["ring:5", "dgx1", "nvswitch:boxes=2,gpus=2", "genkautz:n=5,d=2", "path:3"])
 def test_schedules_run(name, spec, tmp_path):
     topology, result = made(name, spec, most=12)
     document = collective_document(topology, result.steps)
@@ -266,8 +267,8 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("name", COLLECTIVES)
-@pytest.mark.parametrize(("change", "reasons"), CHANGES)
+@each("name", COLLECTIVES)
+@each(("change", "reasons"), CHANGES)
 def test_changed_schedules_are_refused(name, change, reasons, tmp_path):
     topology, result = made(name, "nvswitch:boxes=2,gpus=2", most=4)
     document = copy.deepcopy(collective_document(topology, result.steps))

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from case_families import each
 from reference import MEDIUM, SMALL, assert_one_matrix, optimum, optimum_of
 
 from opticoll.errors import BadInput, MethodMismatch
@@ -67,7 +68,7 @@ def test_sizes_are_as_estimated():
     }
 
 
-@pytest.mark.parametrize("spec", [spec for spec in UP_TO_16 if parse(spec).n <= 10])
+@each("spec", [spec for spec in UP_TO_16 if parse(spec).n <= 10])
 def test_over_all_simple_paths_it_is_the_link_mcf(spec):
     assert over_all_paths(spec) == pytest.approx(master_value(spec), rel=1e-6)
 

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
@@ -35,8 +36,8 @@ def solved(spec, **parameters):
     return data, round(value), {name: np.rint(array) for name, array in form.values(x).items()}
 
 
-@pytest.mark.parametrize("parameters", [{}, {"chunks": 2}, {"model": "sources", "chunks": 2}])
-@pytest.mark.parametrize("spec", SPECS)
+@each("parameters", [{}, {"chunks": 2}, {"model": "sources", "chunks": 2}])
+@each("spec", SPECS)
 def test_pyomo_and_cvxpy_are_one_matrix(spec, parameters):
     steps = int(parse(spec).diameter) + 1
     assert_one_matrix(*(compiled(spec, form, steps=steps, **parameters)[1] for form in ("pyomo", "cvxpy")))

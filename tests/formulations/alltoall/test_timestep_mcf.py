@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
@@ -46,8 +47,8 @@ def fluid_time(spec):
     return 1 / optimum(compile_model(master.prepare(topology, {}).matrix()))[0]
 
 
-@pytest.mark.parametrize("aggregate", ["commodity", "source"])
-@pytest.mark.parametrize("spec", SPECS)
+@each("aggregate", ["commodity", "source"])
+@each("spec", SPECS)
 def test_pyomo_and_cvxpy_are_one_matrix(spec, aggregate):
     steps = int(parse(spec).diameter) + 1
     forms = [compiled(spec, form, steps=steps, aggregate=aggregate)[1] for form in ("pyomo", "cvxpy")]
@@ -63,9 +64,9 @@ def steps_between(topology, holds):
     return away
 
 
-@pytest.mark.parametrize("relays", ["pass", "step"])
-@pytest.mark.parametrize("aggregate", ["commodity", "source"])
-@pytest.mark.parametrize("spec", [*SPECS, "dgx1", "torus:3x3+fail=2,seed=1"])
+@each("relays", ["pass", "step"])
+@each("aggregate", ["commodity", "source"])
+@each("spec", [*SPECS, "dgx1", "torus:3x3+fail=2,seed=1"])
 def test_flows_are_fixed_where_causality_excludes_them(spec, aggregate, relays):
     data, _ = compiled(spec, aggregate=aggregate, relays=relays)
     topology, groups, L = data.topology, data.groups, data.steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 from reference import optimum
 
 from opticoll.formulations.alltoall import virtual_channels as model
@@ -44,10 +45,8 @@ def has_cycle(data, layer):
     return False
 
 
-@pytest.mark.parametrize("name", HEURISTICS)
-@pytest.mark.parametrize(
-    "spec", ["ring:6,directed", "ring:8", "torus:3x3", "genkautz:n=12,d=4", "hypercube:3", "star:5"]
-)
+@each("name", HEURISTICS)
+@each("spec", ["ring:6,directed", "ring:8", "torus:3x3", "genkautz:n=12,d=4", "hypercube:3", "star:5"])
 def test_no_layer_of_a_heuristic_has_a_cycle(spec, name):
     data = first_shortest(spec, layers=12)
     layer = HEURISTICS[name](data)

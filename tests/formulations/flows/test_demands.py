@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -346,8 +347,8 @@ def test_decompositions_still_take_the_uniform_master():
 # paths, schedules, documents ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5", "torus:3x4"])
-@pytest.mark.parametrize("demand", GENERATED)
+@each("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5", "torus:3x4"])
+@each("demand", GENERATED)
 def test_paths_carry_the_demand_of_every_pair(spec, demand):
     data = data_of(spec, demand)
     F, values = solved(data)
@@ -496,7 +497,7 @@ def test_demand_files(tmp_path, suffix, text):
     assert not np.signbit(result).any()
 
 
-@pytest.mark.parametrize(
+@each(
     ("suffix", "text", "word"),
     [
         (".csv", "", "is empty"),
@@ -556,7 +557,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         data_of("ring:3", "random:1")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "some",

@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -369,6 +370,7 @@ def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
         "0,6e6,1e6\n2e6,0,0\n0,0,0\n",
         "src,dst,bytes\na,b,6MB\na,c,1000kB\nb,a,16 Mb\n",
         ",a,b,c\na,0,6MB,1MB\nc,0,0,0\nb,2MB,0,0\n",
+        "rank,a,b,c\na,0,6MB,1MB\nc,0,0,0\nb,2MB,0,0\n",
     ],
 )
 def test_files_of_pairs_and_of_labelled_rows(tmp_path, text):
@@ -392,7 +394,7 @@ def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
         read_demand({(0, 1): 1.0}, hosts, "test")
 
 
-@pytest.mark.parametrize(
+@each(
     ("demand", "word"),
     [
         ({("a", "b"): -1.0}, "nonnegative"),
@@ -435,7 +437,10 @@ def test_invalid_demand_data_are_refused_in_one_line(demand, word):
         ("src,dst,bytes\na,q,1\n", "'q' is not a rank"),
         ("src,dst,bytes\na,b,-1\n", "nonnegative"),
         ("src,dst,bytes\na,b,nan\n", "finite"),
-        ("a,b,6e6\n", "convert"),
+        ("a,b,6e6\n", "not a number"),
+        ("0 1_0 2\n3 0 4\n5 6 0\n", "line 1: '1_0' is not a number"),
+        ("src,source,dst,bytes\nx,a,b,1\n", "'src' and 'source' may all name the source"),
+        ("src,dst,bytes,bytes\na,b,1,2\n", "heads several columns"),
         ("one,two,three\na,b,1\n", "heading"),
         (",a,b\na,0\n", "line 2"),
         ("src,dst,bytes\n", "no rank"),
@@ -451,6 +456,13 @@ def test_bad_lists_of_pairs_are_refused_in_one_line(tmp_path, text, word):
     with pytest.raises(BadInput, match=word) as caught:
         make_plan(Task("alltoall.master", network(), settings={"demand": f"file:{path}"}))
     assert "\n" not in str(caught.value)
+
+
+def test_a_json_demand_with_other_keys_is_refused(tmp_path):
+    path = tmp_path / "traffic.json"
+    path.write_text('{"demand": [[0, 1, 2], [1, 0, 2], [1, 1, 0]], "unit": "MB"}')
+    with pytest.raises(BadInput, match="unknown key 'unit'"):
+        read_demand(f"file:{path}", network(), "test")
 
 
 def test_the_uniform_matrix_is_the_all_to_all():

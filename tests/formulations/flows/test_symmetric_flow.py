@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from case_families import each
 from reference import optimum
 
 import opticoll as oc
@@ -53,7 +54,7 @@ def worst(data, flow, F):
     return model.residuals(data, {data.flow: flow, "F": np.asarray(F)})
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@each("spec", SPECS)
 def test_the_check_of_one_source_is_that_of_all(spec):
     data, flow, F = solved(spec)
     whole = np.asarray(flow)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
@@ -80,14 +81,14 @@ def test_the_reduction_keeps_the_optimum(spec):
     assert_reduces(data_of(spec))
 
 
-@pytest.mark.parametrize("spec", [*TRANSITIVE, "petersen", "complete:6", "slimfly:q=5"])
+@each("spec", [*TRANSITIVE, "petersen", "complete:6", "slimfly:q=5"])
 def test_vertex_transitive_networks_have_one_source(spec):
     orbits = reduction.find(data_of(spec))
     assert orbits.representative.size == 1
     assert orbits.weight.tolist() == [orbits.data.groups]
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "sources", "arcs"),
     [
         ("torus:4x4", 1, 1),
@@ -110,7 +111,7 @@ def test_numbers_of_orbits(spec, sources, arcs):
     assert orbits_of(moved, topology.arcs).max() + 1 == arcs
 
 
-@pytest.mark.parametrize("spec", [*SMALL, *TRANSITIVE, "genkautz:n=64,d=4", "genkautz:n=100,d=4"])
+@each("spec", [*SMALL, *TRANSITIVE, "genkautz:n=64,d=4", "genkautz:n=100,d=4"])
 def test_every_generator_is_an_automorphism(spec):
     topology = parse(spec)
     vertices, arcs = generators(topology)

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from case_families import each
 from click.testing import CliRunner
 from reference import SMALL, optimum
 
@@ -26,7 +27,7 @@ def solved(spec):
     return data, F, form.values(x)["g"]
 
 
-@pytest.mark.parametrize("spec", SMALL)
+@each("spec", SMALL)
 def test_paths_carry_the_masters_flow(spec):
     data, F, flow = solved(spec)
     paths = wp.from_flow(data, flow)

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from case_families import each
 from reference import partitions
 
 from opticoll.formulations.lumorph import co_scheduling as model
@@ -51,8 +52,8 @@ def test_the_optimum_is_that_of_exhaustive_search(seed):
     assert prepared(spec).bounds()[0].value <= run.objective + 1e-9
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("gpus", GPUS)
+@each("name", MODELS)
+@each("gpus", GPUS)
 def test_the_logs_gain_nothing(name, gpus):
     """All calls of more than one GPU use all GPUs: the bound is the time of one after the other."""
     data = prepared(f"training:{name},gpus={gpus}")

@@ -8,6 +8,7 @@ from math import ceil, log
 
 import numpy as np
 import pytest
+from case_families import each
 from reference import assert_one_matrix
 
 import opticoll as oc
@@ -26,9 +27,9 @@ def problem(spec, **settings):
     return ForwardedRounds.prepare(parse(spec), settings)
 
 
-@pytest.mark.parametrize("bounds", [True, False])
-@pytest.mark.parametrize("kind", ["all-to-all", "broadcast", "gather"])
-@pytest.mark.parametrize("spec", ["lightpath:1x3,lasers=1", "lightpath:2x2,lasers=2", "wdm-ring:n=3,wavelengths=1"])
+@each("bounds", [True, False])
+@each("kind", ["all-to-all", "broadcast", "gather"])
+@each("spec", ["lightpath:1x3,lasers=1", "lightpath:2x2,lasers=2", "wdm-ring:n=3,wavelengths=1"])
 def test_the_builds_are_one_matrix(spec, kind, bounds):
     data = problem(spec, collective=kind, bounds=bounds)
     assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from case_families import each
 from reference import assert_one_matrix, partitions
 
 import opticoll as oc
@@ -45,10 +46,10 @@ def in_six_stages():
     )
 
 
-@pytest.mark.parametrize("boundaries", ["transfers", "stages"])
-@pytest.mark.parametrize("first", ["transfers", "calls"])
-@pytest.mark.parametrize("overlap", [True, False])
-@pytest.mark.parametrize("spec", ["training:random,gpus=8,calls=5,seed=3,stages=3", "by hand", "six stages"])
+@each("boundaries", ["transfers", "stages"])
+@each("first", ["transfers", "calls"])
+@each("overlap", [True, False])
+@each("spec", ["training:random,gpus=8,calls=5,seed=3,stages=3", "by hand", "six stages"])
 def test_the_builds_are_one_matrix(spec, overlap, first, boundaries):
     instance = {"by hand": by_hand, "six stages": in_six_stages}.get(spec, lambda: parse(spec))()
     data = StagedCalls.prepare(instance, {"overlap": overlap, "first": first, "boundaries": boundaries})

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyomo.core.expr.visitor import identify_variables
@@ -104,7 +105,7 @@ def test_the_stated_model_equals_the_certified_method(spec, parameters):
         assert (stated.verified, stated.proof, stated.objective) == (True, "optimal", certified.objective)
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "collective", "best"),
     [
         # Straight from the definition: who holds the chunk doubles (L = 1), or grows by L + 1.
@@ -189,7 +190,7 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "collective", "best"), EXACT)
+@each(("spec", "collective", "best"), EXACT)
 def test_closed_forms_of_sufficient_rounds_that_are_exact(spec, collective, best):
     own = {} if spec.startswith("lightpath") else {"lasers": 1, "waveguides": 1}
     data = prepared(spec, collective=collective, **own)
@@ -366,7 +367,7 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
         solve(Task(NAME, "lightpath:2x2,lasers=1", method="highs", form="cvxpy", settings=output))
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "parameters", "word"),
     [
         ("ring:4", {}, "lasers"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
@@ -154,7 +155,7 @@ def test_capacities_are_not_asked():
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", ["2x4", "4x4", "4x8", "8x4", "8x8", "8x16", "16x16", "8x32", "4x64", "3x9", "6x8"])
+@each("shape", ["2x4", "4x4", "4x8", "8x4", "8x8", "8x16", "16x16", "8x32", "4x64", "3x9", "6x8"])
 def test_xy_routes_attain_the_closed_form_of_every_recursive_exchange(shape):
     mesh = parse(f"lightpath:{shape}")
     rows, columns = map(int, shape.split("x"))
@@ -503,7 +504,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         data_of("lightpath:2x3", circuits=f"file:{path}")
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "settings_", "word"),
     [
         ("lightpath:4x4", {"circuits": "recursive-doubling:4"}, "steps 0..3"),

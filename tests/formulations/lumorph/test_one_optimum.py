@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -135,7 +136,7 @@ def test_algorithms_of_another_composition_are_refused(method):
     assert solve(Task(NAME, "lightpath:2x2,lasers=2", method, settings={**chosen, "composition": "any"})).verified
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "method"),
     [
         (NAME, "certified-rounds"),
@@ -145,7 +146,7 @@ def test_algorithms_of_another_composition_are_refused(method):
         ("lumorph.sum-rounds", "squares"),
     ],
 )
-@pytest.mark.parametrize("routes", [{"paths": 1}, {"routes": "yen"}])
+@each("routes", [{"paths": 1}, {"routes": "yen"}])
 def test_methods_that_choose_their_routes_refuse_stated_ones(name, method, routes):
     with pytest.raises(MethodMismatch, match="chooses its own routes, not among the stated ones"):
         solve(Task(name, "lightpath:2x2,lasers=2", method, settings=routes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,8 +78,8 @@ def exhaustive(topology, wanted, limits, most=6):
     raise AssertionError(msg)
 
 
-@pytest.mark.parametrize("name", ["broadcast", "scatter", "gather", "all-gather", "all-to-all"])
-@pytest.mark.parametrize(
+@each("name", ["broadcast", "scatter", "gather", "all-gather", "all-to-all"])
+@each(
     ("spec", "limits"),
     [
         ("path:3", Limits(1)),

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from case_families import each
 from reference import assert_one_matrix, optimum
 
 from opticoll.analysis.cli.main import main
@@ -90,7 +91,7 @@ def test_both_directions_of_an_edge_share_its_limit_as_coded():
     assert {name for name, worst in coded.residuals(both).items() if worst} == {"edge"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("block", "change"),
     [
         ("possess", "early"),

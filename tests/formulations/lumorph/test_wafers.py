@@ -9,6 +9,7 @@ from math import gcd
 
 import numpy as np
 import pytest
+from case_families import each
 
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations.lumorph import mesh_cuts, min_overlap
@@ -124,8 +125,8 @@ def all_to_all_by_hand(rows, columns, wafers, lasers, fibres):
     return max(most, -(-(rows * columns * wafers - 1) // lasers))
 
 
-@pytest.mark.parametrize("fibres", [1, 2, 3, 4, 8])
-@pytest.mark.parametrize("shape", [(4, 8, 2), (2, 4, 4)])
+@each("fibres", [1, 2, 3, 4, 8])
+@each("shape", [(4, 8, 2), (2, 4, 4)])
 def test_the_fibre_cut_of_an_all_to_all(shape, fibres):
     rows, columns, wafers = shape
     mesh, limits = machine(f"lightpath:{rows}x{columns},lasers=4,waveguides=8,wafers={wafers},fibres={fibres}")

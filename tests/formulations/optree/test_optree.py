@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
@@ -262,8 +263,8 @@ def test_dynamic_program_against_all_trees(count, is_ring):
             assert best_tree(fabric).steps == min(all_of_them.values())
 
 
-@pytest.mark.parametrize("instance", [ring(16), ring(23, 3), line(20, 3)])
-@pytest.mark.parametrize("parameters", [{}, {"count": "exact"}, {"count": "printed"}, {"depth": 3}])
+@each("instance", [ring(16), ring(23, 3), line(20, 3)])
+@each("parameters", [{}, {"count": "exact"}, {"count": "printed"}, {"depth": 3}])
 def test_the_milp_agrees_with_the_dynamic_program(instance, parameters):
     for form_name in ("cvxpy", "pyomo"):
         data, form = compiled(TREE, instance, form_name, **parameters)
@@ -477,7 +478,7 @@ def test_a_rotated_ring_schedule_is_valid(n, turn, w):
 # bad input ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "spec", "given_settings", "word"),
     [
         (TREE, "ring:8", {}, "wdm-ring"),
@@ -501,7 +502,7 @@ def test_bad_tasks_are_refused_in_one_line(name, spec, given_settings, word):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda: wavelengths.assign(1, ring=True),

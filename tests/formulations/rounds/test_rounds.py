@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -145,8 +146,8 @@ def test_wider_machines_take_more_in_a_round():
     assert violations(topology, wanted, Limits(1, waveguides=2, ports=None), double)["waveguides"] == 0
 
 
-@pytest.mark.parametrize("name", COLLECTIVES)
-@pytest.mark.parametrize("pieces", [1, 2])
+@each("name", COLLECTIVES)
+@each("pieces", [1, 2])
 def test_collectives_say_what_they_mean(name, pieces):
     n, ranks = 7, [1, 2, 4, 6]
     p = len(ranks)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from case_families import each
 from slow_cases import marked
 
 import opticoll as oc
@@ -55,7 +56,7 @@ def executed(result, document):
     return run_configurations(read_configurations(document, Path("schedule"), data.n), data)
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_the_pieces_of_the_flow_take_the_time_of_the_solution(name):
     result = solved(name)
     schedule = result.schedule()
@@ -66,8 +67,8 @@ def test_the_pieces_of_the_flow_take_the_time_of_the_solution(name):
     assert "per shard" not in repr(schedule)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("chunks", [1, 3, 8])
+@each("name", CASES)
+@each("chunks", [1, 3, 8])
 def test_whole_chunks_are_stored_and_forwarded(name, chunks):
     result = solved(name)
     schedule = result.schedule(chunks=chunks)
@@ -224,7 +225,7 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         result.schedule().save(tmp_path / "s.xml")
 
 
-@pytest.mark.parametrize(
+@each(
     ("where", "value", "message"),
     [
         (("chunks",), 1, "must be lists"),

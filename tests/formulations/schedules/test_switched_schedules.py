@@ -6,6 +6,7 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.instances import Topology
@@ -75,9 +76,15 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("plans")
 
 
-@pytest.mark.parametrize("name", ["alltoall.master", "alltoall.link-mcf", "alltoall.all-gather"])
-@pytest.mark.parametrize("order", range(3))
-@pytest.mark.parametrize("gpus", [pytest.param(4, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize(
+    ("name", "order", "gpus"),
+    [
+        marked(name, order, gpus, slow=gpus == 4 or order != quick)
+        for quick, name in enumerate(("alltoall.master", "alltoall.link-mcf", "alltoall.all-gather"))
+        for order in range(3)
+        for gpus in (2, 4)
+    ],
+)
 def test_reported_racks(name, order, gpus, folder):
     assert_executable(oc.solve(name, reported(gpus, order)), folder)
 

@@ -7,6 +7,7 @@ import itertools
 import flint
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
@@ -117,8 +118,8 @@ MEMORY = (
 )
 
 
-@pytest.mark.parametrize("parameters", MEMORY)
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.4])
+@each("parameters", MEMORY)
+@each("share", [0.0, 0.1, 0.4])
 def test_memory_by_brute_force_by_search_and_by_the_program(parameters, share):
     """All orders and GPUs whose memory suffices; the program and the search find the same, or that there is none."""
     rng = np.random.default_rng(int(10 * share) + len(str(parameters)))
@@ -439,7 +440,7 @@ def test_quantum_sets_the_parts():
     assert (counts == np.clip(np.round(times / 50), 1, 64)).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: parse("op-graph:model=nothing"), "unknown model 'nothing'"),

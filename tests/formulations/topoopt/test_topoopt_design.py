@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ def worst(pool, result):
     return max(residuals(pool, result.values()).values())
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@each("spec", SPECS)
 def test_constructions_pass_the_checker_and_obey_the_bounds(spec):
     pool = parse(f"servers:{spec}")
     least = lower_bounds(pool)
@@ -64,8 +65,8 @@ def test_constructions_pass_the_checker_and_obey_the_bounds(spec):
         assert circuit_design.describe(result)["max_load"] == result.max_load
 
 
-@pytest.mark.parametrize("degree", [4, 8])
-@pytest.mark.parametrize("name", ["dlrm,section=5.3", "candle", "bert", "ncf", "resnet50", "vgg"])
+@each("degree", [4, 8])
+@each("name", ["dlrm,section=5.3", "candle", "bert", "ncf", "resnet50", "vgg"])
 def test_the_six_jobs_at_the_papers_size(name, degree):
     pool = parse(f"servers:n=128,degree={degree},traffic={name}")
     result = topology_finder(pool)

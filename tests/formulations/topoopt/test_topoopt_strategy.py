@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
@@ -60,8 +61,8 @@ def brute(data):
     return best
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("part", [None, 0.0, 0.5])
+@each("model", MODELS)
+@each("part", [None, 0.0, 0.5])
 def test_front_and_program_agree_for_every_model(model, part):
     spec = f"servers:n=6,degree=2,traffic={model}"
     data = plane(spec) if part is None else roomy(spec, part)
@@ -169,8 +170,8 @@ def test_the_plane_of_measured_operators_depends_on_strategy_and_network():
     assert front(fast)[0][0] * (1 - 1e-9) <= best.time < planned(fast, first_strategy(fast)).time * 0.9
 
 
-@pytest.mark.parametrize("model", ["candle", "bert", "vgg", "resnet50"])
-@pytest.mark.parametrize("shards", [0, 2, 4])
+@each("model", ["candle", "bert", "vgg", "resnet50"])
+@each("shards", [0, 2, 4])
 def test_uniform_strategies_have_the_traffic_of_the_jobs(model, shards):
     data = plane(f"servers:n=8,degree=4,traffic={model}")
     way = data.ways.index(f"shards={shards}") if shards else 0

@@ -7,6 +7,7 @@ from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
@@ -167,7 +168,7 @@ def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
     assert data.objective(result) == pytest.approx(value, rel=1e-5)
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     [
         {},
@@ -178,7 +179,7 @@ def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
         {"rings": "default"},
     ],
 )
-@pytest.mark.parametrize("spec", ["servers:n=4,degree=2,traffic=dlrm", "servers:n=5,degree=2,traffic=random,seed=3"])
+@each("spec", ["servers:n=4,degree=2,traffic=dlrm", "servers:n=5,degree=2,traffic=random,seed=3"])
 def test_both_builds_are_one_matrix_of_the_estimated_size(spec, given):
     data = topology.Wiring.prepare(parse(spec), given)
     first, other = compile_model(data.cvxpy()), compile_model(data.pyomo())

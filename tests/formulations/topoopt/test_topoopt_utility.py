@@ -9,6 +9,7 @@ from functools import cache
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -88,8 +89,8 @@ def test_discounts_are_those_of_the_paper():
     assert drawn(3, 3, 0, "first").discounts.tolist() == [0.0, 1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("discount", DISCOUNTS)
-@pytest.mark.parametrize("seed", range(4))
+@each("discount", DISCOUNTS)
+@each("seed", range(4))
 def test_the_linear_program_attains_the_best_of_all_circuits(discount, seed):
     data = drawn(3, 2, seed, discount)
     best = enumerated(data)
@@ -124,8 +125,8 @@ def test_any_prices_bound_every_choice(n, degree, seed, size):
     assert data.certify({"ports_out": prices[0]}) is None
 
 
-@pytest.mark.parametrize("discount", DISCOUNTS)
-@pytest.mark.parametrize(("n", "degree"), [(4, 2), (4, 3), (5, 6), (3, 5)])
+@each("discount", DISCOUNTS)
+@each(("n", "degree"), [(4, 2), (4, 3), (5, 6), (3, 5)])
 def test_equal_demands_have_a_closed_form(discount, n, degree):
     pool = ServerPool(n, degree, 8.0 * (np.ones((n, n)) - np.eye(n)))
     data = CircuitUtility.prepare(pool, {"discount": discount})

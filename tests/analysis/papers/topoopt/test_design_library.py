@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from case_families import each
 from click.testing import CliRunner
 from scipy.optimize import linprog
 
@@ -47,7 +48,7 @@ def least_load(demand, count):
     return linprog(cost, loads, np.zeros(m), balance, right, method="highs").fun
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.nodes))
+@each("row", ROWS)
 def test_wirings_are_simple_and_have_the_value_that_is_stated(row):
     count = counts(row.topology)
     assert len(count) == row.nodes

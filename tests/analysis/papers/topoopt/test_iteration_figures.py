@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from case_families import each
 
 from opticoll.analysis.papers.topoopt import iteration_figures as figures
 from opticoll.analysis.papers.topoopt import simulated_iterations
@@ -31,7 +32,7 @@ CHEAP = [
 ]
 
 
-@pytest.mark.parametrize("cell", CHEAP[::4], ids=lambda cell: "-".join(map(str, cell.values())))
+@each("cell", CHEAP[::4])
 def test_rows_are_simulated_again(cell):
     row = simulated_iterations.record(cell)
     assert float(row["seconds"]) == pytest.approx(float(ROWS[key(row)]), rel=1e-5)

@@ -1,0 +1,50 @@
+"""Import of CVXPY and Pyomo without the parts of SciPy that they import and models do not use."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def import_layer(form: str) -> None:
+    """Import a modelling layer, which takes up to a second the first time and is not part of building a model.
+
+    If SciPy is loaded, Pyomo also imports parts of it that take longer (0.7 s) than Pyomo itself, and CVXPY its
+    statistics for one function (0.8 s). They are loaded on access.
+    """
+    if form == "matrix" or form in sys.modules:
+        return
+    import_module("scipy.sparse")
+    if form == "cvxpy":
+        with stand_ins("scipy.stats", entropy=_entropy):
+            import_module("cvxpy")
+    else:
+        with stand_ins("scipy.stats", "scipy.integrate", "scipy.spatial"):
+            import_module("pyomo.common.dependencies")
+        import_module("pyomo.environ")
+
+
+@contextmanager
+def stand_ins(*names: str, **attributes: Any) -> Iterator[None]:
+    """Empty modules with these attributes in the place of those that are not imported yet."""
+    absent = [name for name in names if name not in sys.modules]
+    for name in absent:
+        sys.modules[name] = ModuleType(name)
+        vars(sys.modules[name]).update(attributes)
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+def _entropy(*arguments: Any, **options: Any) -> Any:
+    from scipy.stats import entropy
+
+    return entropy(*arguments, **options)
