@@ -24,7 +24,7 @@ from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
-from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
+from opticoll.solvers.schedules.schedule_json import ROUNDS_OF, is_schedule, read_rounds
 from opticoll.solvers.standard_form import declared_arrays, index_labels
 from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
@@ -495,6 +495,9 @@ def check_rounds(
         msg = f"{path}: rounds of circuits are checked as lumorph.rounds or an optree formulation, not as {model.name}"
         raise BadFile(msg)
     schedule = read_rounds(document, path, instance)
+    performed = str(ROUNDS_OF.get(model.name) or parameters.get("collective", "file:"))
+    if not performed.startswith("file:"):  # those of a file or plug-in have names of their own
+        _refuse_other_collective(document, path, performed, int(parameters.get("pieces", 1)))
     with np.errstate(all="ignore"):
         violations = {
             block: np.inf if np.isnan(worst) else worst + 0.0
@@ -522,14 +525,15 @@ def check_configurations(
     BadFile
         If the document is malformed, too large, or for another instance; also for a formulation without such schedules.
     """
-    from opticoll.solvers.schedules.schedule_json import refuse_other_instance
+    from opticoll.solvers.schedules.schedule_json import refuse_other_document
     from opticoll.solvers.schedules.sequence_schedule import SERVES
     from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
 
     if model.name not in SERVES:
         msg = f"{path}: circuits that change are checked as {' or '.join(SERVES)}, not as {model.name}"
         raise BadFile(msg)
-    refuse_other_instance(document, path, instance)
+    refuse_other_document(document, path, instance)
+    _refuse_other_collective(document, path, "alltoall")
     data: Any = prepared(model, instance, parameters)
     verdict = run_configurations(read_configurations(document, path, data.n), data)
     violations = {} if verdict.valid else {verdict.reason: None}
@@ -547,6 +551,19 @@ def check_configurations(
         },
     }
     return record
+
+
+def _refuse_other_collective(document: dict[str, Json], path: Path, performed: str, chunks: int | None = None) -> None:
+    """Refuse a schedule that states a collective, or a number of chunks per shard, that is not the problem's."""
+    stated = document.get("collective", performed)
+    if str(stated).replace("-", "") != performed.replace("-", ""):
+        msg = f"{path}: is a schedule for {str(stated)[:40]}, not for {performed}; state the problem of the file"
+        raise BadFile(msg)
+    if chunks is not None and document.get("chunks", chunks) != chunks:
+        msg = (
+            f"{path}: has {str(document['chunks'])[:40]} chunks per shard, not {chunks}; state the problem of the file"
+        )
+        raise BadFile(msg)
 
 
 def check_schedule(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.analysis.cli.options import JSON, SOLVERS, notify
+from opticoll.analysis.cli.options import JSON, SOLVERS, FloatRange, notify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,8 +110,8 @@ def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int
 @_NAMES
 @_GRADE
 @click.option("--solver", "solvers", multiple=True, metavar="S", help="Solver; repeatable (default: all free ones).")
-@click.option("--cpu-limit", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, metavar="S")
-@click.option("--memory-limit", type=click.FloatRange(0, min_open=True), default=6.0, show_default=True, metavar="GIB")
+@click.option("--cpu-limit", type=FloatRange(0, min_open=True), default=60.0, show_default=True, metavar="S")
+@click.option("--memory-limit", type=FloatRange(0, min_open=True), default=6.0, show_default=True, metavar="GIB")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True)
 @click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), help="Repeatable.")
 @click.option("--order", "orders", multiple=True, type=click.IntRange(0), default=(0,), help="Permutation; repeatable.")
@@ -170,10 +170,10 @@ def run(
 @_GRADE
 @click.option("--problem", "names", multiple=True, metavar="NAME", help="Only this problem; repeatable.")
 @click.option("--alone", is_flag=True, help="Without the published runs.")
-@click.option("--cpu-limit", type=click.FloatRange(0, min_open=True), metavar="S", help="Compare under this limit.")
+@click.option("--cpu-limit", type=FloatRange(0, min_open=True), metavar="S", help="Compare under this limit.")
 @click.option(
     "--accuracy",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=FloatRange(0, 1, min_open=True, max_open=True),
     default=1e-6,
     show_default=True,
     metavar="X",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opticoll.analysis.cli.completions import complete_instances
-from opticoll.analysis.cli.options import JSON
+from opticoll.analysis.cli.options import JSON, FloatRange
 
 if TYPE_CHECKING:
     from opticoll.analysis.hybrids import Hybrids
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(min=1), required=True, help="Samples of all GPUs in an iteration.")
 @click.option("--degree", type=click.IntRange(min=1), default=4, show_default=True, help="Circuits of a GPU.")
 @click.option("--link", metavar="RATE", help="Bandwidth of a circuit (default: 100Gb/s).")
-@click.option("--memory", type=click.FloatRange(min=0), default=0.0, help="Memory of a GPU [GiB] (default: no limit).")
+@click.option("--memory", type=FloatRange(min=0), default=0.0, help="Memory of a GPU [GiB] (default: no limit).")
 @JSON
 def hybrids(graph: str, as_json: bool, **settings: Any) -> int:
     """Compare all k-way model and l-way data parallelisms of a computation graph.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.progress_line import ProgressLine
     from opticoll.analysis.store import Store
+
+
+class FloatRange(click.FloatRange):
+    """Numbers in a range; click's own takes NaN for one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse NaN as any other number outside the range."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{number} is not in the range {self._describe_range()}.", param, ctx)
+        return number
 
 
 # options and arguments ------------------------------------------------------------------------------------------------

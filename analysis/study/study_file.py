@@ -47,6 +47,7 @@ from opticoll.errors import BadFile, BadInput, SolverUnavailable
 from opticoll.instances.plugins import digests, load_plugin
 from opticoll.instances.readers.reading import decode, names_file, pinned, read_bytes
 from opticoll.instances.spec import expand, nearest
+from opticoll.instances.topology import parse_size
 from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.task import Task, digest, one_line
 
@@ -238,7 +239,10 @@ def tasks(path: Path) -> list[Task]:
 
 def _load(path: Path, where: str) -> Study:
     name, title, result = _read(path, where)
-    shard = _value(_table(path), "shard", where, "") or None
+    table = _table(path)
+    shard = _value(table, "shard", where) if "shard" in table else None
+    if shard is not None:
+        parse_size(shard, "shard")
     return Study(name, title, tuple(_cells(result, where)), path, shard)
 
 
@@ -366,7 +370,7 @@ def _matches(task: Task, key: str, pattern: Any) -> bool:
     value = getattr(task, key)
     if isinstance(pattern, str) and value is not None:
         return fnmatchcase(str(value), pattern)
-    return bool(value == pattern)
+    return not isinstance(pattern, bool) and bool(value == pattern)
 
 
 def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:

@@ -351,7 +351,7 @@ class _Reader(LineReader):
         )
 
     def _row_name(self) -> str:
-        return quoted(self.label) if self.label else f"that begins in line {self.begun}"
+        return quoted(self.label) if self.label else f"that begins in line {self.begun or self.line}"
 
     def _refuse_name(self, word: str) -> NoReturn:
         if self.relation:
@@ -380,7 +380,7 @@ class _Reader(LineReader):
             if not self.terms:
                 self.refuse(
                     self.line,
-                    f"row {self._row_name()} begins with its right-hand side; write the number right of {word}",
+                    f"row {self._row_name()} begins with a number; write it right of {word}, and a row for each side",
                 )
             self._refuse_constant(self.number)
         if self.sign is not None:

@@ -368,11 +368,12 @@ def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:
     values = np.zeros((len(gpus), len(gpus)), dtype=np.int64)
     rows = 0
     for number, words in lines:
-        if rows == len(gpus) or (words and words[0] != "Legend:" and not _GPU.fullmatch(words[0])):
-            break
-        if not words or words[0] == "Legend:":
+        if not words or not _GPU.fullmatch(words[0]):
             continue
         cells = words[1 : len(columns) + 1]
+        if rows == len(gpus):
+            msg = f"{what}, line {number}: row of {words[0]} after those of all {rows} GPUs; save one matrix per file"
+            raise BadFile(msg)
         if words[0] != f"GPU{rows}" or len(cells) < len(columns) or cells[gpus[rows]] != "X":
             msg = f"{what}, line {number}: row of GPU{rows} expected, with one entry per column and X for itself"
             raise BadFile(msg)

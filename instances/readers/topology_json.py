@@ -212,7 +212,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
         draft.add_vertex(v)
     behind: dict[tuple[int, int], str] = {}
     before: dict[tuple[int, int], str] = {}
-    for k, switch in enumerate(data.get("switches") or []):
+    for k, switch in enumerate(_list(data, "switches", what) if data.get("switches") else ()):
         sources, targets, bandwidth, name = _switch(switch, len(links), f"{what}, switch {k}")
         relay = f"{name} ({k})"
         side = behind if len(sources) == 1 else before

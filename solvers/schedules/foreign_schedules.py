@@ -102,7 +102,10 @@ def read_foreign(document: dict[str, Json], path: Path, topology: Topology) -> S
 
 
 def _teccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
-    name = next(key for key in document if _FLOWS.fullmatch(key))
+    name, *more = (key for key in document if _FLOWS.fullmatch(key))
+    if more:
+        msg = f"{path}: it has {name!r} and {more[0]!r}; keep one of them"
+        raise BadFile(msg)
     flows = document[name]
     if not isinstance(flows, list) or not flows or len(flows) > MAX_SENDS:
         msg = f"{path}: {name!r} must be a list of 1 to {MAX_SENDS} strings"
@@ -299,7 +302,7 @@ def is_tree_file(path: Path) -> bool:
     reading.check_file(path, MSCCL_BYTES, "name a schedule file")
     with path.open("rb") as stream:
         start = re.sub(rb"<!--.*?-->|<\?.*?\?>", b"", stream.read(65536), flags=re.DOTALL)
-    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<Algo ", b"<Algo>"))
+    return re.match(rb"[\xef\xbb\xbf\s]*<Algo[\s/>]", start) is not None
 
 
 def run_trees(path: Path, topology: Topology) -> ScheduleCheck:

@@ -1,8 +1,8 @@
 """Read and write link schedules and routes as JSON; verify a schedule file on a topology.
 
 Common fields: ``format`` (opticoll-schedule/1), ``kind``, ``collective``, ``instance`` and ``instance_hash`` (optional
-when read, checked if present), ``chunks`` D per shard. Vertices are numbers of the topology; parallel arcs between two
-vertices act as one with their total capacity.
+when read; the hash is checked if present, else the name), ``chunks`` D per shard. Other fields are refused. Vertices
+are numbers of the topology; parallel arcs between two vertices act as one with their total capacity.
 
 ``demand`` (alltoall, optional): a list of ``[source, target, amount]`` with the shards of every pair that sends;
 without it, 1 shard between all ranks. A chunk is 1/D of the pair's amount.
@@ -46,6 +46,7 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances.readers import reading
+from opticoll.instances.spec import nearest
 from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, Move, moves_document, run_moves
 from opticoll.solvers.schedules.foreign_schedules import foreign_tool, is_tree_file, read_foreign, run_sends, run_trees
@@ -56,6 +57,7 @@ from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 from opticoll.solvers.schedules.shard_routes import amounts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
@@ -73,6 +75,18 @@ MAX_BYTES = 512 << 20
 MAX_ITEMS = 20_000_000
 #: Most chunks per shard, and largest number of a layer.
 MAX_CHUNKS, MAX_LAYERS = 1 << 31, 1 << 20
+#: Fields of every document, and those of each kind.
+_HEAD = ("format", "kind", "collective", "instance", "instance_hash", "chunks")
+_FIELDS = {
+    "links": ("steps", "demand"),
+    "moves": ("steps", "root"),
+    "rounds": ("rounds",),
+    "configurations": ("configurations", "per_shard"),
+    "routes": ("routes", "demand"),
+}
+#: Collectives of the formulations whose rounds perform a fixed one.
+ROUNDS_OF = {"optree.tree": "all-gather", "optree.one-stage": "all-to-all"}
+_ROUTE = ("source", "target", "path", "weight", "chunks", "layer")
 
 
 @dataclass(frozen=True)
@@ -215,7 +229,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     if not is_schedule(document):
         msg = f"{path}: not a schedule (format {FORMAT!r})"
         raise BadFile(msg)
-    refuse_other_instance(document, path, topology)
+    refuse_other_document(document, path, topology)
     kind = document.get("kind")
     if kind == "links":
         return _links(document, path, topology.n)
@@ -227,17 +241,38 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     raise BadFile(msg)
 
 
-def refuse_other_instance(document: dict[str, Json], path: Path, instance: Instance) -> None:
-    """Refuse a schedule that states another instance.
+def refuse_other_document(document: dict[str, Json], path: Path, instance: Instance) -> None:
+    """Refuse a schedule for another instance, or with fields that its kind does not have.
 
     Raises
     ------
     BadFile
-        If its hash differs.
+        If its hash differs, or, without one, its name; for an unknown field, with the nearest known one.
     """
-    instance_hash = document.get("instance_hash")
+    refuse_other_fields(document, (*_HEAD, *_FIELDS.get(str(document.get("kind")), document)), str(path))
+    instance_hash, spec = document.get("instance_hash"), document.get("instance")
     if instance_hash is not None and instance_hash != instance.hash:
         msg = f"{path}: instance_hash does not match {instance.spec}; use the instance of the file"
+        raise BadFile(msg)
+    if instance_hash is None and spec is not None and spec != instance.spec:
+        msg = (
+            f"{path}: is for the instance {str(spec)[:80]}, not for {instance.spec}; name that of the file, or omit it"
+        )
+        raise BadFile(msg)
+
+
+def refuse_other_fields(entry: Mapping[str, Json], known: Iterable[str], where: str) -> None:
+    """Refuse an object with a field that is not known, which states what would not be read.
+
+    Raises
+    ------
+    BadFile
+        With the nearest known field.
+    """
+    names = list(known)
+    unknown = next((name for name in entry if name not in names), None)
+    if unknown is not None:
+        msg = f"{where}: unknown field {unknown[:60]!r}; {nearest(unknown, names)}"
         raise BadFile(msg)
 
 
@@ -275,7 +310,7 @@ def _moves(document: dict[str, Json], path: Path, n: int) -> CollectiveSteps:
         msg = f"{path}: 'collective' must be one of {', '.join(COLLECTIVES.values())}, not {collective[:40]!r}"
         raise BadFile(msg)
     if (collective == "broadcast") != (type(root) is int and 0 <= root < n):
-        msg = f"{path}: 'root' must be a vertex 0..{n - 1} of a broadcast, not {str(root)[:40]!r} of an {collective}"
+        msg = f"{path}: 'root' must be a vertex 0..{n - 1} of a broadcast, and absent otherwise, not {str(root)[:40]!r}"
         raise BadFile(msg)
     chunks = _chunks(document.get("chunks"), path)
     rows = document.get("steps")
@@ -318,7 +353,7 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
     """
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
 
-    refuse_other_instance(document, path, topology)
+    refuse_other_document(document, path, topology)
     rounds = document.get("rounds")
     if not isinstance(rounds, list) or not all(isinstance(one, dict) for one in rounds):
         msg = f"{path}: 'rounds' must be a list of objects with 'circuits' and 'transfers'"
@@ -406,6 +441,7 @@ def _routes(document: dict[str, Json], path: Path, n: int) -> RouteTable:
             columns += ", and a layer from 1" if isinstance(entry, dict) and "layer" in entry else ""
             msg = f"{path}: routes[{i}] must have {columns}, not {str(entry)[:80]}"
             raise BadFile(msg)
+        refuse_other_fields(entry, _ROUTE, f"{path}: routes[{i}]")
         items += len(route.path)
         if items > MAX_ITEMS:
             msg = f"{path}: more than {MAX_ITEMS} vertices on routes"
@@ -487,7 +523,7 @@ def verify_file(
             return refused("demand", "MSCCL XML holds equal shards between all ranks, and the demand is another")
         if is_tree_file(path):
             if collective != "allgather":
-                return refused("collective", f"the file is an allgather, not an {collective}")
+                return refused("collective", f"the file is a schedule for allgather, not for {collective}")
             return _with_bound(run_trees(path, instance), instance, collective)
         return verify_program(read_xml(path), instance, collective, alpha=alpha, beta=beta)
     document = load(path)
@@ -509,7 +545,7 @@ def verify_document(
     if foreign_tool(document) is not None:
         sends = read_foreign(document, path, topology)
         if sends.collective != collective:
-            return refused("collective", f"the file is an {sends.collective}, not an {collective}")
+            return refused("collective", f"the file is a schedule for {sends.collective}, not for {collective}")
         if collective == "alltoall" and (other := _other_demand(None, topology, traffic)) is not None:
             return other
         return _with_bound(run_sends(sends, topology), topology, collective, traffic)

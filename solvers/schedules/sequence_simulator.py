@@ -27,6 +27,7 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+from opticoll.solvers.schedules.schedule_json import refuse_other_fields
 from opticoll.solvers.schedules.sequence_schedule import LitCircuits, TimedTransfer
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def _configuration(one: Any, where: str, n: int, chunks: int) -> LitCircuits:
     if not valid or not all(isinstance(one.get(name), list) for name in ("circuits", "transfers")):
         msg = f"{where} must have the numbers 'start' and 'end' and the lists 'circuits' and 'transfers'"
         raise BadFile(msg)
+    refuse_other_fields(one, ("start", "end", "circuits", "transfers"), where)
     counts = np.zeros((n, n), dtype=np.int64)
     for i, row in enumerate(one["circuits"]):
         if not _row(row, 3, n, nodes=2) or row[0] == row[1] or type(row[2]) is not int or not 0 < row[2] <= n * n:

@@ -97,3 +97,18 @@ def test_malformed_rounds_are_refused(rounds, tmp_path, capfd):
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"format": "opticoll-schedule/1", "kind": "rounds", "rounds": rounds}))
     output_of(capfd, "check", "lumorph.rounds", "lightpath:2x2,lasers=2", str(path), status=2)
+
+
+def test_rounds_for_another_collective_are_refused(tmp_path, capfd):
+    path = tmp_path / "x.json"
+    arguments = ["lumorph.rounds", "lightpath:1x3,lasers=2"]
+    output_of(capfd, "solve", *arguments, "--no-store", "--schedule", str(path))
+    document = json.loads(path.read_text())
+    for change, status in (
+        ({"collective": "allgather", "chunks": 1}, 0),
+        ({"collective": "all-to-all"}, 2),
+        ({"chunks": 2}, 2),
+        ({"root": 1}, 2),
+    ):
+        path.write_text(json.dumps({**document, **change}))
+        output_of(capfd, "check", *arguments, str(path), status=status)

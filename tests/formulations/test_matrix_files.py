@@ -406,9 +406,9 @@ REFUSED_LP = {
     "a sum right": (lp((ROW, " c1: x >= 2 + 3")), "line 4: '+' follows the right-hand side"),
     "a row that begins with its side": (
         lp((ROW, " c1: 3 >= x + y")),
-        "line 4: row 'c1' begins with its right-hand side",
+        "line 4: row 'c1' begins with a number",
     ),
-    "a row with two ends": (lp((ROW, " c1: 1 <= x + y <= 4")), "line 4: row 'c1' begins with its right-hand side"),
+    "a row with two ends": (lp((ROW, " c1: 1 <= x + y <= 4")), "line 4: row 'c1' begins with a number"),
     "two relations": (lp((ROW, " c1: x + y > = 4")), "line 4: row 'c1' has two relations"),
     "==": (lp((ROW, " c1: x + y == 4")), "line 4: '==' is not a relation"),
     "no relation": (lp((ROW, " c1: x + y\n c2: x >= 1")), "line 5: the row before 'c2' has no relation"),

@@ -109,6 +109,7 @@ def executed(tmp_path, content, topology, collective):
         (AROUND, STAR, "allgather", {"time": 2.0, "over_bound": 1.0}),
         (SWAP, parse("complete:3"), "alltoall", {"time": 1.0, "over_bound": 1.0}),
         (SWAP, STAR, "alltoall", {"time": 2.0, "over_bound": 1.0}),
+        (_trees().replace("<Algo ", "<Algo\n", 1), _named_star(), "allgather", {"time": 2.0}),
         (_trees(), _named_star(), "allgather", {"time": 2.0, "trees": 6, "height": 2, "chunks": 2, "over_bound": 1.0}),
     ],
 )
@@ -171,6 +172,7 @@ def test_wrong_schedules_are_refused_with_the_reason(tmp_path, content, topology
     ("content", "message"),
     [
         (_teccl([]), "'7-Flows' must be a list"),
+        ({**_teccl(GATHER), "8-Flows": GATHER}, "it has '7-Flows' and '8-Flows'"),
         (_teccl(["Chunk 0 of 1"]), "7-Flows[0]: 'Chunk 0 of 1' is not"),
         (_teccl([GATHER[0], _halves()[0]]), "7-Flows[1]"),
         (_teccl(["Chunk 0 from 1 traveled over 1->9 in epoch 0"]), "vertex 9 is not one of"),

@@ -545,6 +545,9 @@ BAD_JSON = [
     {"steps": [[[0, 1, 0, 1, -1]]]},
     {"steps": [[[0, 1, 0, 1, 0.5]]]},
     {"instance_hash": "0"},
+    {"instance_hash": None, "instance": "ring:5"},
+    {"demands": [[0, 1, 5]]},
+    {"kind": "moves", "collective": "allgather", "demand": [[0, 1, 5]]},
     {"collective": "scan"},
     {"kind": "routes"},
     {"kind": "routes", "routes": [3]},
@@ -552,6 +555,10 @@ BAD_JSON = [
     {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 1], "weight": "1", "chunks": 1}]},
     {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 99], "weight": 1, "chunks": 1}]},
     {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 1], "weight": 10**400, "chunks": 1}]},
+    {
+        "kind": "routes",
+        "routes": [{"source": 0, "target": 1, "path": [0, 1], "weight": 1.0, "chunks": 1, "Layer": 1}],
+    },
 ]
 
 

@@ -219,6 +219,14 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         assert word in record["reason"]
     with pytest.raises(BadInput, match="instance_hash does not match"):
         oc.check(NAME, "servers:n=9,degree=2", path, settings)
+    for name, value, message in (
+        ("collective", "allreduce", "for allreduce, not for alltoall"),
+        ("dealy", 1, "'dealy'"),
+    ):
+        other = tmp_path / f"{name}.json"
+        other.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+        with pytest.raises(BadInput, match=message):
+            oc.check(NAME, spec, other, settings)
     with pytest.raises(BadInput, match="checked as topology"):
         oc.check("alltoall.master", "ring:8", path)
     with pytest.raises(BadInput, match="circuits that change are written"):
@@ -234,6 +242,7 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         (("configurations",), [], "must be lists"),
         (("configurations", 0), [], "'start' and 'end'"),
         (("configurations", 0, "start"), "0", "'start' and 'end'"),
+        (("configurations", 0, "startup"), 1.0, "unknown field 'startup'"),
         (("configurations", 0, "circuits", 0), [0, 99, 1], "number of circuits"),
         (("configurations", 0, "circuits", 0), [0, 1, 1.5], "number of circuits"),
         (("configurations", 0, "transfers", 0), [[0, 1, 0], 0, 0, 1], "path of different nodes"),
