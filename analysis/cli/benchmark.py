@@ -40,7 +40,7 @@ class _Folder(click.Path):
 _FOLDER = _Folder(file_okay=False)
 
 
-@click.group(cls=Commands, invoke_without_command=True)
+@click.group(invoke_without_command=True, cls=Commands)
 @click.pass_context
 def benchmark(context: click.Context) -> None:
     """Benchmark of LP and MIP solvers."""
