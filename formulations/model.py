@@ -324,7 +324,7 @@ class Formulation:
         if "forms" not in vars(cls):
             stated = [name for name in vars(cls) if name in FORMS]
             cls.forms = tuple(dict.fromkeys((*stated, *cls.forms)))
-        if "parameters" not in vars(cls) and "__init__" in vars(cls) and cls.own:
+        if "parameters" not in vars(cls) and "__init__" in vars(cls):
             cls.parameters = _parameters_of(cls)
         if cls.own and cls.axes:
             _follow_axes(cls)

@@ -79,8 +79,10 @@ def run_procedure(arrays: Arrays, report: Report, solve: Callable[..., Run]) -> 
     assert plan.procedure.run is not None
     deadline = None if task.time_limit_s is None else start + task.time_limit_s
 
+    where = f"{place_of(plan.procedure.run)}method {plan.method!r}: run"
+
     def save(answer: Answer, objective: float | None = None) -> None:
-        values, named = _pack(answer)
+        values, named = _pack(answer, f"{where} saved")
         # Fields that this report omits keep the values of an earlier one.
         changed = {name: value for name, value in values.items() if not (name.startswith("has_") and not value)}
         report({**changed, "objective": objective}, named)
@@ -99,17 +101,16 @@ def run_procedure(arrays: Arrays, report: Report, solve: Callable[..., Run]) -> 
         answer = plan.procedure.run(context)
     except TimeoutError:
         answer = Answer(Termination.TIME_LIMIT, message="the time limit was reached between two steps of the method")
-    where = f"{place_of(plan.procedure.run)}method {plan.method!r}: run returned"
+    return _pack(answer, f"{where} returned")
+
+
+def _pack(answer: Answer, where: str) -> tuple[Message, Arrays]:
     if not isinstance(answer, Answer):
-        msg = f"{where} {type(answer).__name__}; return an Answer"
+        msg = f"{where} {type(answer).__name__}; write Answer(termination, values)"
         raise BadInput(msg)
     if not isinstance(answer.termination, Termination):
         msg = f"{where} an Answer with termination {answer.termination!r}; use Termination, such as Termination.OPTIMAL"
         raise BadInput(msg)
-    return _pack(answer)
-
-
-def _pack(answer: Answer) -> tuple[Message, Arrays]:
     message = {item.name: getattr(answer, item.name) for item in fields(answer) if item.name not in _ARRAYS}
     arrays: Arrays = {}
     for kind in _ARRAYS:

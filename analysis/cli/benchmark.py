@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli.group import Commands
 from opticoll.analysis.cli.options import JSON, SOLVERS, FloatRange, notify
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class _Folder(click.Path):
 _FOLDER = _Folder(file_okay=False)
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, cls=Commands)
 @click.pass_context
 def benchmark(context: click.Context) -> None:
     """Benchmark of LP and MIP solvers."""

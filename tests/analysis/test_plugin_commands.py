@@ -471,9 +471,11 @@ def test_templates_are_in_the_package():
     assert "templates/*" in data["opticoll.analysis"]
 
 
-@pytest.mark.parametrize("command", ["list", "bounds", "check", "export", "study", "claims", "results", "report"])
+@pytest.mark.parametrize(
+    "command", ["list", "bounds", "check", "export", "study", "claims", "results", "report", "benchmark run"]
+)
 def test_every_command_loads_plug_ins_first(command, tmp_path, capfd):
-    assert main([command, "--plugin", str(tmp_path / "none.py")]) == 2
+    assert main([*command.split(), "--plugin", str(tmp_path / "none.py")]) == 2
     (line,) = capfd.readouterr().err.strip().splitlines()
     assert "none.py cannot be read" in line
 

@@ -524,6 +524,13 @@ def test_a_formulation_object_cannot_have_the_name_of_another(tmp_path):
             oc.solve(oc.Task(type("Other", (module.FORMULATION,), {"name": name}), "ring:4"))
 
 
+def test_arguments_of_init_are_parameters_in_the_package_too():
+    def init(self, instance, *, root: int = 2): ...
+
+    model = type("Model", (oc.Formulation,), {"__module__": "opticoll.formulations.model_of_ours", "__init__": init})
+    assert [(one.name, one.default) for one in model.parameters] == [("root", 2)]
+
+
 SOLVERS = """
 import numpy as np
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, set_solution
@@ -561,10 +568,14 @@ def leave(context):
 def texts(context):
     return Answer("optimal")
 
+def keeping(context):
+    context.save({{}})
+
 METHODS = [
     Method(name="texts", title="", summary="", serves=lambda formulation: True, run=texts),
     Method(name="my-method", title="", summary="", serves=lambda formulation: True, run=run),
     Method(name="leaving", title="", summary="", serves=lambda formulation: True, run=leave),
+    Method(name="keeping", title="", summary="", serves=lambda formulation: True, run=keeping),
 ]
 """
 
@@ -574,8 +585,9 @@ METHODS = [
     [
         ("mine", 2, "mine.py, line 13: solver 'mine': solve returned str; return an Outcome"),
         ("short", 3, "mine.py, line 19: solver 'short' returned x of type float64 and shape (3,), expected"),
-        ("my-method", 2, "mine.py, line 28: method 'my-method': run returned dict; return an Answer"),
+        ("my-method", 2, "mine.py, line 28: method 'my-method': run returned dict; write Answer("),
         ("texts", 2, "mine.py, line 35: method 'texts': run returned an Answer with termination 'optimal'; use"),
+        ("keeping", 2, "mine.py, line 38: method 'keeping': run saved dict; write Answer("),
         ("leaving", 2, "mine.py, line 33: SystemExit: 0; a plug-in must not end the program"),
         ("missing", 4, "pip install no-such-package"),
     ],
