@@ -504,7 +504,7 @@ def test_demand_files(tmp_path, suffix, text):
         (".csv", "0,1\n1,0\n", "2 numbers"),
         (".csv", "0,1,1\n1,0,1\n", "2 rows"),
         (".csv", "0,1,1\n1,0,1\n1,1,0\n1,1,0\n", "row 4"),
-        (".csv", "0,1,x\n1,0,1\n1,1,0\n", "could not convert"),
+        (".csv", "0,1,x\n1,0,1\n1,1,0\n", "'x' is not a number"),
         (".csv", "0,1,nan\n1,0,1\n1,1,0\n", "finite"),
         (".csv", "0,inf,1\n1,0,1\n1,1,0\n", "finite"),
         (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "nonnegative"),
