@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 #: Terminations that mean the solver has solved its problem.
 ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 
-#: Method that proves the optimum of small integer programs; where another method can continue, it comes first for this
-#: time [s], and for at most this share of the time left.
-PROOF, PROOF_S, PROOF_SHARE = "certified-branching", 10.0, 0.5
+#: Method that proves the optimum of small integer programs; with a time limit of its own, for at most this share of the
+#: time left.
+PROOF, PROOF_SHARE = "certified-branching", 0.5
 #: Largest integer program that counts as small.
 SMALL_VARIABLES, SMALL_NONZEROS = 5_000, 50_000
-#: Time limit [s] of HiGHS on an integer program that another method can continue, without ``--form``; at most this
-#: share of the whole time limit.
+#: Time limit [s] of HiGHS on an integer program that another method can continue, without ``--form``, and then of
+#: :data:`PROOF` where it is not small; HiGHS has at most this share of the whole time limit.
 ATTEMPT_S, ATTEMPT_SHARE = 10.0, 0.5
 #: The same of HiGHS, and then of :data:`PROOF`, on a small program for which there is a certified method too.
 SMALL_ATTEMPT_S = 4.0
@@ -195,7 +195,7 @@ def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
         return [branching] if small else []
     special = choice.proof if run.termination in ENDED else choice.beyond
     if special is None or special == PROOF:
-        brief = [Continuation(PROOF, PROOF_S)] if special == PROOF and choice.beyond is not None else []
+        brief = [Continuation(PROOF, ATTEMPT_S)] if special == PROOF and choice.beyond is not None else []
         return [branching] if small else brief
     other = Continuation(special)
     return [Continuation(PROOF, SMALL_ATTEMPT_S), other, branching] if small else [other]

@@ -37,30 +37,29 @@ def _run_combined(context: Context) -> Answer:
     if best is None:
         found_by = "reduce-scatter, then all-gather"
         settings = {"collective": "all-reduce", **own_settings(context, "rmax")}
-        left = context.remaining()
         small = data.plain.estimate()["variables"] <= MOST_VARIABLES
         best = sub_schedule(
             context,
+            PHASES_S if small else None,
             formulation="lumorph.rounds",
             method="auto" if small else "certified-rounds",
             settings=settings,
-            time_limit_s=PHASES_S if small and (left is None or left > PHASES_S) else left,
         )
     if best is None:
         return Answer(Termination.TIME_LIMIT, message="no schedule in phases was found in the remaining time")
 
     phased = best.rounds
     context.save(Answer(Termination.TOLERANCE, values=best.values()), float(phased))
-    left, seconds = context.remaining(), float(context.parameters["program_s"])
+    seconds = float(context.parameters["program_s"])
     if best.rounds > data.least and seconds > 0:
         program = "too large"
         if replace(data, rmax=best.rounds - 1).estimate()["variables"] <= MOST_VARIABLES:
             better = sub_schedule(
                 context,
+                seconds,
                 method="highs",
                 form="cvxpy",
                 settings={**own_settings(context), "rmax": best.rounds - 1},
-                time_limit_s=seconds if left is None else min(seconds, left),
             )
             program = "no better schedule found"
             if better is not None and better.rounds < best.rounds:

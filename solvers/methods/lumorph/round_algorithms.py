@@ -131,9 +131,13 @@ def as_method(algorithm: Algorithm) -> Method:
     )
 
 
-def sub_schedule(context: Context, **changed: Any) -> RoundSchedule | None:
-    """The verified schedule of another task, by default with this one's instance and settings; None without one."""
+def sub_schedule(context: Context, most_s: float | None = None, **changed: Any) -> RoundSchedule | None:
+    """The verified schedule of another task, by default with this one's instance and settings; None without one.
+
+    It has at most ``most_s`` of the remaining seconds.
+    """
     task = context.task
+    limits = [limit for limit in (most_s, context.remaining()) if limit is not None]
     fields = {
         "formulation": SUMS,
         "instance": task.instance,
@@ -141,7 +145,7 @@ def sub_schedule(context: Context, **changed: Any) -> RoundSchedule | None:
         "tol": task.tol,
         "seed": task.seed,
         "threads": task.threads,
-        "time_limit_s": context.remaining(),
+        "time_limit_s": min(limits, default=None),
     }
     run = context.solve(Task(**{**fields, **changed}))
     return from_values(run.values) if run.verified and run.values is not None else None

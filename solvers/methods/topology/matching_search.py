@@ -260,7 +260,7 @@ class MatchingSearch:
 
     def enumerate(self, most: int) -> None:
         """Enumerate the schedules that may be shorter, in at most this many partial assignments."""
-        if most <= 0 or self.proven():
+        if most <= 0 or self.best is None or self.proven():
             return
 
         def better(schedule: MatchingSchedule) -> float:
@@ -311,8 +311,7 @@ def run(context: Context) -> Answer:
         starts = sorted(search.begin(), key=lambda one: one.makespan(search.data))
         for one in starts:
             search.keep(one)
-        if search.best is not None:
-            search.enumerate(min(FIRST_WORK // len(search.data.pairs) ** 2, int(settings["assignments"])))
+        search.enumerate(min(FIRST_WORK // len(search.data.pairs) ** 2, int(settings["assignments"])))
         if not search.proven():
             search.price(float(settings["price_s"]), int(settings["iterations"]))
         search.draw(int(settings["starts"]))
