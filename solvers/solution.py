@@ -24,7 +24,7 @@ from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
-from opticoll.solvers.schedules.schedule_json import ROUNDS_OF, is_schedule, read_rounds
+from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
 from opticoll.solvers.standard_form import declared_arrays, index_labels
 from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
@@ -495,7 +495,7 @@ def check_rounds(
         msg = f"{path}: rounds of circuits are checked as lumorph.rounds or an optree formulation, not as {model.name}"
         raise BadFile(msg)
     schedule = read_rounds(document, path, instance)
-    performed = str(ROUNDS_OF.get(model.name) or parameters.get("collective", "file:"))
+    performed = str(getattr(model, "performs", None) or parameters.get("collective", "file:"))
     if not performed.startswith("file:"):  # those of a file or plug-in have names of their own
         _refuse_other_collective(document, path, performed, int(parameters.get("pieces", 1)))
     with np.errstate(all="ignore"):

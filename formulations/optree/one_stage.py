@@ -64,6 +64,7 @@ class AllToAll(Formulation):
     paper = PAPER
     where = "Lemma 1"
     title = "One-stage all-to-all on an optical line or ring: fewest wavelengths"
+    performs = "all-to-all"
     example = "wdm-ring:n=8,wavelengths=4"
     sense = "min"
     problem = "MILP"
@@ -311,7 +312,7 @@ class AllToAll(Formulation):
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
         """Violations of a schedule of rounds: one circuit per wavelength of a fibre, one chunk per circuit."""
         limits = Limits(self.fibres.wavelengths, waveguides=self.fibres.fibres, ports=None, load=1)
-        return violations(self.fibres, collective("all-to-all", self.n), limits, schedule)
+        return violations(self.fibres, collective(self.performs, self.n), limits, schedule)
 
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""

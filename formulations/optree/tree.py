@@ -69,6 +69,7 @@ class TreeChoice(Formulation):
     paper = PAPER
     where = "Theorems 1, 2"
     title = "All-gather by an m-ary tree of integer radices: fewest steps"
+    performs = "all-gather"
     example = "wdm-line:n=64,wavelengths=8"
     sense = "min"
     problem = "MILP"

@@ -84,8 +84,6 @@ _FIELDS = {
     "configurations": ("configurations", "per_shard"),
     "routes": ("routes", "demand"),
 }
-#: Collectives of the formulations whose rounds perform a fixed one.
-ROUNDS_OF = {"optree.tree": "all-gather", "optree.one-stage": "all-to-all"}
 _ROUTE = ("source", "target", "path", "weight", "chunks", "layer")
 
 
