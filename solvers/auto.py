@@ -48,12 +48,12 @@ ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 #: time left.
 PROOF, PROOF_SHARE = "certified-branching", 0.5
 #: Largest integer program that counts as small.
-SMALL_VARIABLES, SMALL_NONZEROS = 5_000, 50_000
+SMALL_VARIABLES, SMALL_NONZEROS = 20_000, 200_000
 #: Time limit [s] of HiGHS on an integer program that another method can continue, without ``--form``, and then of
 #: :data:`PROOF` where it is not small; HiGHS has at most this share of the whole time limit.
 ATTEMPT_S, ATTEMPT_SHARE = 10.0, 0.5
 #: The same of HiGHS, and then of :data:`PROOF`, on a small program for which there is a certified method too.
-SMALL_ATTEMPT_S = 4.0
+SMALL_ATTEMPT_S, SMALL_PROOF_S = 4.0, 6.0
 
 #: LPs of up to this many variables are solved by simplex as stated, larger ones by interior point.
 SIMPLEX, SIMPLEX_VARIABLES = "highs-simplex", 4000
@@ -198,7 +198,7 @@ def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
         brief = [Continuation(PROOF, ATTEMPT_S)] if special == PROOF and choice.beyond is not None else []
         return [branching] if small else brief
     other = Continuation(special)
-    return [Continuation(PROOF, SMALL_ATTEMPT_S), other, branching] if small else [other]
+    return [Continuation(PROOF, SMALL_PROOF_S), other, branching] if small else [other]
 
 
 def can_be_branched(run: Run) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.methods.tightened_tree import TightenedTree
     from opticoll.solvers.standard_form import StandardForm
 
 #: Seconds between two saved states.
@@ -33,6 +34,8 @@ SAVE_S = 1.0
 FIRST, SECOND = 0.1, 0.5
 #: Nodes after which the search is repeated on the program with rows that break its symmetries.
 LONG = 300
+#: Nodes after which the fillings of binding rows are listed, where a largest load is minimized.
+FILLED = 30
 #: Nodes after which it is repeated with rounding cuts, if less than this share of the gap at :data:`LONG` nodes is
 #: closed; inflow cuts are added at :data:`LONG` nodes, if these closed less than this share of the gap at the root.
 LONGER, PROGRESS = 1200, 0.1
@@ -95,7 +98,7 @@ class _Proof:
         self.known: dict[str, F64] | None = None
         self.searched: dict[str, Any] = {}
         self.nodes = self.open = self.unproven = 0
-        self.reasons = "by recomputed duals or rays"
+        self.reasons, self.filled = "by recomputed duals or rays", ""
         self.bound = self.known_bound = self.early_bound = self.root = -np.inf
         self.patience: float = LONG
         self.saved = time.monotonic()
@@ -164,11 +167,13 @@ class _Proof:
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
         from opticoll.solvers.methods.program_symmetry import ordered
+        from opticoll.solvers.methods.row_fillings import LoadProgram
         from opticoll.solvers.methods.tightened_tree import reduced_tree
 
         self._settle()
         form = self.form
         tree, order, slow = reduced_tree(form, incumbent=self.value, **self._shared()), "", False
+        self.patience = FILLED if LoadProgram.of(tree.program) is not None else LONG
         ending, message = Termination.OPTIMAL, ""
         try:
             while True:
@@ -177,9 +182,14 @@ class _Proof:
                     break
                 except _LongSearch:
                     self.known_bound = max(tree.bound, self.known_bound)
+                slow = self.known_bound - self.root < PROGRESS * (self.value - self.root)
+                if self.patience == FILLED:
+                    self.patience = LONG
+                    if slow and self._filled(tree):
+                        break
+                    continue
                 if self.patience == LONG:
                     self.patience, self.early_bound = LONGER, self.known_bound
-                    slow = self.known_bound - self.root < PROGRESS * (self.value - self.root)
                     smaller = ordered(form)
                     if smaller is not None:
                         form = smaller
@@ -204,6 +214,19 @@ class _Proof:
         if ending is Termination.OPTIMAL and self.x is None and self.known is None:
             return self._no_solution(tree)
         return replace(self.answer(ending), message=message)
+
+    def _filled(self, tree: TightenedTree) -> bool:
+        """Whether the fillings of binding rows close the gap; if not, what they prove and find is kept."""
+        from opticoll.solvers.methods.row_fillings import bound_by_fillings
+
+        tol, remaining = self.context.task.tol, self.context.remaining
+        bound = bound_by_fillings(
+            tree.program, self.value, tol=tol, on_incumbent=tree.on_incumbent, remaining=remaining
+        )
+        tree.incumbent = min(tree.incumbent, self.value)
+        if bound > self.known_bound:
+            self.known_bound, self.filled = bound, ", and fillings of the rows that bind"
+        return self.value - self.known_bound <= tol * abs(self.value)
 
     def _shared(self) -> dict[str, Any]:
         """What every tree is given."""
@@ -297,7 +320,7 @@ class _Proof:
             ending,
             values=values,
             bound=_turned(self.bound, self.flip),
-            bound_source=f"branch and bound, {self.nodes} nodes, every leaf {self.reasons}",
+            bound_source=f"branch and bound, {self.nodes} nodes, every leaf {self.reasons}{self.filled}",
             solver={"name": "highs", "version": None, "algorithm": "certified branch and bound", "options": {}},
             metrics=self._metrics(),
         )

@@ -319,7 +319,7 @@ class TightenedNodeSolver(NodeSolver):
 class TightenedTree(BranchingTree):
     """Best-first branch and bound on the program tightened as in the module's docstring; parameters as there.
 
-    ``cuts`` are further rows that every solution satisfies.
+    ``cuts`` are further rows that every solution satisfies; ``program`` is the program without the rows added.
     """
 
     leaf: TightenedLeaves
@@ -336,6 +336,7 @@ class TightenedTree(BranchingTree):
         remaining: Callable[[], float | None] = lambda: None,
         cuts: Cuts | None = None,
     ) -> None:
+        self.program = form
         self.rows = IntegralRows.of(form)
         self.values = Values.of(form, self.rows)
         self.propagation = Propagation(form)

@@ -14,7 +14,7 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulation, formulations
 from opticoll.solvers import solve, verify
-from opticoll.solvers.auto import SMALL_ATTEMPT_S, fastest_form
+from opticoll.solvers.auto import SMALL_PROOF_S, fastest_form
 from opticoll.solvers.methods import taking_over
 from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.standard_form import compile_model
@@ -208,7 +208,7 @@ def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypat
     monkeypatch.setattr("opticoll.solvers.auto.ATTEMPT_SHARE", 1e-6)
     run = solve.solve(Task("alltoall.min-congestion", "petersen", time_limit_s=300.0))
     assert set(seen) == {"highs", "certified-branching"}
-    assert seen["certified-branching"] <= SMALL_ATTEMPT_S < seen["highs"] == 300.0
+    assert seen["certified-branching"] <= SMALL_PROOF_S < seen["highs"] == 300.0
     assert run.proof is Proof.OPTIMAL
 
 
@@ -351,3 +351,14 @@ def test_a_solvers_claim_that_our_bounds_do_not_prove_is_explained() -> None:
     assert str(run.record.message) == (
         "the solver's own bound is not used as a proof; --method design-search or certified-branching may close the gap"
     )
+
+
+def test_several_paths_per_pair_are_solved_as_stated_beyond_the_size_of_single_ones():
+    topology = "random-regular:n=8,d=5,seed=1"
+    plans = [
+        make_plan(Task("alltoall.min-congestion", topology, settings={"paths": "all", "kappa": kappa}))
+        for kappa in (1, 3)
+    ]
+    assert [plan.method for plan in plans] == ["exact-routing", "highs"]
+    assert plans[0].choice is not None
+    assert plans[0].choice.variables > 6_500

@@ -170,8 +170,9 @@ def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
 STEPS = 100_000
 #: Steps of the first tries, and how many of them start from other roundings.
 QUICK, ROUNDINGS = 20_000, 6
-#: In the search, demands are rounded up to multiples of the largest over this number; most target loads tried.
-MOST_UNITS, TARGETS = 1e6, 8
+#: In the search, demands are rounded up to multiples of the largest over this number; most target loads tried, of the
+#: demands in general and of equal ones.
+MOST_UNITS, TARGETS, EQUAL_TARGETS = 1e6, 8, 50
 #: Branch and bound is used for matrices of at most this many nonzeros.
 MOST_NONZEROS = 400_000
 
@@ -233,6 +234,7 @@ def bound_and_search(context: Context, known: PathSet | None) -> Answer:
     state = _State(context, data, over_all, fluid, candidates, start, rounding)
     if data.kappa > 1:
         state.tighten(relaxed)
+    context.save(state.answer(), state.load)
     state.search(random, itertools.chain([likeliest], (draw(1) for _ in itertools.count())))
     if not state.done:
         state.branch_and_bound()
@@ -335,7 +337,7 @@ class _State:
         if self.data.traffic is None:  # other loads are rarely attained exactly
             plan += [(which, steps, False) for which in (paths, direct) for _ in range(tries)]
         target = self.bound
-        least_step = 0.0 if self.data.traffic is None else (self.load - self.bound) / TARGETS
+        least_step = (self.load - self.bound) / (EQUAL_TARGETS if self.data.traffic is None else TARGETS)
         while target < self.load * (1 - 1e-9) and not self.done:
             for which, most, anew in plan:
                 start = next(roundings) if anew else self.best
@@ -469,8 +471,12 @@ METHOD = Method(
     title="Fluid bound, rerouting, branch and bound",
     summary="one or kappa paths per pair with proven minimum congestion: fluid bound, rerouting, then the ILP",
     serves=SINGLE_PATH,
-    # GK(40,4) 6,241 variables in 2.1 s, torus:6x6 5,041 in 1.5 s; torus:8x8 16,129 not solved.
-    takes_over=(Beyond("alltoall.min-congestion", 6_500, 30_000),),
+    takes_over=(
+        # GK(40,4) 6,241 variables in 2.1 s, torus:6x6 5,041 in 1.5 s; torus:8x8 16,129 not solved.
+        Beyond("alltoall.min-congestion", 6_500, 30_000, where={"kappa": 1}),
+        # With kappa > 1 the bound from column generation is weak.
+        Beyond("alltoall.min-congestion", 60_000, 500_000),
+    ),
     parameters=(
         Parameter("steps", int, default=300_000, help="rerouting steps of one try"),
         Parameter("tries", int, default=4, help="tries at each load"),
