@@ -16,11 +16,11 @@ demo: setup      ## certified all-to-all optima on sixteen topologies, with a re
 	$(BIN)/opticoll study demo
 	$(BIN)/opticoll report
 
-test: setup      ## lint, type checks and all quick tests (about six minutes on two idle cores)
+test: setup      ## lint, type checks and all quick tests (about five minutes on two idle cores)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 bench: setup     ## run the slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
 	$(BIN)/python -m pytest -m slow

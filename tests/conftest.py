@@ -123,9 +123,9 @@ def module_store(default_store):
     shutil.rmtree(default_store, ignore_errors=True)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def forgotten_plugins():
-    """Plug-ins that a test loads are gone after it."""
+    """Plug-ins that a test loads are gone after it: other tests may follow in the same process."""
     from opticoll.instances import plugins
 
     before = set(plugins._known)

@@ -66,8 +66,8 @@ def checked(form, above):
 @pytest.mark.parametrize("first", [1 / 64, 1.0])
 def test_bounds_hold_and_meet_the_solutions_of_most_programs_with_real_loads(monkeypatch, first):
     monkeypatch.setattr(row_fillings, "FIRST", first)
-    met = [checked(load_program(seed), (0.0, 0.02, 0.5)[seed % 3]) for seed in range(90)]
-    assert sum(met) >= 75
+    met = [checked(load_program(seed), (0.0, 0.02, 0.5)[seed % 3]) for seed in range(60)]
+    assert sum(met) >= 50
 
 
 def none(solution, program, rows, load, most):
@@ -91,7 +91,7 @@ def test_bounds_hold_whatever_is_found_and_listed(monkeypatch, found, filled, mo
         monkeypatch.setattr(row_fillings, name, value)
     random = np.random.default_rng(0)
     monkeypatch.setattr(LoadProgram, "multipliers", lambda program: random.dirichlet(np.ones(program.row.size)))
-    for seed in range(25):
+    for seed in range(16):
         checked(load_program(seed, equal=seed % 4 > 0), 0.5)
 
 
