@@ -1,4 +1,4 @@
-r"""Programs that minimize a largest load: what all columns put into the rows that bind, listed.
+r"""Bounds on a largest load, from lists of what can be put into the rows that bind.
 
 .. math:: \min t \quad\text{s.t.}\quad \sum_j a_{rj} x_j - c_r t \le b_r, \quad \sum_{j \in k} x_j = \kappa_k, \quad x
           \text{ whole}
@@ -166,12 +166,10 @@ class Fillings:
         """The least y-weighted load of a group."""
         columns = self._columns[k]
         length, lower = self._loads[columns] @ self.y, self._lower[columns]
+        left = max(float(self._count[k] - lower.sum()), 0.0)
         order = np.argsort(length, kind="stable")
-        room = (self._upper[columns] - lower)[order]
-        left = self._count[k] - lower.sum()
-        taken = (
-            np.clip(left - (np.cumsum(room) - room), 0.0, room) if np.isfinite(room).all() else left * (room == room[0])
-        )
+        room = np.minimum(self._upper[columns] - lower, left)[order]
+        taken = np.clip(left - (np.cumsum(room) - room), 0.0, room)
         return float(length @ lower + length[order] @ taken)
 
     def by_group(self, most: float) -> list[F64] | None:
