@@ -219,13 +219,20 @@ class _Proof:
         """Whether the fillings of binding rows close the gap; if not, what they prove and find is kept."""
         from opticoll.solvers.methods.row_fillings import bound_by_fillings
 
-        tol, remaining = self.context.task.tol, self.context.remaining
-        bound = bound_by_fillings(
-            tree.program, self.value, tol=tol, on_incumbent=tree.on_incumbent, remaining=remaining
+        def proven(bound: float) -> None:
+            if bound > self.known_bound:
+                self.known_bound, self.filled = bound, ", and fillings of the rows that bind"
+
+        tol = self.context.task.tol
+        bound_by_fillings(
+            tree.program,
+            self.value,
+            tol=tol,
+            on_incumbent=tree.on_incumbent,
+            on_bound=proven,
+            remaining=self.context.remaining,
         )
         tree.incumbent = min(tree.incumbent, self.value)
-        if bound > self.known_bound:
-            self.known_bound, self.filled = bound, ", and fillings of the rows that bind"
         return self.value - self.known_bound <= tol * abs(self.value)
 
     def _shared(self) -> dict[str, Any]:

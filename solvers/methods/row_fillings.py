@@ -380,12 +380,13 @@ def bound_by_fillings(
     *,
     tol: float = 1e-6,
     on_incumbent: Callable[[F64, float], None] = lambda *_: None,
+    on_bound: Callable[[float], None] = lambda _: None,
     remaining: Callable[[], float | None] = lambda: None,
 ) -> float:
     """A lower bound on all solutions of a minimization, or its ``incumbent`` if none is below; -inf if none is known.
 
-    ``on_incumbent`` is called with every better solution and its value. The search goes on until both meet, or there
-    are too many fillings.
+    ``on_incumbent`` is called with every better solution and its value, ``on_bound`` with every better bound. The
+    search goes on until both meet, or there are too many fillings.
 
     Raises
     ------
@@ -399,7 +400,7 @@ def bound_by_fillings(
     fillings = Fillings(program, y)
     if fillings.unit <= 0 or fillings.rows.size > MOST_ROWS:
         return -np.inf
-    search = _Search(program, fillings, incumbent, tol, on_incumbent, remaining)
+    search = _Search(program, fillings, incumbent, tol, on_incumbent, on_bound, remaining)
     search.run()
     return search.bound
 
@@ -414,10 +415,11 @@ class _Search:
         incumbent: float,
         tol: float,
         on_incumbent: Callable[[F64, float], None],
+        on_bound: Callable[[float], None],
         remaining: Callable[[], float | None],
     ) -> None:
         self._program, self._fillings, self._tol = program, fillings, tol
-        self._on_incumbent, self._remaining = on_incumbent, remaining
+        self._on_incumbent, self._on_bound, self._remaining = on_incumbent, on_bound, remaining
         self._incumbent = incumbent
         #: Values from which on fillings may have solutions that were not found, and below which none has any.
         self._open, self._closed = np.inf, 1.0
@@ -488,6 +490,7 @@ class _Search:
 
     def _close(self, value: float) -> None:
         self._closed = max(self._closed, min(value, self._open))
+        self._on_bound(self.bound)
 
     def _rows_that_bound(self, groups: list[F64], most: float) -> tuple[I64, Listed | None]:
         """Of some rows with little room, those whose fillings bound t best, and these; None if all have too many."""
