@@ -258,10 +258,8 @@ class BranchingTree:
 
     def _accept(self, x: F64, lower: F64, upper: F64) -> None:
         """Round the integer columns of a solution, solve for the others again, and keep the result if it improves."""
-        low, high = lower.copy(), upper.copy()
-        low[self.whole] = high[self.whole] = np.rint(x[self.whole])
-        state, again, _ = self._solver.solve(low, high)
-        if state != "optimal" or again is None:
+        again = self._solver.solve_at(x, self.whole, lower, upper)
+        if again is None:
             return
         again[self.whole] = np.rint(again[self.whole])
         value = float(self.form.cost @ again) + self.form.offset
@@ -378,6 +376,13 @@ class NodeSolver:
             msg = f"HiGHS did not solve the relaxation (status {status}), so no bound can be proven"
             raise NoSolution(msg)
         return "unknown", None, duals
+
+    def solve_at(self, x: F64, whole: I64, lower: F64, upper: F64) -> F64 | None:
+        """The best solution whose columns ``whole`` are those of ``x``, rounded; None if there is none."""
+        low, high = lower.copy(), upper.copy()
+        low[whole] = high[whole] = np.rint(x[whole])
+        state, solution, _ = self.solve(low, high)
+        return solution if state == "optimal" else None
 
     def add_rows(self, rows: sp.csr_array, limit: F64) -> None:
         """Add rows that are at most ``limit``, ``(rows,)``."""

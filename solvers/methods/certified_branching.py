@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import OpticollError
+from opticoll.errors import NoSolution, OpticollError
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, Unbounded
@@ -224,14 +225,15 @@ class _Proof:
                 self.known_bound, self.filled = bound, ", and fillings of the rows that bind"
 
         tol = self.context.task.tol
-        bound_by_fillings(
-            tree.program,
-            self.value,
-            tol=tol,
-            on_incumbent=tree.on_incumbent,
-            on_bound=proven,
-            remaining=self.context.remaining,
-        )
+        with contextlib.suppress(NoSolution):  # a relaxation was not solved: what is known by then is kept
+            bound_by_fillings(
+                tree.program,
+                self.value,
+                tol=tol,
+                on_incumbent=tree.on_incumbent,
+                on_bound=proven,
+                remaining=self.context.remaining,
+            )
         tree.incumbent = min(tree.incumbent, self.value)
         return self.value - self.known_bound <= tol * abs(self.value)
 
@@ -293,11 +295,9 @@ class _Proof:
         """Move the integer columns of the solution found to integers, and solve for the others again."""
         if self.x is None:
             return
-        whole = np.asarray(self.form.integer, dtype=bool)
-        low, high = self.form.col_lower.copy(), self.form.col_upper.copy()
-        low[whole] = high[whole] = np.rint(self.x[whole])
-        state, x, _ = NodeSolver(self.form).solve(low, high)
-        if state == "optimal" and x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
+        whole = np.flatnonzero(np.asarray(self.form.integer))
+        x = NodeSolver(self.form).solve_at(self.x, whole, self.form.col_lower, self.form.col_upper)
+        if x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
             self.x, self.value = x, float(self.form.cost @ x) + self.form.offset
 
     def _found(self, x: F64, value: float) -> None:

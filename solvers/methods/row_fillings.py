@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: In units of the bound: what rounding changes of values, and the side of the cells in which loads count as equal.
 NEAR, SAME = 1e-9, 1e-11
+#: In the same units, the largest number that sums may cancel: their rounding stays well below :data:`NEAR`.
+MOST_UNITS = 1e4
 #: Least share of a multiplier of a row that binds; most of these rows, most rows of R, and how many R are tried.
 LEAST_SHARE, MOST_ROWS, MOST_FILLED, TRIED = 1e-7, 12, 5, 4
 #: Most fillings by one group; sums of each half of the groups for R, and for the other rows; fillings returned.
@@ -123,11 +125,12 @@ class LoadProgram:
         outcome = solve_here(form, "highs", SolveRequest(LIFT_S))
         if outcome.x is None:
             return None
-        lower, upper = self.form.col_lower.copy(), self.form.col_upper.copy()
         whole = np.flatnonzero(np.asarray(self.form.integer))
-        lower[whole] = upper[whole] = np.rint(outcome.x[whole])
-        state, x, _ = NodeSolver(self.form).solve(lower, upper)
-        return x if state == "optimal" else None
+        return NodeSolver(self.form).solve_at(outcome.x, whole, self.form.col_lower, self.form.col_upper)
+
+    def value(self, t: float) -> float:
+        """The value of solutions with this t."""
+        return float(self.form.cost[self.t] * t + self.form.offset)
 
 
 class Listed(NamedTuple):
@@ -161,6 +164,8 @@ class Fillings:
             self._least, self._limit, self._loads = (
                 part / self.unit for part in (self._least, self._limit, self._loads)
             )
+        #: The largest number that larger loads may cancel.
+        self.largest = max(float(np.abs(self._limit).max()), -float(self._loads.min()))
 
     def _least_length(self, k: int) -> float:
         """The least y-weighted load of a group."""
@@ -398,7 +403,7 @@ def bound_by_fillings(
     if program is None or y is None:
         return -np.inf
     fillings = Fillings(program, y)
-    if fillings.unit <= 0 or fillings.rows.size > MOST_ROWS:
+    if fillings.unit <= 0 or fillings.rows.size > MOST_ROWS or fillings.largest > MOST_UNITS:
         return -np.inf
     search = _Search(program, fillings, incumbent, tol, on_incumbent, on_bound, remaining)
     search.run()
@@ -428,9 +433,7 @@ class _Search:
     @property
     def bound(self) -> float:
         """The bound of the program."""
-        form, t = self._program.form, self._program.t
-        proven = float((self._closed - NEAR) * self._fillings.unit * form.cost[t] + form.offset)
-        return min(proven, self._incumbent)
+        return min(self._program.value((self._closed - NEAR) * self._fillings.unit), self._incumbent)
 
     @property
     def _most(self) -> float:
@@ -525,14 +528,12 @@ class _Search:
     def _lifted(self, rows: I64, load: F64, value: float) -> bool:
         """Search for a solution of about this value with a filling; whether others may be tried if there is none."""
         self._lifts -= 1
-        unit, form, t = self._fillings.unit, self._program.form, self._program.t
-        near = value * (1.0 + 0.5 * self._tol)
-        x = self._program.solution(
-            rows, load * unit, (self._most if rows.size == self._fillings.rows.size else near) * unit
-        )
-        if x is None or x[t] > near * unit:
+        program, unit, near = self._program, self._fillings.unit, value * (1.0 + 0.5 * self._tol)
+        most = self._most if rows.size == self._fillings.rows.size else near
+        x = program.solution(rows, load * unit, most * unit)
+        if x is None or x[program.t] > near * unit:
             self._open = min(self._open, value)
-        if x is not None and form.cost[t] * x[t] + form.offset < self._incumbent:
-            self._incumbent = float(form.cost[t] * x[t] + form.offset)
+        if x is not None and program.value(x[program.t]) < self._incumbent:
+            self._incumbent = program.value(x[program.t])
             self._on_incumbent(x, self._incumbent)
         return self._lifts > 0

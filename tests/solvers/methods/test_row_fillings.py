@@ -147,4 +147,13 @@ def test_other_programs_have_no_fillings():
     assert form.cost[t] > 0
 
 
+def test_loads_that_cancel_large_ones_are_not_listed():
+    for large, bounded in ((1e3, True), (1e6, False)):
+        A = sp.csc_array(np.array([[large, 1.0 - large, -1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
+        low, high, whole = np.array([-np.inf, 1.0, 1.0]), np.array([0.0, 1.0, 1.0]), np.arange(3) < 2
+        form = StandardForm(A, low, high, np.zeros(3), np.array([1.0, 1.0, np.inf]), 1.0 - whole, "min", integer=whole)
+        assert LoadProgram.of(form) is not None
+        assert np.isfinite(bound_by_fillings(form, 2.0)) == bounded
+
+
 FIELDS = ("A", "row_lower", "row_upper", "col_lower", "col_upper", "cost", "sense", "offset", "integer")
