@@ -29,6 +29,7 @@ from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
+from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import BANDWIDTHS, TIME, stored
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.instances.arguments import refused
@@ -640,7 +641,7 @@ class Result(rendering.Printed, Run):
         """
         chunks = chunk_numbers(chunks)
         plan, values = self.solved()
-        if states(plan.formulation, "rounds"):
+        if isinstance(plan.formulation, RoundFormulation):
             if chunks is not None:
                 msg = f"{plan.formulation.name}: the collective determines the chunks; omit chunks"
                 raise BadInput(msg)
@@ -746,7 +747,7 @@ class Result(rendering.Printed, Run):
             raise refused(title, "plot: title", "a string")
         plan, values = self.solved()
         heading = title or f"{plan.formulation.name}, {self.record.instance}\n{self._outcome()}"
-        if states(plan.formulation, "rounds") and isinstance(plan.instance, Topology):
+        if isinstance(plan.formulation, RoundFormulation) and isinstance(plan.instance, Topology):
             schedule = plan.formulation.rounds(values)
             return network_plots.rounds(plan.instance, schedule, layout=layout, title=heading)
         links = self.links

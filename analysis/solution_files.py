@@ -16,8 +16,8 @@ import msgspec
 
 from opticoll.analysis.units import cost_model
 from opticoll.errors import BadFile, BadInput, ModelError, OpticollError
-from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation
+from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
 from opticoll.instances.readers.reading import as_path
@@ -278,7 +278,7 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     from opticoll.solvers.schedules import lowering as build
 
     path, kind = request.path, formulation(task.formulation)
-    if states(kind, "rounds"):
+    if issubclass(kind, RoundFormulation):
         refuse_rounds(path)
         return
     build.refuse_early(path, kind)
@@ -319,6 +319,7 @@ def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
     assert plan is not None
     assert run.values is not None
     assert isinstance(plan.instance, Topology)
+    assert isinstance(plan.formulation, RoundFormulation)
     schedule = plan.formulation.rounds(run.values)
     write_text(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
     result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
@@ -396,7 +397,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     if run.plan.formulation.name in SERVES:
         return _write_configurations(request, run)
     assert isinstance(run.plan.instance, Topology)
-    if states(run.plan.formulation, "rounds"):
+    if isinstance(run.plan.formulation, RoundFormulation):
         return _write_rounds(request.path, run)
     plan, topology, path = run.plan, run.plan.instance, request.path
     alpha, beta = cost_model(plan)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.variables import Array, IndexSets, Links
     from opticoll.instances.types import Json, Setting, Settings
 
@@ -430,10 +429,6 @@ class Formulation:
         """An exactly feasible solution near an approximate one; None if there is none."""
         return None
 
-    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
-        """The violations of an external schedule of rounds, by block."""
-        self._undefined("replay")
-
     # bounds
 
     def bounds(self) -> list[Bound]:
@@ -488,10 +483,6 @@ class Formulation:
     def links(self, values: Values) -> Links:
         """The load of every link under a verified solution."""
         self._undefined("links")
-
-    def rounds(self, values: Values) -> RoundSchedule:
-        """The schedule of rounds that a solution is."""
-        self._undefined("rounds")
 
     @classmethod
     def label_invariant(cls, parameters: Settings) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters, states
+from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import finite_number, named_arrays
 from opticoll.instances import MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import traffic_of
@@ -491,17 +492,18 @@ def check_rounds(
     BadFile
         If the document is malformed, too large, or for another instance; also for a formulation without rounds.
     """
-    if not states(model, "replay") or not isinstance(instance, Topology):
+    if not issubclass(model, RoundFormulation) or not isinstance(instance, Topology):
         msg = f"{path}: rounds of circuits are checked as lumorph.rounds or an optree formulation, not as {model.name}"
         raise BadFile(msg)
     schedule = read_rounds(document, path, instance)
     performed = str(getattr(model, "performs", None) or parameters.get("collective", "file:"))
     if not performed.startswith("file:"):  # those of a file or plug-in have names of their own
         _refuse_other_collective(document, path, performed, int(parameters.get("pieces", 1)))
+    problem = prepared(model, instance, parameters)
+    assert isinstance(problem, RoundFormulation)
     with np.errstate(all="ignore"):
         violations = {
-            block: np.inf if np.isnan(worst) else worst + 0.0
-            for block, worst in prepared(model, instance, parameters).replay(schedule).items()
+            block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in problem.replay(schedule).items()
         }
     worst = max(violations, key=lambda block: violations[block])
     reason = "" if violations[worst] <= FEASIBLE else f"{worst} is violated {violations[worst]:g} times"

@@ -85,8 +85,9 @@ from opticoll.formulations.lumorph import round_builds, round_programs
 from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.model import Bound, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
+from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.round_schedule import (
     Limits,
     RoundSchedule,
@@ -164,7 +165,7 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class RoundModel(Formulation):
+class RoundModel(RoundFormulation):
     """Data of the model.
 
     ``collective`` is composed of ``phases``; ``limits`` hold per round; ``given`` programs replace the default

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opticoll.formulations.lumorph.rounds import PIECES, ROUTES, Circuit, RoundModel, circuits_off
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, read_parameters
+from opticoll.formulations.model import Bound, NotApplicable, Parameter, read_parameters
+from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, from_values, stated, violations
 from opticoll.formulations.variables import round_links, round_sets
 
@@ -42,7 +43,7 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class UnphasedRounds(Formulation):
+class UnphasedRounds(RoundFormulation):
     """Data of a program that chooses circuits and transfers in rounds without phases.
 
     ``plain`` is the same collective as :mod:`opticoll.formulations.lumorph.rounds` has it; ``rmax`` and ``use_bounds``

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree.radix_trees import PAPER
 from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
 from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.rounds.wavelengths import (
@@ -57,7 +58,7 @@ MOST_NONZEROS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class AllToAll(Formulation):
+class AllToAll(RoundFormulation):
     """Data of the model: fibres and number of available wavelengths."""
 
     name = NAME

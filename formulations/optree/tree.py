@@ -35,11 +35,12 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import step_counts, step_times
 from opticoll.formulations.optree.radix_trees import MOST_NODES, PAPER, Fabric, check_radices, walks
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
+from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.wavelengths import whole_fibres
 from opticoll.formulations.variables import Array, Names, SolutionSize, round_links
 
@@ -59,7 +60,7 @@ CHECKED_NODES = 128
 
 
 @dataclass(frozen=True, eq=False)
-class TreeChoice(Formulation):
+class TreeChoice(RoundFormulation):
     """Data of the model: fibres, count of the stages' steps, and depth (0: any).
 
     ``message`` per node [bytes] (0: not given) and ``cost`` determine the time of the tree.
