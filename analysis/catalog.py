@@ -141,6 +141,7 @@ def instances() -> list[InstanceRow]:
 def formulations() -> list[FormulationRow]:
     """Formulations, the forms and methods that solve them, and their parameters."""
     from opticoll.formulations import formulations as registry
+    from opticoll.formulations.model import forms_of
     from opticoll.instances.plugins import load_installed
     from opticoll.solvers.methods import methods_for
 
@@ -153,7 +154,7 @@ def formulations() -> list[FormulationRow]:
             "title": model.title,
             "class": model.problem,
             "sense": model.sense,
-            "forms": list(model.forms),
+            "forms": list(forms_of(model)),
             "methods": sorted(methods_for(model)),
             "parameters": parameter_rows(model.parameters),
         }

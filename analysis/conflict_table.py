@@ -9,6 +9,7 @@ import numpy as np
 
 from opticoll.analysis.original_limit import original_limit
 from opticoll.errors import NoSolution
+from opticoll.formulations.model import build_model
 from opticoll.instances import MatrixProgram
 from opticoll.solvers.conflict import find_conflict
 from opticoll.solvers.relaxation import infeasibility
@@ -56,7 +57,7 @@ def conflict(run: Run, time_limit: float | None = 60.0) -> pd.DataFrame:
         msg = f"conflict: {run.record.formulation} on {run.record.instance}: {reason}"
         raise NoSolution(msg)
     problem = run.plan.formulation
-    form = compile_built(problem, problem.build(run.plan.form))
+    form = compile_built(problem, build_model(problem, run.plan.form))
     found = find_conflict(form, time_limit=time_limit)
     columns, rows = form.column_names(), form.row_names()
     if isinstance(run.plan.instance, MatrixProgram) and len(run.plan.instance.column_names) == len(columns):

@@ -14,6 +14,7 @@ import msgspec
 
 from opticoll.analysis.bounds import FLOW
 from opticoll.errors import BadInput
+from opticoll.formulations.model import build_model, forms_of, is_own
 from opticoll.instances import Topology, plugins
 from opticoll.instances.docstrings import about_parameters, without_sections
 from opticoll.instances.spec import nearest
@@ -160,12 +161,12 @@ def _formulation(name: str) -> Description | None:
         kind="formulation",
         name=name,
         title=model.title,
-        text=(without_sections(inspect.cleandoc(model.__doc__ or "")) if model.own else "")
+        text=(without_sections(inspect.cleandoc(model.__doc__ or "")) if is_own(model) else "")
         or _text(model, of_module=True),
         source=", ".join(filter(None, (model.paper, model.where))),
         example=example,
         parameters=_parameters(model.parameters),
-        forms=model.forms,
+        forms=forms_of(model),
         methods=tuple(sorted(methods_for(model))),
         solvers=tuple(able),
         size=model.size or None,
@@ -196,7 +197,7 @@ def _sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) 
     problem = prepared(model, value, parameters)
     known = problem.estimate()
     if known is None:
-        known = compile_built(problem, problem.build()).size if value.n <= BUILT_VERTICES else {}
+        known = compile_built(problem, build_model(problem)).size if value.n <= BUILT_VERTICES else {}
     rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(problem)]
     return Sizes(
         instance=value.spec,

@@ -17,7 +17,7 @@ from opticoll.analysis.rendering import WIDTH
 from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
-from opticoll.formulations.model import CvxpyModel, read_parameters
+from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own, read_parameters
 from opticoll.formulations.registry import formulation as named
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.arguments import number
@@ -91,7 +91,7 @@ class Model:
         self.formulation: Formulation = plan.formulation
         self.instance: Instance = plan.instance
         self.form: str = plan.form
-        built = plan.formulation.build(plan.form)
+        built = build_model(plan.formulation, plan.form)
         self._built: PyomoModel | CvxpyModel = named_model(built)
         self._stated: Any = self._built.problem if isinstance(self._built, CvxpyModel) else self._built.model
         self._original = fingerprint(self._stated)
@@ -161,7 +161,7 @@ class Model:
         """Sets, data, variables, objective and constraints as the formulation states them."""
         module = inspect.getmodule(type(self.formulation))
         path = f"opticoll.formulations.{self.formulation.name.replace('-', '_')}"
-        stated = type(self.formulation) if self.formulation.own else (sys.modules.get(path) or module)
+        stated = type(self.formulation) if is_own(self.formulation) else (sys.modules.get(path) or module)
         return inspect.cleandoc(stated.__doc__ or getattr(module, "__doc__", None) or "")
 
     @property
@@ -536,5 +536,5 @@ def model(
         For anything that :func:`solve` refuses, and for a formulation that takes its data from another one's solution.
     """
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
-    forms = named(formulation).forms
+    forms = forms_of(named(formulation))
     return Model(_planned(formulation, instance, form or ("pyomo" if "pyomo" in forms else forms[0]), chosen))

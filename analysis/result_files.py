@@ -13,7 +13,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
 from opticoll.formulations.matrix.stated_model import StatedModel
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.model import forms_of, read_parameters
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import solution, verify
@@ -106,7 +106,7 @@ def load(
     plan = Plan(
         result.data,
         own,
-        model.forms[0],
+        forms_of(model)[0],
         record.method or "auto",
         None,
         None,

@@ -21,7 +21,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
-from opticoll.formulations.model import NotApplicable, states
+from opticoll.formulations.model import NotApplicable, is_own, states
 from opticoll.formulations.variables import TIME, arc_labels
 from opticoll.instances import Topology
 from opticoll.instances.arguments import whole_number
@@ -77,7 +77,7 @@ def prices(result: Result) -> F64 | None:
     alone = abs(offered - result.bound) <= SAME * abs(result.bound)
     if isinstance(problem, StatedModel) and not alone:
         return -time * time * kept + 0.0 if problem.model.capacities_alone else None
-    if not offered > 0 or (problem.own and not (problem.concurrent and alone)):
+    if not offered > 0 or (is_own(problem) and not (problem.concurrent and alone)):
         return None
     return -time * kept / offered + 0.0
 
@@ -371,6 +371,6 @@ def no_price(result: Result) -> str:
         return f"{name} is an integer program, which has no prices; its bound rests on {result.record.bound_source}"
     if result.plan is not None and isinstance(result.plan.formulation, StatedModel) and lengths_of(result) is not None:
         return "capacities of links also occur in other rows of the changed model, so that their duals are no prices"
-    if result.plan is not None and result.plan.formulation.own and lengths_of(result) is not None:
+    if result.plan is not None and is_own(result.plan.formulation) and lengths_of(result) is not None:
         return f"{name} has other limits than the capacities of links, so that these alone do not determine T"
     return f"the bound rests on {result.record.bound_source}, not on duals; solve with a solver, such as method='highs'"

@@ -16,6 +16,7 @@ import msgspec
 
 from opticoll.analysis.units import cost_model
 from opticoll.errors import BadFile, BadInput, ModelError, OpticollError
+from opticoll.formulations.model import is_own
 from opticoll.formulations.registry import formulation
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.instances import Topology
@@ -294,7 +295,7 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
 
 def kept_rows(problem: Formulation) -> str | None:
     """What a schedule keeps of a formulation of one's own, whose other rows it does not know; None for all others."""
-    return f"demands and capacities, not other rows of {problem.name}" if problem.own else None
+    return f"demands and capacities, not other rows of {problem.name}" if is_own(problem) else None
 
 
 def refuse_rounds(path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.describe import describe
 from opticoll.formulations import formulation
+from opticoll.formulations.model import forms_of
 from opticoll.solvers.methods import method_named
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _methods(about: Description) -> list[str]:
 def _builds(name: str) -> Iterator[str]:
     model = formulation(name)
     for form, title in FORMS.items():
-        if form not in model.forms:
+        if form not in forms_of(model):
             continue
         yield f"## {title} build\n"
         for function in functions_of(getattr(model, form)):

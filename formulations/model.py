@@ -12,7 +12,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar, cast
 
 from opticoll.errors import BadInput
 from opticoll.formulations.modelling_layers import import_layer
@@ -251,9 +251,9 @@ class Formulation:
 
     A formulation is a subclass; an object of it is the formulation on one instance. The docstring of its module (or of
     the class, for one outside the package) states the mathematics. Required are ``name``, ``title``, ``sense``, a
-    method that states the model (``pyomo`` or ``cvxpy``), :meth:`residuals` and :meth:`objective`; everything else has
-    a default. The checker and the bounds use numpy alone, and nothing here calls a solver. A subclass without a name is
-    a base of others.
+    method that states the model (``pyomo`` or ``cvxpy``; of several, the first one in the class is the default form),
+    :meth:`residuals` and :meth:`objective`; everything else has a default. The checker and the bounds use numpy alone,
+    and nothing here calls a solver. A subclass without a name is a base of others.
 
     An object keeps its instance as ``self.instance`` and the stated parameters as attributes of their names. A class
     with data of its own defines ``__init__(self, instance, *, root=0)``, whose arguments with defaults are then its
@@ -276,8 +276,6 @@ class Formulation:
         if they depend on the instance; ``problem`` of the class is then the more general one.
     parameters
         What ``--set`` may change; by default the arguments of ``__init__`` that have defaults.
-    forms
-        Forms in which the model is stated, the default first; by default those whose methods are defined.
     needs
         Formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
     given_by
@@ -305,7 +303,6 @@ class Formulation:
     sense: Literal["min", "max"] = "min"
     problem: Literal["LP", "MILP"] = "LP"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    forms: ClassVar[tuple[Form, ...]] = ()
     needs: ClassVar[NeededSolution | None] = None
     given_by: ClassVar[str | None] = None
     concurrent: ClassVar[str | None] = None
@@ -314,20 +311,14 @@ class Formulation:
     shards: ClassVar[bool] = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     units: ClassVar[Mapping[str, str]] = {}
-    #: Whether it is defined outside the package: in a plug-in, a script or a notebook.
-    own: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.own = not cls.__module__.startswith("opticoll.")
-        if "forms" not in vars(cls):
-            stated = [name for name in vars(cls) if name in FORMS]
-            cls.forms = tuple(dict.fromkeys((*stated, *cls.forms)))
         if "parameters" not in vars(cls) and "__init__" in vars(cls):
             cls.parameters = _parameters_of(cls)
-        if cls.own and cls.axes:
+        if is_own(cls) and cls.axes:
             _follow_axes(cls)
-        if cls.own and cls.name:
+        if is_own(cls) and cls.name:
             check_stated(cls)
 
     def __init__(self, instance: Any, **parameters: Any) -> None:
@@ -378,12 +369,6 @@ class Formulation:
     def _undefined(self, method: str) -> NoReturn:
         msg = f"{self.name}: the class {type(self).__name__} does not define {method}"
         raise NotImplementedError(msg)
-
-    def build(self, form: str | None = None) -> CvxpyModel | PyomoModel | MatrixModel | Any:
-        """The model in one of its forms, the default one if None."""
-        layer = form or self.forms[0]
-        import_layer(layer)
-        return getattr(self, layer)()
 
     def estimate(self) -> dict[str, int] | None:
         """``variables``, ``constraints``, ``nonzeros`` and ``integers`` of the matrix; None if unknown."""
@@ -557,6 +542,26 @@ def states(formulation: Formulation | type[Formulation], method: str) -> bool:
     )
 
 
+def is_own(formulation: Formulation | type[Formulation]) -> bool:
+    """Whether a formulation is defined outside the package: in a plug-in, a script or a notebook."""
+    kind = formulation if isinstance(formulation, type) else type(formulation)
+    return not kind.__module__.startswith("opticoll.")
+
+
+def forms_of(formulation: Formulation | type[Formulation]) -> tuple[Form, ...]:
+    """The forms in which a model is stated, in the order of their methods in the class: the default one first."""
+    kind = formulation if isinstance(formulation, type) else type(formulation)
+    stated = (form for one in kind.__mro__ for form in vars(one) if form in FORMS and states(kind, form))
+    return tuple(dict.fromkeys(cast("Iterable[Form]", stated)))
+
+
+def build_model(formulation: Formulation, form: str | None = None) -> CvxpyModel | PyomoModel | MatrixModel | Any:
+    """The model in one of its forms, the default one if None."""
+    layer = form or forms_of(formulation)[0]
+    import_layer(layer)
+    return getattr(formulation, layer)()
+
+
 def _parameters_of(cls: type[Formulation]) -> tuple[Parameter, ...]:
     """Parameters from the arguments of ``__init__``: kind, default, and the help from the docstrings."""
     import inspect
@@ -610,7 +615,7 @@ def check_stated(cls: type[Formulation]) -> None:
         if getattr(cls, word) not in choices:
             msg = f"{where}: {word} must be {' or '.join(map(repr, choices))}, not {getattr(cls, word)!r}"
             raise BadInput(msg)
-    if not cls.forms or set(cls.forms) - set(FORMS):
+    if not forms_of(cls):
         msg = f"{where}: state the model in a method cvxpy(self) or pyomo(self) of the class {cls.__name__}"
         raise BadInput(msg)
     for method in ("residuals", "objective"):

@@ -14,7 +14,7 @@ from numbers import Rational, Real
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.bounded_quantity import declaration
-from opticoll.formulations.model import Bound, Formulation
+from opticoll.formulations.model import Bound, Formulation, is_own
 from opticoll.instances import plugins
 from opticoll.instances.contribution_checks import functions
 from opticoll.instances.plugin_faults import place_of
@@ -116,7 +116,7 @@ def bounds_of(model: Formulation) -> list[Bound]:
         If a user-defined formulation's function returns anything but a list of bounds whose values are numbers.
     """
     result = model.bounds()
-    if not model.own:  # ours are NaN only where rounding overflows, which bounds nothing
+    if not is_own(model):  # ours are NaN only where rounding overflows, which bounds nothing
         return [bound for bound in result if not math.isnan(bound.value)]
     listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
     wrong = next((bound for bound in result if not _is_number(bound.value)), None) if listed else None
@@ -212,7 +212,7 @@ def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] 
         If a function returns anything else, or a bound with the name of another one.
     """
     results: list[Bound] = []
-    taken = {bound.name: "opticoll" if not model.own else "the formulation" for bound in others}
+    taken = {bound.name: "opticoll" if not is_own(model) else "the formulation" for bound in others}
     for function in plugins.own_bounds(model.name):
         own = getattr(function, "__name__", "<lambda>")
         name = "bound" if own == "<lambda>" else own

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from opticoll.formulations.model import Bound
+from opticoll.formulations.model import Bound, build_model
 from opticoll.formulations.modelling_layers import import_layer
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
@@ -141,7 +141,7 @@ def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
             start = time.monotonic()
             form, built = course.known.form, start
             if form is None:
-                model = plan.formulation.build(plan.form)
+                model = build_model(plan.formulation, plan.form)
                 built = time.monotonic()
                 form = compile_built(plan.formulation, model)
                 del model

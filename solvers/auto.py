@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, forms_of, is_own
 from opticoll.formulations.registry import bounds_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
@@ -93,7 +93,7 @@ def choose(
     always = next(((method, at) for method, at in known if at.suits is None), None)
     beyond = None if always is None else always[0].name
     if task.form is None and always is not None and (named := _parameter_of(always[0], model, task)):
-        return MethodChoice(always[0].name, model.forms[0], reason=f"--set {named} is a parameter of {beyond}")
+        return MethodChoice(always[0].name, forms_of(model)[0], reason=f"--set {named} is a parameter of {beyond}")
     size, reason = _size(model) if sized else (None, None)
     form = task.form or fastest_form(model, size)
     variables, nonzeros = (None, None) if size is None else (size["variables"], size["nonzeros"])
@@ -106,7 +106,7 @@ def choose(
     if certified is None:
         return stated
     reason = f"{certified} works on the {kind_of(instance)}; {reason or f'--form {form} builds it'}"
-    return MethodChoice(certified, model.forms[0], variables=variables, nonzeros=nonzeros, reason=reason)
+    return MethodChoice(certified, forms_of(model)[0], variables=variables, nonzeros=nonzeros, reason=reason)
 
 
 def _certified(known: list[tuple[Method, Beyond]], model: Formulation, task: Task, size: Size | None) -> str | None:
@@ -124,10 +124,10 @@ def kind_of(instance: object) -> str:
 
 def fastest_form(model: Formulation, size: Size | None) -> str:
     """The modelling layer that imports, builds and compiles a model of this size fastest."""
-    if model.forms[0] == "matrix":  # the instance itself is the model
+    if forms_of(model)[0] == "matrix":  # the instance itself is the model
         return "matrix"
     first = "pyomo" if size is not None and size["nonzeros"] <= PYOMO_NONZEROS else "cvxpy"
-    return next((form for form in (first, "cvxpy", "pyomo") if form in model.forms), model.forms[0])
+    return next((form for form in (first, "cvxpy", "pyomo") if form in forms_of(model)), forms_of(model)[0])
 
 
 def _size(model: Formulation) -> tuple[Size | None, str | None]:
@@ -289,7 +289,7 @@ def compared(run: Run) -> Run:
     A run computes the bounds of user-defined formulations always, and ours only where no other bound closes the gap.
     """
     plan, record = run.plan, run.record
-    if plan is None or run.bounds is not None or plan.formulation.own or plan.formulation.needs is not None:
+    if plan is None or run.bounds is not None or is_own(plan.formulation) or plan.formulation.needs is not None:
         return run
     limits = OwnLimits(None if run.task.time_limit_s is None else time.monotonic(), None, None, BOUNDS_S)
     try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.errors import NoSolution
+from opticoll.formulations.model import is_own
 from opticoll.instances.plugin_faults import place_of
 from opticoll.solvers import solver_log, verify
 from opticoll.solvers.known import Known
@@ -96,7 +97,7 @@ class Course:
 
         timer = threading.Timer(AHEAD_S, compute)
         timer.daemon = True
-        if self.on_progress is not None and not self.plan.formulation.own:
+        if self.on_progress is not None and not is_own(self.plan.formulation):
             timer.start()
         try:
             yield known

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.formulations.model import Bound, states
+from opticoll.formulations.model import Bound, is_own, states
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.solvers import auto, verify
@@ -61,7 +61,7 @@ def check_values(course: Course, solved: Solved) -> Checked:
             return Checked(values)
         check_arrays(declared, values, "solution")
     except BadFile as wrong:
-        hint = f"; correct the axes of {formulation.name}" if formulation.own and formulation.axes else ""
+        hint = f"; correct the axes of {formulation.name}" if is_own(formulation) and formulation.axes else ""
         course.notes.append(f"refused: {wrong}{hint}")
         return Checked(violations={"arrays": np.inf})
     raw = course.ask("residuals", verify.residuals, formulation, values) or {}
@@ -125,7 +125,7 @@ def gather_bounds(course: Course, solved: Solved, objective: float | None, known
     result = [*solved.bounds, *bounds_from_duals(course, solved)]
     analytic, open_ = known, not auto.closed(result, objective, sense, tol)
     # A wrong bound of the user's is reported, whatever the solver's duals prove.
-    if known is None and (open_ or formulation.own):
+    if known is None and (open_ or is_own(formulation)):
         analytic = course.analytic(lambda: bounds_of(formulation))
     if open_:
         result += analytic or []

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
+from opticoll.formulations.model import forms_of
 from opticoll.solvers.adapters import Adapter, adapters
 from opticoll.solvers.methods import method_named, methods_for
 
@@ -160,7 +161,7 @@ def _remedy(model: Formulation | type[Formulation], size: Size, form: str, solve
     ways = []
     if fitting:
         ways.append(f"use --method {' or '.join(sorted(fitting, key=lambda name: fitting[name])[:3])}")
-    lean = [lighter for lighter in model.forms if BUILD[lighter] < BUILD[form]]
+    lean = [lighter for lighter in forms_of(model) if BUILD[lighter] < BUILD[form]]
     lean = [lighter for lighter in lean if needed_bytes(size, lighter, solver) <= limit.bytes]
     if lean:
         ways.append(f"--form {min(lean, key=lambda lighter: BUILD[lighter])}")

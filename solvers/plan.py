@@ -14,7 +14,7 @@ from msgspec import structs
 
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations import Formulation, formulation, named
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.model import forms_of, read_parameters
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import DemandSpec
 from opticoll.instances.plugin_faults import exits_refused
@@ -116,9 +116,9 @@ def make_plan(
         If the instance alone shows that the solve cannot fit in memory.
     """
     model = formulation(task.formulation)
-    form = task.form or model.forms[0]
-    if form not in model.forms:
-        msg = f"{model.name} is not stated in {form!r}; it is in {', '.join(model.forms)}"
+    form = task.form or forms_of(model)[0]
+    if form not in forms_of(model):
+        msg = f"{model.name} is not stated in {form!r}; it is in {', '.join(forms_of(model))}"
         raise BadInput(msg)
     _refuse_unknown_method(task.method, model)
 

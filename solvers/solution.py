@@ -12,7 +12,7 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.model import read_parameters, states
+from opticoll.formulations.model import build_model, read_parameters, states
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import finite_number, named_arrays
 from opticoll.instances import MatrixProgram, Topology, as_instance
@@ -442,7 +442,7 @@ def _sol_values(
         msg = f"{where} contains no solution (status {result.status or 'unknown'}); name a file with values"
         raise BadFile(msg)
     program = instance if isinstance(instance, MatrixProgram) else None
-    form = compile_built(problem, problem.build("matrix" if program is not None else None))
+    form = compile_built(problem, build_model(problem, "matrix" if program is not None else None))
     columns = plain_names(form.column_names(), "x") if program is None else list(program.column_names)
     rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
     in_file = columns if program is not None else [columns[j] for j in file_order(form).tolist()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
-from opticoll.formulations.model import Bound, read_parameters
+from opticoll.formulations.model import Bound, build_model, read_parameters
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.variables import NamedArrays
 from opticoll.instances import MatrixProgram, as_instance
@@ -333,7 +333,7 @@ def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
     plan = make_plan(task, instance=value)
     needed = _solve_needed(task, value, plan, None, None)
     plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
-    built = plan.formulation.build(plan.form)
+    built = build_model(plan.formulation, plan.form)
     return value, plan.formulation, compile_built(plan.formulation, built)
 
 

@@ -23,7 +23,16 @@ import numpy as np
 from opticoll.errors import ModelError
 from opticoll.formulations import own_axes
 from opticoll.formulations.matrix.stated_model import StatedModel
-from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel, states
+from opticoll.formulations.model import (
+    CvxpyModel,
+    MatrixModel,
+    Named,
+    PyomoModel,
+    build_model,
+    forms_of,
+    is_own,
+    states,
+)
 from opticoll.formulations.variables import Array, Block
 from opticoll.instances.plugin_faults import place_of
 
@@ -249,7 +258,7 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
     """
     kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", MatrixModel: "matrix"}
     kind: Any = kinds.get(type(model), type(model).__module__.partition(".")[0])
-    build = getattr(formulation, kind if kind in formulation.forms else formulation.forms[0])
+    build = getattr(formulation, kind if kind in forms_of(formulation) else forms_of(formulation)[0])
     where = f"{place_of(build)}formulation {formulation.name!r}"
     try:
         form = compile_model(model)
@@ -280,7 +289,7 @@ def refuse_other_axes(formulation: Formulation, form: StandardForm) -> None:
         return
     wrong = own_axes.misstated(formulation, {name: block.shape for name, block in form.columns.items()})
     if wrong is not None:
-        msg = f"{place_of(getattr(formulation, formulation.forms[0]))}formulation {formulation.name!r}: {wrong}"
+        msg = f"{place_of(getattr(formulation, forms_of(formulation)[0]))}formulation {formulation.name!r}: {wrong}"
         raise ModelError(msg)
 
 
@@ -295,7 +304,7 @@ def declared_arrays(
     if declared is not None:
         return declared
     if form is None:
-        form = compile_built(formulation, formulation.build())
+        form = compile_built(formulation, build_model(formulation))
     return {name: Array(tuple(block.shape)) for name, block in form.columns.items()}
 
 
@@ -306,7 +315,7 @@ def index_labels(formulation: Formulation, form: str | None) -> dict[str, tuple[
     """
     if isinstance(formulation, StatedModel):
         return formulation.index_labels()
-    if not formulation.own or states(formulation, "arrays") or (form or formulation.forms[0]) != "pyomo":
+    if not is_own(formulation) or states(formulation, "arrays") or (form or forms_of(formulation)[0]) != "pyomo":
         return {}
     blocks = compile_built(formulation, formulation.pyomo()).columns
     return {name: block.labels for name, block in blocks.items() if block.labels}

@@ -34,6 +34,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import own_axes
+from opticoll.formulations.model import is_own
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
 from opticoll.instances.plugin_faults import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
@@ -356,7 +357,7 @@ def properties(formulation: Formulation, hook: Literal["metrics", "describe"], *
     """
     if hook == "metrics":
         # Without a value, a formulation from outside the package is not asked.
-        result = {} if formulation.own and arguments == (None,) else formulation.metrics(*arguments)
+        result = {} if is_own(formulation) and arguments == (None,) else formulation.metrics(*arguments)
     else:
         result = formulation.describe(*arguments)
     try:
@@ -624,7 +625,7 @@ def misstated(
 
     Bounds come from the build and the value from the function, so they can only be compared if both agree.
     """
-    x = None if form is None or not formulation.own else pack(form, values)
+    x = None if form is None or not is_own(formulation) else pack(form, values)
     if form is None or x is None:
         return None
     built = float(form.cost @ x) + form.offset

@@ -22,7 +22,7 @@ from cases import CASES
 from scipy.sparse import csc_array
 
 from opticoll.formulations import formulation
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.model import build_model, forms_of, read_parameters
 from opticoll.instances import parse
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
@@ -67,7 +67,7 @@ def first_paths(instance, _parameters):
 def builds(name, spec, settings):
     """A fresh model of every form."""
     problem = problem_of(name, spec, tuple(settings.items()))
-    return {form: problem.build(form) for form in problem.forms}
+    return {form: build_model(problem, form) for form in forms_of(problem)}
 
 
 @lru_cache(maxsize=4)
@@ -179,10 +179,10 @@ SHARED = {
 }
 
 
-def forms_of(name):
+def builds_of(name):
     """The functions that build a formulation, by form: methods of its class."""
     model = formulation(name)
-    return {form: getattr(model, form) for form in model.forms}
+    return {form: getattr(model, form) for form in forms_of(model)}
 
 
 def code_of(build):
@@ -268,7 +268,7 @@ def users():
     """The formulations and forms whose builds run a function, for every such function."""
     using = {}
     for name in CASES:
-        for form, build in forms_of(name).items():
+        for form, build in builds_of(name).items():
             for function in code_of(build):
                 using.setdefault(function, []).append((name, form))
     return using

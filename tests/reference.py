@@ -10,6 +10,7 @@ from builds import differences
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import dijkstra
 
+from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import Topology
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.solvers.schedules.shard_routes import Route
@@ -113,8 +114,8 @@ def optimum_of(name, spec):
     from opticoll.solvers.standard_form import compile_model
 
     problem = formulation(name).prepare(parse(spec), {})
-    form = "matrix" if "matrix" in problem.forms else "cvxpy"
-    return float(optimum(compile_model(problem.build(form)))[0])
+    form = "matrix" if "matrix" in forms_of(problem) else "cvxpy"
+    return float(optimum(compile_model(build_model(problem, form)))[0])
 
 
 def assert_one_matrix(first, *others):

@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.papers.paper_figure import modules_about
+from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances.spec import contributed
 
 if TYPE_CHECKING:
@@ -121,11 +122,11 @@ def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tupl
     import_layer(plan.form)
     if plan.form != "matrix":
         small = make_plan(Task("alltoall.master", "ring:4", "highs", arguments["form"]))
-        compile_model(small.formulation.build(small.form))
+        compile_model(build_model(small.formulation, small.form))
     gc.collect()
     before = psutil.Process().memory_info().rss / 1e6
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
-    model = plan.formulation.build(plan.form)
+    model = build_model(plan.formulation, plan.form)
     form = compile_model(model)
     peak = peak_memory_mb() or 0.0
     del model
@@ -147,7 +148,7 @@ def building() -> list[Row]:
     rows: list[Row] = []
     for name, instance, settings in MODELS:
         size: dict[str, int] | None = None
-        for form in sorted(formulation(name).forms):
+        for form in sorted(forms_of(formulation(name))):
             if form == "pyomo" and size is not None and entries(size) > MOST_OBJECTS:
                 continue
             asked = {"formulation": name, "instance": instance, "form": form, "settings": settings}
@@ -186,11 +187,11 @@ def solving() -> list[Row]:
     empty: dict[str, float] = {}
     for name, instance, settings in (MODELS[number] for number in SOLVED):
         model = formulation(name)
-        layer = "matrix" if "matrix" in model.forms else "cvxpy"
+        layer = "matrix" if "matrix" in forms_of(model) else "cvxpy"
 
         def compiled(spec: str, name: str = name, layer: str = layer, settings: Any = settings) -> Any:
             plan = make_plan(Task(name, spec, "highs", layer, settings))
-            return compile_model(plan.formulation.build(plan.form))
+            return compile_model(build_model(plan.formulation, plan.form))
 
         form = compiled(instance)
         for solver in SOLVERS if model.problem == "LP" else INTEGER_SOLVERS:

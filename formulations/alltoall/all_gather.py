@@ -111,7 +111,6 @@ class SharedFlows(Formulation):
     size = "N m + 1 variables"
     meaning = "time T [shards / link bandwidth]"
     shards = True
-    forms = ("cvxpy", "pyomo")
     objective = stated_time
     metrics = throughput_metrics
 
@@ -138,29 +137,6 @@ class SharedFlows(Formulation):
         """Shape of h, ``(m, K)``."""
         return self.topology.arcs, self.ends.size
 
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
-        import pyomo.environ as pyo
-
-        topology = self.topology
-        V, A = vertex_names(topology), arc_names(topology)
-        R = [V[v] for v in self.ends.tolist()]
-        supply = dict(zip(V, self.supply.tolist(), strict=True))
-        c = dict(zip(A, topology.capacity.tolist(), strict=True))
-        into, out_of = reversed(incident_arcs(topology)) if self.away else incident_arcs(topology)
-        model = pyo.ConcreteModel(name=f"{self.collective} at optimal throughput")
-        model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if a in out_of[v] else self.most))
-        model.T = pyo.Var(bounds=(0, self.most / min(c.values())))
-        model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
-        model.balance = pyo.Constraint(
-            [(u, v) for u in V for v in R if u != v],
-            rule=lambda m, u, v: (
-                pyo.quicksum(m.h[a, v] for a in out_of[u]) - pyo.quicksum(m.h[a, v] for a in into[u]) == supply[u]
-            ),
-        )
-        model.capacity = pyo.Constraint(A, R, rule=lambda m, a, v: m.h[a, v] - c[a] * m.T <= 0)
-        return PyomoModel(model, {"h": (A, R), "T": ()}, {"balance": (V, R), "capacity": (A, R)})
-
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form: ``-M h_v = supply`` (``M h_v`` away) without the row of v, ``h_v <= c T``."""
         import cvxpy as cp
@@ -183,6 +159,29 @@ class SharedFlows(Formulation):
                 "capacity": Named(capacity, (m, K), np.arange(m * K)),
             },
         )
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
+        import pyomo.environ as pyo
+
+        topology = self.topology
+        V, A = vertex_names(topology), arc_names(topology)
+        R = [V[v] for v in self.ends.tolist()]
+        supply = dict(zip(V, self.supply.tolist(), strict=True))
+        c = dict(zip(A, topology.capacity.tolist(), strict=True))
+        into, out_of = reversed(incident_arcs(topology)) if self.away else incident_arcs(topology)
+        model = pyo.ConcreteModel(name=f"{self.collective} at optimal throughput")
+        model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if a in out_of[v] else self.most))
+        model.T = pyo.Var(bounds=(0, self.most / min(c.values())))
+        model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
+        model.balance = pyo.Constraint(
+            [(u, v) for u in V for v in R if u != v],
+            rule=lambda m, u, v: (
+                pyo.quicksum(m.h[a, v] for a in out_of[u]) - pyo.quicksum(m.h[a, v] for a in into[u]) == supply[u]
+            ),
+        )
+        model.capacity = pyo.Constraint(A, R, rule=lambda m, a, v: m.h[a, v] - c[a] * m.T <= 0)
+        return PyomoModel(model, {"h": (A, R), "T": ()}, {"balance": (V, R), "capacity": (A, R)})
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built."""

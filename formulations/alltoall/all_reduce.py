@@ -99,7 +99,6 @@ class AllReduction(Formulation):
     size = "2 N m + 2 m + N + 1 variables"
     meaning = "time T [shards / link bandwidth]"
     shards = True
-    forms = ("cvxpy", "pyomo")
     objective = stated_time
     metrics = all_gather.throughput_metrics
 
@@ -125,6 +124,56 @@ class AllReduction(Formulation):
             If the instance is not a connected topology of at least two ranks.
         """
         return cls(all_to_all_topology(instance, NAME))
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form, with the incidence M: ``-M f_v = x``, ``M g_v = x``, ``f <= y``, ``g <= z``."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        topology, ranks, switches = self.topology, self.ranks, self.switches
+        n, m, N = topology.n, topology.arcs, topology.num_ranks
+        x = cp.Variable(N, name="x", bounds=[0, float(N)])
+        y = cp.Variable(m, name="y", bounds=[0, None])
+        z = cp.Variable(m, name="z", bounds=[0, None])
+        leaves, enters = (ends[:, None] == ranks[None, :] for ends in (topology.tail, topology.head))
+        f = cp.Variable(m * N, name="f", bounds=[0, np.where(leaves, 0.0, N).ravel()])
+        g = cp.Variable(m * N, name="g", bounds=[0, np.where(enters, 0.0, N).ravel()])
+        T = cp.Variable(name="T", bounds=[0, 2.0 * N * (N - 1) / topology.capacity.min()])
+        incidence = topology.incidence()
+        rows = np.flatnonzero((np.arange(n)[:, None] != ranks[None, :]).ravel())
+        net = sp.csr_array(sp.kron(incidence, sp.eye_array(N), format="csr")[rows])
+        held = sp.csr_array((np.ones(N), (ranks, np.arange(N))), shape=(n, N))
+        share = sp.csr_array(sp.csr_array(sp.kron(held, np.ones((N, 1)), format="csr"))[rows])
+        each = sp.csr_array(sp.kron(sp.eye_array(m), np.ones((N, 1)), format="csr"))
+        total = cp.sum(x) == N
+        copies = -net @ f - share @ x == 0
+        sums = net @ g - share @ x == 0
+        copied, summed = f - each @ y <= 0, g - each @ z <= 0
+        capacity = y + z - topology.capacity * T <= 0
+        constraints = {
+            "total": Named(total, ()),
+            "copies": Named(copies, (n, N), rows),
+            "sums": Named(sums, (n, N), rows),
+            "copied": Named(copied, (m, N), np.arange(m * N)),
+            "summed": Named(summed, (m, N), np.arange(m * N)),
+            "capacity": Named(capacity, (m,)),
+        }
+        if switches.size:
+            relay = sp.csr_array(incidence[switches])
+            constraints["forwards"] = Named(-relay @ y <= 0, (n,), switches)
+            constraints["gathers"] = Named(relay @ z <= 0, (n,), switches)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(T), [named.item for named in constraints.values()]),
+            variables={
+                "x": Named(x, (N,)),
+                "y": Named(y, (m,)),
+                "z": Named(z, (m,)),
+                "f": Named(f, (m, N), np.arange(m * N)),
+                "g": Named(g, (m, N), np.arange(m * N)),
+                "T": Named(T, ()),
+            },
+            constraints=constraints,
+        )
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, variables and constraints as in the module docstring."""
@@ -178,56 +227,6 @@ class AllReduction(Formulation):
                 "forwards": (V,),
                 "gathers": (V,),
             },
-        )
-
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form, with the incidence M: ``-M f_v = x``, ``M g_v = x``, ``f <= y``, ``g <= z``."""
-        import cvxpy as cp
-        import scipy.sparse as sp
-
-        topology, ranks, switches = self.topology, self.ranks, self.switches
-        n, m, N = topology.n, topology.arcs, topology.num_ranks
-        x = cp.Variable(N, name="x", bounds=[0, float(N)])
-        y = cp.Variable(m, name="y", bounds=[0, None])
-        z = cp.Variable(m, name="z", bounds=[0, None])
-        leaves, enters = (ends[:, None] == ranks[None, :] for ends in (topology.tail, topology.head))
-        f = cp.Variable(m * N, name="f", bounds=[0, np.where(leaves, 0.0, N).ravel()])
-        g = cp.Variable(m * N, name="g", bounds=[0, np.where(enters, 0.0, N).ravel()])
-        T = cp.Variable(name="T", bounds=[0, 2.0 * N * (N - 1) / topology.capacity.min()])
-        incidence = topology.incidence()
-        rows = np.flatnonzero((np.arange(n)[:, None] != ranks[None, :]).ravel())
-        net = sp.csr_array(sp.kron(incidence, sp.eye_array(N), format="csr")[rows])
-        held = sp.csr_array((np.ones(N), (ranks, np.arange(N))), shape=(n, N))
-        share = sp.csr_array(sp.csr_array(sp.kron(held, np.ones((N, 1)), format="csr"))[rows])
-        each = sp.csr_array(sp.kron(sp.eye_array(m), np.ones((N, 1)), format="csr"))
-        total = cp.sum(x) == N
-        copies = -net @ f - share @ x == 0
-        sums = net @ g - share @ x == 0
-        copied, summed = f - each @ y <= 0, g - each @ z <= 0
-        capacity = y + z - topology.capacity * T <= 0
-        constraints = {
-            "total": Named(total, ()),
-            "copies": Named(copies, (n, N), rows),
-            "sums": Named(sums, (n, N), rows),
-            "copied": Named(copied, (m, N), np.arange(m * N)),
-            "summed": Named(summed, (m, N), np.arange(m * N)),
-            "capacity": Named(capacity, (m,)),
-        }
-        if switches.size:
-            relay = sp.csr_array(incidence[switches])
-            constraints["forwards"] = Named(-relay @ y <= 0, (n,), switches)
-            constraints["gathers"] = Named(relay @ z <= 0, (n,), switches)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(T), [named.item for named in constraints.values()]),
-            variables={
-                "x": Named(x, (N,)),
-                "y": Named(y, (m,)),
-                "z": Named(z, (m,)),
-                "f": Named(f, (m, N), np.arange(m * N)),
-                "g": Named(g, (m, N), np.arange(m * N)),
-                "T": Named(T, ()),
-            },
-            constraints=constraints,
         )
 
     def estimate(self) -> dict[str, int]:

@@ -84,7 +84,6 @@ class RoutedChannels(Formulation):
     size = "(|P| + |E| + m) L + 1 variables"
     meaning = "largest load [shards / link bandwidth], or layers of virtual channels"
     shards = True
-    forms = ("cvxpy", "pyomo")
 
     routing: min_congestion.ChosenPaths
     layers: int
@@ -163,66 +162,6 @@ class RoutedChannels(Formulation):
         """The amounts, and the bound on Lambda."""
         return path_flow.derived(self.routing)
 
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring: ``y[s,t,i,l]`` for the i-th path of (s,t)."""
-        import pyomo.environ as pyo
-
-        K, of, over = named_paths(self.paths)
-        A, L = arc_names(self.topology), range(1, self.layers + 1)
-        c = dict(zip(A, self.topology.capacity.tolist(), strict=True))
-        P = [p for k in K for p in of[k]]
-        carriers = self._carriers(P, A)
-        number = {a: i for i, a in enumerate(A)}
-        E = sorted({use[-2:] for use in carriers}, key=lambda e: (number[e[0]], number[e[1]]))
-        uses = [(*k, *e) for k in K for e in E if (*k, *e) in carriers]
-        amount = dict(zip(K, self.routing.amount.tolist(), strict=True))
-        m = len(A)
-        model = pyo.ConcreteModel(name="routes and virtual channels")
-        model.y = pyo.Var(P, L, domain=pyo.Binary)
-        model.w = pyo.Var(E, L, domain=pyo.Binary)
-        model.u = pyo.Var(A, L, bounds=(0, m - 1))
-
-        def taken(b: Any, paths: Iterable[Any], layers: Iterable[int]) -> Any:
-            return pyo.quicksum(b.y[(*p, i)] for p in paths for i in layers)
-
-        def occur(b: Any, *at: Any) -> Any:
-            use, i = at[:-1], at[-1]
-            return taken(b, carriers[use], [i]) - b.w[(*use[-2:], i)] <= 0
-
-        def load(b: Any, a: Any) -> Any:
-            return pyo.quicksum(amount[p[:-1]] * b.y[(*p, i)] for p in over[a] for i in L)
-
-        model.choose = pyo.Constraint(K, rule=lambda b, *k: taken(b, of[k], L) == 1)
-        model.occur = pyo.Constraint(uses, L, rule=occur)
-        model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
-        variables: dict[str, tuple[Any, ...]] = {"y": (P, L), "w": (E, L), "u": (A, L)}
-        constraints: dict[str, tuple[Any, ...]] = {"choose": (K,), "occur": (uses, L), "order": (E, L)}
-        if self.chosen == "load":
-            whole = set(c.values()) == {1.0} and all(value.is_integer() for value in amount.values())
-            most = sum(amount.values()) / min(c.values())
-            model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals, bounds=(0, most))
-            model.congestion = pyo.Constraint(list(over), rule=lambda b, a: load(b, a) - c[a] * b.Lambda <= 0)
-            model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
-            variables["Lambda"] = ()
-            return PyomoModel(model, variables, constraints | {"congestion": (A,)})
-        model.z = pyo.Var(L, domain=pyo.Binary)
-        if self.limit:
-            model.congestion = pyo.Constraint(list(over), rule=lambda b, a: load(b, a) <= c[a] * self.limit)
-            constraints["congestion"] = (A,)
-        model.use = pyo.Constraint(K, L, rule=lambda b, *at: taken(b, of[at[:-1]], at[-1:]) - b.z[at[-1]] <= 0)
-        model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
-        model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
-        variables["z"] = (L,)
-        return PyomoModel(model, variables, constraints | {"use": (K, L), "symmetry": (L[:-1],)})
-
-    def _carriers(self, P: list[Any], A: list[str]) -> dict[tuple[Any, ...], list[Any]]:
-        """The paths of every commodity over every two arcs in turn, by ``(*k, a, b)``, from names of paths and arcs."""
-        result: dict[tuple[Any, ...], list[Any]] = {}
-        for number, p in enumerate(P):
-            for both in pairwise([A[a] for a in self.paths.path(number)]):
-                result.setdefault((*p[:-1], *both), []).append(p)
-        return result
-
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form, with a column of each matrix per layer.
 
@@ -274,6 +213,66 @@ class RoutedChannels(Formulation):
                 named["symmetry"] = Named(z[:-1] >= z[1:], (L - 1,))
             goal = cp.sum(z)
         return CvxpyModel(cp.Problem(cp.Minimize(goal), [block.item for block in named.values()]), variables, named)
+
+    def _carriers(self, P: list[Any], A: list[str]) -> dict[tuple[Any, ...], list[Any]]:
+        """The paths of every commodity over every two arcs in turn, by ``(*k, a, b)``, from names of paths and arcs."""
+        result: dict[tuple[Any, ...], list[Any]] = {}
+        for number, p in enumerate(P):
+            for both in pairwise([A[a] for a in self.paths.path(number)]):
+                result.setdefault((*p[:-1], *both), []).append(p)
+        return result
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring: ``y[s,t,i,l]`` for the i-th path of (s,t)."""
+        import pyomo.environ as pyo
+
+        K, of, over = named_paths(self.paths)
+        A, L = arc_names(self.topology), range(1, self.layers + 1)
+        c = dict(zip(A, self.topology.capacity.tolist(), strict=True))
+        P = [p for k in K for p in of[k]]
+        carriers = self._carriers(P, A)
+        number = {a: i for i, a in enumerate(A)}
+        E = sorted({use[-2:] for use in carriers}, key=lambda e: (number[e[0]], number[e[1]]))
+        uses = [(*k, *e) for k in K for e in E if (*k, *e) in carriers]
+        amount = dict(zip(K, self.routing.amount.tolist(), strict=True))
+        m = len(A)
+        model = pyo.ConcreteModel(name="routes and virtual channels")
+        model.y = pyo.Var(P, L, domain=pyo.Binary)
+        model.w = pyo.Var(E, L, domain=pyo.Binary)
+        model.u = pyo.Var(A, L, bounds=(0, m - 1))
+
+        def taken(b: Any, paths: Iterable[Any], layers: Iterable[int]) -> Any:
+            return pyo.quicksum(b.y[(*p, i)] for p in paths for i in layers)
+
+        def occur(b: Any, *at: Any) -> Any:
+            use, i = at[:-1], at[-1]
+            return taken(b, carriers[use], [i]) - b.w[(*use[-2:], i)] <= 0
+
+        def load(b: Any, a: Any) -> Any:
+            return pyo.quicksum(amount[p[:-1]] * b.y[(*p, i)] for p in over[a] for i in L)
+
+        model.choose = pyo.Constraint(K, rule=lambda b, *k: taken(b, of[k], L) == 1)
+        model.occur = pyo.Constraint(uses, L, rule=occur)
+        model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
+        variables: dict[str, tuple[Any, ...]] = {"y": (P, L), "w": (E, L), "u": (A, L)}
+        constraints: dict[str, tuple[Any, ...]] = {"choose": (K,), "occur": (uses, L), "order": (E, L)}
+        if self.chosen == "load":
+            whole = set(c.values()) == {1.0} and all(value.is_integer() for value in amount.values())
+            most = sum(amount.values()) / min(c.values())
+            model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals, bounds=(0, most))
+            model.congestion = pyo.Constraint(list(over), rule=lambda b, a: load(b, a) - c[a] * b.Lambda <= 0)
+            model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
+            variables["Lambda"] = ()
+            return PyomoModel(model, variables, constraints | {"congestion": (A,)})
+        model.z = pyo.Var(L, domain=pyo.Binary)
+        if self.limit:
+            model.congestion = pyo.Constraint(list(over), rule=lambda b, a: load(b, a) <= c[a] * self.limit)
+            constraints["congestion"] = (A,)
+        model.use = pyo.Constraint(K, L, rule=lambda b, *at: taken(b, of[at[:-1]], at[-1:]) - b.z[at[-1]] <= 0)
+        model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
+        model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
+        variables["z"] = (L,)
+        return PyomoModel(model, variables, constraints | {"use": (K, L), "symmetry": (L[:-1],)})
 
     @property
     def most(self) -> float:

@@ -67,7 +67,6 @@ class LinkFlow(Formulation):
     concurrent = "F"
     size = "N(N-1) m + 1 variables"
     shards = True
-    forms = ("cvxpy", "pyomo")
     label_invariant = staticmethod(model.equal_demands)
 
     flow: model.ConcurrentFlow
@@ -109,34 +108,6 @@ class LinkFlow(Formulation):
             return None
         return model.size(instance, instance.num_ranks * (instance.num_ranks - 1))
 
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring."""
-        if not self.printed:
-            return model.build_pyomo(self.flow)
-        import pyomo.environ as pyo
-
-        topology = self.flow.topology
-        V, A = vertex_names(topology), arc_names(topology)
-        into, out_of = incident_arcs(topology)
-        c = dict(zip(A, self.flow.capacity.tolist(), strict=True))
-        K = [(V[s], V[t]) for s, t in zip(self.flow.sources.tolist(), self.targets.tolist(), strict=True)]
-        D = dict(zip(K, self.amount.tolist(), strict=True))
-        built = pyo.ConcreteModel(name="link MCF, sink-inflow reading")
-        built.f = pyo.Var(A, K, domain=pyo.NonNegativeReals)
-        built.F = pyo.Var(domain=pyo.NonNegativeReals)
-        built.throughput = pyo.Objective(expr=built.F, sense=pyo.maximize)
-        built.conservation = pyo.Constraint(
-            [(u, *k) for u in V for k in K if u not in k],
-            rule=lambda b, u, s, t: (
-                pyo.quicksum(b.f[a, s, t] for a in out_of[u]) - pyo.quicksum(b.f[a, s, t] for a in into[u]) <= 0
-            ),
-        )
-        built.delivery = pyo.Constraint(
-            K, rule=lambda b, s, t: pyo.quicksum(b.f[a, s, t] for a in into[t]) - D[s, t] * b.F >= 0
-        )
-        built.capacity = pyo.Constraint(A, rule=lambda b, a: pyo.quicksum(b.f[a, k] for k in K) <= c[a])
-        return PyomoModel(built, {"f": (A, K), "F": ()}, {"conservation": (V, K), "delivery": (K,), "capacity": (A,)})
-
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form."""
         if not self.printed:
@@ -167,6 +138,34 @@ class LinkFlow(Formulation):
                 "capacity": Named(capacity, (m,)),
             },
         )
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring."""
+        if not self.printed:
+            return model.build_pyomo(self.flow)
+        import pyomo.environ as pyo
+
+        topology = self.flow.topology
+        V, A = vertex_names(topology), arc_names(topology)
+        into, out_of = incident_arcs(topology)
+        c = dict(zip(A, self.flow.capacity.tolist(), strict=True))
+        K = [(V[s], V[t]) for s, t in zip(self.flow.sources.tolist(), self.targets.tolist(), strict=True)]
+        D = dict(zip(K, self.amount.tolist(), strict=True))
+        built = pyo.ConcreteModel(name="link MCF, sink-inflow reading")
+        built.f = pyo.Var(A, K, domain=pyo.NonNegativeReals)
+        built.F = pyo.Var(domain=pyo.NonNegativeReals)
+        built.throughput = pyo.Objective(expr=built.F, sense=pyo.maximize)
+        built.conservation = pyo.Constraint(
+            [(u, *k) for u in V for k in K if u not in k],
+            rule=lambda b, u, s, t: (
+                pyo.quicksum(b.f[a, s, t] for a in out_of[u]) - pyo.quicksum(b.f[a, s, t] for a in into[u]) <= 0
+            ),
+        )
+        built.delivery = pyo.Constraint(
+            K, rule=lambda b, s, t: pyo.quicksum(b.f[a, s, t] for a in into[t]) - D[s, t] * b.F >= 0
+        )
+        built.capacity = pyo.Constraint(A, rule=lambda b, a: pyo.quicksum(b.f[a, k] for k in K) <= c[a])
+        return PyomoModel(built, {"f": (A, K), "F": ()}, {"conservation": (V, K), "delivery": (K,), "capacity": (A,)})
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block; the sink-inflow reading has its own, weaker blocks."""

@@ -134,7 +134,6 @@ class ChosenPaths(PathFlow, Formulation):
     size = "|P| + 1 variables"
     meaning = "largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]"
     shards = True
-    forms = ("cvxpy", "pyomo")
     label_invariant = staticmethod(path_flow.label_invariant)
 
     cvxpy = path_flow.build_cvxpy

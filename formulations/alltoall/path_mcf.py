@@ -158,7 +158,6 @@ class PathConcurrentFlow(PathFlow, Formulation):
     size = "|P| + 1 variables"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
-    forms = ("cvxpy", "pyomo", "matrix")
     label_invariant = staticmethod(path_flow.label_invariant)
 
     objective = concurrent_flow.objective
@@ -183,6 +182,24 @@ class PathConcurrentFlow(PathFlow, Formulation):
         """Numbers of the matrix that are computed from the data."""
         return rounding.decimals(self.amount)
 
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs not on any path have no row)."""
+        import cvxpy as cp
+
+        paths, m = self.paths, self.topology.arcs
+        f = cp.Variable(paths.paths, name="f", nonneg=True)
+        F = cp.Variable(name="F", nonneg=True)
+        c = cp.Parameter(m, name="c", value=self.topology.capacity)
+        D = cp.Parameter(paths.pairs, name="D", value=self.amount)
+        used = np.unique(paths.arcs)
+        serve = paths.membership @ f >= F * D
+        capacity = paths.incidence.tocsr()[used] @ f <= c[used]
+        return CvxpyModel(
+            cp.Problem(cp.Maximize(F), [serve, capacity]),
+            variables={"f": Named(f, (paths.paths,)), "F": Named(F, ())},
+            constraints={"serve": Named(serve, (paths.pairs,)), "capacity": Named(capacity, (m,), used)},
+        )
+
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
         import pyomo.environ as pyo
@@ -201,24 +218,6 @@ class PathConcurrentFlow(PathFlow, Formulation):
         )
         model.capacity = pyo.Constraint(list(over), rule=lambda m, a: pyo.quicksum(m.f[p] for p in over[a]) <= m.c[a])
         return PyomoModel(model, {"f": (P,), "F": ()}, {"serve": (K,), "capacity": (A,)})
-
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs not on any path have no row)."""
-        import cvxpy as cp
-
-        paths, m = self.paths, self.topology.arcs
-        f = cp.Variable(paths.paths, name="f", nonneg=True)
-        F = cp.Variable(name="F", nonneg=True)
-        c = cp.Parameter(m, name="c", value=self.topology.capacity)
-        D = cp.Parameter(paths.pairs, name="D", value=self.amount)
-        used = np.unique(paths.arcs)
-        serve = paths.membership @ f >= F * D
-        capacity = paths.incidence.tocsr()[used] @ f <= c[used]
-        return CvxpyModel(
-            cp.Problem(cp.Maximize(F), [serve, capacity]),
-            variables={"f": Named(f, (paths.paths,)), "F": Named(F, ())},
-            constraints={"serve": Named(serve, (paths.pairs,)), "capacity": Named(capacity, (m,), used)},
-        )
 
     def matrix(self) -> MatrixModel:
         """The same problem without a modelling layer, for methods that solve it many times: f, then F."""

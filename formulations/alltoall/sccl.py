@@ -96,7 +96,6 @@ class ChunkSteps(Formulation):
     )
     size = "C N(N-1) m S + S variables; N m S + S by source"
     meaning = "rounds in all steps; R / C is the time [shards / link bandwidth]"
-    forms = ("cvxpy", "pyomo")
     label_invariant = staticmethod(lambda parameters: True)
 
     flow: StepFlow
@@ -149,6 +148,43 @@ class ChunkSteps(Formulation):
             )
         return cls(StepFlow(groups, steps, "source" if model == "sources" else "commodity"), chunks, model)
 
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form over vec(f) in C order (arc, chunk or source, step), as Kronecker products."""
+        if self.model == "sources":
+            return self.flow.cvxpy(whole=True)
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        flow, topology = self.flow, self.flow.topology
+        (m, K, L), n = flow.shape, topology.n
+        f = cp.Variable(m * K * L, name="f", bounds=[0, flow.upper.ravel()], integer=True)
+        U = cp.Variable(L, name="U", bounds=[0, np.ceil(flow.longest)], integer=True)
+        enter, _ = arc_ends(topology)  # (n, m): 1 where an arc enters
+        per_group, per_step = sp.eye_array(K), sp.eye_array(L)
+        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, K)), per_step), format="csr")  # (m L, m K L)
+        width = sp.kron(topology.capacity[:, None], per_step, format="csr")  # (m L, L)
+        arrived = sp.kron(enter, sp.kron(per_group, np.ones((1, L))), format="csr")  # (n K, m K L)
+        wanted = flow.groups.demand > 0
+        ends, passed = np.flatnonzero(wanted.ravel()), np.flatnonzero((flow.groups.served & ~wanted).ravel())
+        constraints = {
+            "capacity": Named(load @ f - width @ U <= 0, (m, L), np.arange(m * L)),
+            "balance": Named(sp.csr_array(arrived[ends]) @ f == 1, (n, K), ends),
+        }
+        if passed.size:
+            constraints["once"] = Named(sp.csr_array(arrived[passed]) @ f <= 1, (n, K), passed)
+        later = np.flatnonzero(((flow.upper > 0) & (topology.tail[:, None] != flow.groups.sources)[:, :, None]).ravel())
+        if later.size:
+            earlier = sp.kron(
+                enter[topology.tail], sp.kron(per_group, np.tri(L, k=-1)), format="csr"
+            )  # square, of size m K L
+            before = sp.csr_array((sp.eye_array(m * K * L, format="csr") - earlier)[later])
+            constraints["before"] = Named(before @ f <= 0, (m, K, L), later)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cp.sum(U)), [named.item for named in constraints.values()]),
+            variables={"f": Named(f, (m, K, L), np.arange(m * K * L)), "U": Named(U, (L,))},
+            constraints=constraints,
+        )
+
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[a,s,d,i,t]`` for chunk i of the pair (s,d), or ``f[a,s,t]`` by source; ``U[t]``."""
         if self.model == "sources":
@@ -191,43 +227,6 @@ class ChunkSteps(Formulation):
                 "before": (A, K, T),
                 "balance": (V, K),
             },
-        )
-
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form over vec(f) in C order (arc, chunk or source, step), as Kronecker products."""
-        if self.model == "sources":
-            return self.flow.cvxpy(whole=True)
-        import cvxpy as cp
-        import scipy.sparse as sp
-
-        flow, topology = self.flow, self.flow.topology
-        (m, K, L), n = flow.shape, topology.n
-        f = cp.Variable(m * K * L, name="f", bounds=[0, flow.upper.ravel()], integer=True)
-        U = cp.Variable(L, name="U", bounds=[0, np.ceil(flow.longest)], integer=True)
-        enter, _ = arc_ends(topology)  # (n, m): 1 where an arc enters
-        per_group, per_step = sp.eye_array(K), sp.eye_array(L)
-        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, K)), per_step), format="csr")  # (m L, m K L)
-        width = sp.kron(topology.capacity[:, None], per_step, format="csr")  # (m L, L)
-        arrived = sp.kron(enter, sp.kron(per_group, np.ones((1, L))), format="csr")  # (n K, m K L)
-        wanted = flow.groups.demand > 0
-        ends, passed = np.flatnonzero(wanted.ravel()), np.flatnonzero((flow.groups.served & ~wanted).ravel())
-        constraints = {
-            "capacity": Named(load @ f - width @ U <= 0, (m, L), np.arange(m * L)),
-            "balance": Named(sp.csr_array(arrived[ends]) @ f == 1, (n, K), ends),
-        }
-        if passed.size:
-            constraints["once"] = Named(sp.csr_array(arrived[passed]) @ f <= 1, (n, K), passed)
-        later = np.flatnonzero(((flow.upper > 0) & (topology.tail[:, None] != flow.groups.sources)[:, :, None]).ravel())
-        if later.size:
-            earlier = sp.kron(
-                enter[topology.tail], sp.kron(per_group, np.tri(L, k=-1)), format="csr"
-            )  # square, of size m K L
-            before = sp.csr_array((sp.eye_array(m * K * L, format="csr") - earlier)[later])
-            constraints["before"] = Named(before @ f <= 0, (m, K, L), later)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(U)), [named.item for named in constraints.values()]),
-            variables={"f": Named(f, (m, K, L), np.arange(m * K * L)), "U": Named(U, (L,))},
-            constraints=constraints,
         )
 
     def estimate(self) -> dict[str, int]:

@@ -128,7 +128,6 @@ class StepFlow(Formulation):
     size = "N(N-1) m L + L variables; N m L + L by source"
     meaning = "time of all steps, sum of U_t [shards / link bandwidth]"
     shards = True
-    forms = ("cvxpy", "pyomo")
     label_invariant = staticmethod(static.equal_demands)
 
     groups: static.ConcurrentFlow
@@ -254,6 +253,49 @@ class StepFlow(Formulation):
             "integers": 0,
         }
 
+    def cvxpy(self, *, whole: bool = False) -> CvxpyModel:
+        """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        topology, (m, K, L) = self.topology, self.shape
+        n, size = topology.n, m * K * L
+        f = cp.Variable(size, name="f", bounds=[0, self.upper.ravel()], integer=whole)
+        U = cp.Variable(L, name="U", bounds=[0, np.ceil(self.longest) if whole else self.longest], integer=whole)
+        enter, leave = arc_ends(topology)  # (n, m): 1 where an arc enters, and where it leaves
+        per_group, per_step = sp.eye_array(K), sp.eye_array(L)
+
+        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, K)), per_step), format="csr")  # (m L, m K L)
+        width = sp.kron(topology.capacity[:, None], per_step, format="csr")  # (m L, L)
+        capacity = load @ f - width @ U <= 0
+        net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, L))), format="csr")  # (n K, m K L)
+        served = np.flatnonzero(self.balanced.ravel())
+        balance = sp.csr_array(net[served]) @ f == self.groups.demand.ravel()[served]
+        constraints = [capacity, balance]
+        named = {
+            "capacity": Named(capacity, (m, L), np.arange(m * L)),
+            "balance": Named(balance, (n, K), served),
+        }
+        forwarding = np.flatnonzero(np.repeat(self.forwarding.ravel(), L - 1))  # of the rows (u, k, t < L)
+        if forwarding.size:
+            until, onward = np.tri(L - 1, L), np.tri(L - 1, L, 1)  # row t sums steps 1..t, and 1..t+1
+            received = sp.kron(enter, sp.kron(per_group, until), format="csr")[forwarding]  # (rows, m K L)
+            sent = sp.kron(leave, sp.kron(per_group, onward), format="csr")[forwarding]  # (rows, m K L)
+            causality = sp.csr_array(sent - received) @ f <= 0
+            constraints.append(causality)
+            named["causality"] = Named(causality, (n, K, L - 1), forwarding)
+        passed = np.flatnonzero(self.passed.ravel())
+        if passed.size:
+            through = sp.kron(enter - leave, sp.kron(per_group, per_step), format="csr")[passed]  # (rows, m K L)
+            passing = sp.csr_array(through) @ f == 0
+            constraints.append(passing)
+            named["passing"] = Named(passing, (n, K, L), passed)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cp.sum(U)), constraints),
+            variables={"f": Named(f, (m, K, L), np.arange(size)), "U": Named(U, (L,))},
+            constraints=named,
+        )
+
     def pyomo(self, *, whole: bool = False) -> PyomoModel:
         """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L.
 
@@ -305,49 +347,6 @@ class StepFlow(Formulation):
                 "balance": (V, K),
                 **({"passing": (V, K, T)} if passed else {}),
             },
-        )
-
-    def cvxpy(self, *, whole: bool = False) -> CvxpyModel:
-        """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products."""
-        import cvxpy as cp
-        import scipy.sparse as sp
-
-        topology, (m, K, L) = self.topology, self.shape
-        n, size = topology.n, m * K * L
-        f = cp.Variable(size, name="f", bounds=[0, self.upper.ravel()], integer=whole)
-        U = cp.Variable(L, name="U", bounds=[0, np.ceil(self.longest) if whole else self.longest], integer=whole)
-        enter, leave = arc_ends(topology)  # (n, m): 1 where an arc enters, and where it leaves
-        per_group, per_step = sp.eye_array(K), sp.eye_array(L)
-
-        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, K)), per_step), format="csr")  # (m L, m K L)
-        width = sp.kron(topology.capacity[:, None], per_step, format="csr")  # (m L, L)
-        capacity = load @ f - width @ U <= 0
-        net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, L))), format="csr")  # (n K, m K L)
-        served = np.flatnonzero(self.balanced.ravel())
-        balance = sp.csr_array(net[served]) @ f == self.groups.demand.ravel()[served]
-        constraints = [capacity, balance]
-        named = {
-            "capacity": Named(capacity, (m, L), np.arange(m * L)),
-            "balance": Named(balance, (n, K), served),
-        }
-        forwarding = np.flatnonzero(np.repeat(self.forwarding.ravel(), L - 1))  # of the rows (u, k, t < L)
-        if forwarding.size:
-            until, onward = np.tri(L - 1, L), np.tri(L - 1, L, 1)  # row t sums steps 1..t, and 1..t+1
-            received = sp.kron(enter, sp.kron(per_group, until), format="csr")[forwarding]  # (rows, m K L)
-            sent = sp.kron(leave, sp.kron(per_group, onward), format="csr")[forwarding]  # (rows, m K L)
-            causality = sp.csr_array(sent - received) @ f <= 0
-            constraints.append(causality)
-            named["causality"] = Named(causality, (n, K, L - 1), forwarding)
-        passed = np.flatnonzero(self.passed.ravel())
-        if passed.size:
-            through = sp.kron(enter - leave, sp.kron(per_group, per_step), format="csr")[passed]  # (rows, m K L)
-            passing = sp.csr_array(through) @ f == 0
-            constraints.append(passing)
-            named["passing"] = Named(passing, (n, K, L), passed)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(U)), constraints),
-            variables={"f": Named(f, (m, K, L), np.arange(size)), "U": Named(U, (L,))},
-            constraints=named,
         )
 
     def estimate(self) -> dict[str, int]:

@@ -92,7 +92,6 @@ class LayeredRoutes(Formulation):
     size = "(|R| + |E| + m + 1) L variables"
     meaning = "layers of virtual channels"
     shards = True
-    forms = ("cvxpy", "pyomo")
 
     topology: Topology
     routes: PathSet | None
@@ -154,35 +153,6 @@ class LayeredRoutes(Formulation):
         routes = None if needed is None else chosen_paths(routing, needed)
         return cls(routing.topology, routes, layers)
 
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring: r is a pair of ranks (s,t), e of arcs (a,b)."""
-        import pyomo.environ as pyo
-
-        topology, routes = self.topology, self.known_routes
-        A, R = arc_names(topology), pair_names(topology, routes.sources, routes.targets)
-        taken = {r: [A[a] for a in routes.path(i)] for i, r in enumerate(R)}
-        follows = {r: list(pairwise(arcs)) for r, arcs in taken.items()}
-        number = {a: i for i, a in enumerate(A)}
-        E = sorted({e for pairs in follows.values() for e in pairs}, key=lambda e: (number[e[0]], number[e[1]]))
-        m, L = len(A), range(1, self.layers + 1)
-        model = pyo.ConcreteModel(name="virtual channels")
-        model.y = pyo.Var(R, L, domain=pyo.Binary)
-        model.w = pyo.Var(E, L, domain=pyo.Binary)
-        model.z = pyo.Var(L, domain=pyo.Binary)
-        model.u = pyo.Var(A, L, bounds=(0, m - 1))
-        model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
-        model.assign = pyo.Constraint(R, rule=lambda b, *r: pyo.quicksum(b.y[(*r, i)] for i in L) == 1)
-        uses = [(*r, *e) for r in R for e in follows[r]]
-        model.occur = pyo.Constraint(uses, L, rule=lambda b, s, t, p, q, i: b.w[p, q, i] - b.y[s, t, i] >= 0)
-        model.use = pyo.Constraint(R, L, rule=lambda b, s, t, i: b.z[i] - b.y[s, t, i] >= 0)
-        model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
-        model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
-        return PyomoModel(
-            model,
-            variables={"y": (R, L), "w": (E, L), "z": (L,), "u": (A, L)},
-            constraints={"assign": (R,), "occur": (uses, L), "use": (R, L), "order": (E, L), "symmetry": (L[:-1],)},
-        )
-
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form: ``y 1 = 1``, ``T w >= S y``, ``1 z' >= y``, ``B u - m w >= 1 - m``.
 
@@ -223,6 +193,35 @@ class LayeredRoutes(Formulation):
             named["symmetry"] = Named(z[:-1] >= z[1:], (L - 1,))
         problem = cp.Problem(cp.Minimize(cp.sum(z)), [block.item for block in named.values()])
         return CvxpyModel(problem, variables, named)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring: r is a pair of ranks (s,t), e of arcs (a,b)."""
+        import pyomo.environ as pyo
+
+        topology, routes = self.topology, self.known_routes
+        A, R = arc_names(topology), pair_names(topology, routes.sources, routes.targets)
+        taken = {r: [A[a] for a in routes.path(i)] for i, r in enumerate(R)}
+        follows = {r: list(pairwise(arcs)) for r, arcs in taken.items()}
+        number = {a: i for i, a in enumerate(A)}
+        E = sorted({e for pairs in follows.values() for e in pairs}, key=lambda e: (number[e[0]], number[e[1]]))
+        m, L = len(A), range(1, self.layers + 1)
+        model = pyo.ConcreteModel(name="virtual channels")
+        model.y = pyo.Var(R, L, domain=pyo.Binary)
+        model.w = pyo.Var(E, L, domain=pyo.Binary)
+        model.z = pyo.Var(L, domain=pyo.Binary)
+        model.u = pyo.Var(A, L, bounds=(0, m - 1))
+        model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
+        model.assign = pyo.Constraint(R, rule=lambda b, *r: pyo.quicksum(b.y[(*r, i)] for i in L) == 1)
+        uses = [(*r, *e) for r in R for e in follows[r]]
+        model.occur = pyo.Constraint(uses, L, rule=lambda b, s, t, p, q, i: b.w[p, q, i] - b.y[s, t, i] >= 0)
+        model.use = pyo.Constraint(R, L, rule=lambda b, s, t, i: b.z[i] - b.y[s, t, i] >= 0)
+        model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
+        model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
+        return PyomoModel(
+            model,
+            variables={"y": (R, L), "w": (E, L), "z": (L,), "u": (A, L)},
+            constraints={"assign": (R,), "occur": (uses, L), "use": (R, L), "order": (E, L), "symmetry": (L[:-1],)},
+        )
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-    from opticoll.formulations.model import Form
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Settings
 
@@ -729,8 +728,6 @@ def demand_metrics(data: ConcurrentFlow) -> dict[str, float | int | None]:
 
 class GroupedFlow(ConcurrentFlow):
     """Data of a concurrent flow with the builds and checks that its formulations share."""
-
-    forms: ClassVar[tuple[Form, ...]] = ("cvxpy", "pyomo", "matrix")
 
     cvxpy = build_cvxpy
     pyomo = build_pyomo

@@ -110,7 +110,6 @@ class CallBatches(Formulation):
     parameters = COSTS
     size = "at most K (K + 1) / 2 variables"
     meaning = "time of all batches [us]"
-    forms = ("cvxpy", "pyomo")
 
     member: Mask
     time: F64
@@ -146,28 +145,6 @@ class CallBatches(Formulation):
         assert parameters is not None
         return cls(*timed_calls(instance, parameters, NAME))
 
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""
-        import pyomo.environ as pyo
-
-        groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
-        K, t = range(len(groups)), self.time.tolist()
-        P = [(j, k) for k in K for j in range(k + 1) if j == k or not groups[j] & groups[k]]
-        firsts: dict[int, list[int]] = {k: [] for k in K}
-        users: dict[tuple[int, int], list[int]] = {}
-        for j, k in P:
-            firsts[k].append(j)
-            for g in groups[k] if j < k else ():
-                users.setdefault((g, j), []).append(k)
-        model = pyo.ConcreteModel(name="co-scheduling")
-        model.x = pyo.Var(P, domain=pyo.Binary)
-        model.total = pyo.Objective(expr=pyo.quicksum(t[j] * model.x[j, j] for j in K), sense=pyo.minimize)
-        model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[j, k] for j in firsts[k]) == 1)
-        model.apart = pyo.Constraint(
-            sorted(users), rule=lambda m, g, j: pyo.quicksum(m.x[j, k] for k in users[g, j]) - m.x[j, j] <= 0
-        )
-        return PyomoModel(model, {"x": (P,)}, {"once": (len(groups),), "apart": (self.member.shape[1], len(groups))})
-
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form: ``A x = 1``, ``(B - S) x <= 0``."""
         import cvxpy as cp
@@ -195,6 +172,28 @@ class CallBatches(Formulation):
             variables={"x": Named(x, (j.size,))},
             constraints=constraints,
         )
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""
+        import pyomo.environ as pyo
+
+        groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
+        K, t = range(len(groups)), self.time.tolist()
+        P = [(j, k) for k in K for j in range(k + 1) if j == k or not groups[j] & groups[k]]
+        firsts: dict[int, list[int]] = {k: [] for k in K}
+        users: dict[tuple[int, int], list[int]] = {}
+        for j, k in P:
+            firsts[k].append(j)
+            for g in groups[k] if j < k else ():
+                users.setdefault((g, j), []).append(k)
+        model = pyo.ConcreteModel(name="co-scheduling")
+        model.x = pyo.Var(P, domain=pyo.Binary)
+        model.total = pyo.Objective(expr=pyo.quicksum(t[j] * model.x[j, j] for j in K), sense=pyo.minimize)
+        model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[j, k] for j in firsts[k]) == 1)
+        model.apart = pyo.Constraint(
+            sorted(users), rule=lambda m, g, j: pyo.quicksum(m.x[j, k] for k in users[g, j]) - m.x[j, j] <= 0
+        )
+        return PyomoModel(model, {"x": (P,)}, {"once": (len(groups),), "apart": (self.member.shape[1], len(groups))})
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

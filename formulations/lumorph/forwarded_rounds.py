@@ -93,7 +93,6 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
     example = "lightpath:2x2,lasers=1,waveguides=1"
     parameters = PARAMETERS
     size = "R n^2 (K L + n) variables"
-    forms = ("cvxpy", "pyomo")
 
     @cached_property
     def limits(self) -> Limits:
@@ -235,6 +234,65 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
 
     # Builds -----------------------------------------------------------------------------------------------------
 
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, as products of incidence matrices of rows and columns."""
+        import cvxpy as cp
+
+        T, n, Q = self.horizon, self.topology.n, len(self.given)
+        col, (xr, xq, xs, xd), (br, bq, bv) = self.columns, self.sends, self.states
+        N, M, K = col["r"].size, xr.size, br.size
+        D, X, B = (cp.Variable(size, name=name, boolean=True) for name, size in (("D", N), ("X", M), ("B", K)))
+        R = cp.Variable(T, name="R", integer=True, bounds=[(np.arange(T) < self.floor).astype(float), np.ones(T)])
+        at = np.full(T * Q * n, -1)
+        at[(br * Q + bq) * n + bv] = np.arange(K)
+
+        received = incidence(at[(xr * Q + xq) * n + xd], np.arange(M), (K, M))
+        later = np.flatnonzero(br > 0)
+        before = incidence(later, at[((br[later] - 1) * Q + bq[later]) * n + bv[later]], (K, K))
+        last = np.flatnonzero((br == T - 1) & self.wanted[bq, bv])
+        forwarded = np.flatnonzero(~self.given[xq, xs])
+        held = at[((xr[forwarded] - 1) * Q + xq[forwarded]) * n + xs[forwarded]]
+        pair, (when, *_) = numbered(col["r"], col["s"], col["d"])
+        circuits = incidence(pair, np.arange(N), (when.size, N))
+        of_x = np.searchsorted(
+            np.unique((col["r"] * n + col["s"]) * n + col["d"]), (xr * n + xs) * n + xd
+        )  # the row of every X among the pairs of the rounds
+        result: dict[str, Any] = {
+            "state": B - before @ B - received @ X == 0,
+            "finish": B[last] == 1,
+            "connected": X - circuits[of_x] @ D <= 0,
+        }
+        if forwarded.size:
+            result["hold"] = X[forwarded] - B[held] <= 0
+        if self.limits.ports is not None:
+            for name, end in (("laser", "s"), ("photodiode", "d")):
+                row, (when, *_) = numbered(col["r"], col[end], col["w"])
+                result[name] = incidence(row, np.arange(N), (when.size, N)) @ D - self.limits.ports * R[when] <= 0
+        start, arcs = select(self.routes.start, self.routes.arcs, col["path"])
+        owner = np.repeat(np.arange(N), np.diff(start))
+        row, (when, on, _) = numbered(col["r"][owner], arcs, col["w"][owner])
+        through = incidence(row, owner, (when.size, N))
+        room = self.limits.room(self.topology)[on].astype(float)
+        result["waveguide"] = through @ D - cp.multiply(room, R[when]) <= 0
+        if T > 1:
+            result["order"] = R[1:] - R[:-1] <= 0
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(cp.sum(R)), list(result.values())),
+            variables={x.name(): Named(x, x.shape) for x in (D, X, B, R)},
+            constraints={name: Named(item, item.shape) for name, item in result.items()},
+        )
+
+    def _circuits(self) -> dict[tuple[int, int, int, int, int], list[int]]:
+        """The arcs of every circuit (r,s,d,i,w): the i-th route from s to d, on wavelength w in round r."""
+        routes, waves = self.routes, range(self.limits.wavelengths)
+        pairs = list(zip(routes.source.tolist(), routes.target.tolist(), strict=True))
+        ways = [
+            (*pairs[k], i, routes.path(p))
+            for k in range(len(pairs))
+            for i, p in enumerate(range(*routes.first[k : k + 2]))
+        ]
+        return {(r, s, d, i, w): arcs for r in range(self.horizon) for s, d, i, arcs in ways for w in waves}
+
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraint by constraint as in the module docstring."""
         import pyomo.environ as pyo
@@ -295,65 +353,6 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
             rules["photodiode"] = (sorted(into), limited(into, [limits.ports] * n))
         axes = add_constraints(model, rules)
         return PyomoModel(model, {"D": (list(circuits),), "X": (X,), "B": (B,), "R": (list(rounds),)}, axes)
-
-    def _circuits(self) -> dict[tuple[int, int, int, int, int], list[int]]:
-        """The arcs of every circuit (r,s,d,i,w): the i-th route from s to d, on wavelength w in round r."""
-        routes, waves = self.routes, range(self.limits.wavelengths)
-        pairs = list(zip(routes.source.tolist(), routes.target.tolist(), strict=True))
-        ways = [
-            (*pairs[k], i, routes.path(p))
-            for k in range(len(pairs))
-            for i, p in enumerate(range(*routes.first[k : k + 2]))
-        ]
-        return {(r, s, d, i, w): arcs for r in range(self.horizon) for s, d, i, arcs in ways for w in waves}
-
-    def cvxpy(self) -> CvxpyModel:
-        """The model in CVXPY, as products of incidence matrices of rows and columns."""
-        import cvxpy as cp
-
-        T, n, Q = self.horizon, self.topology.n, len(self.given)
-        col, (xr, xq, xs, xd), (br, bq, bv) = self.columns, self.sends, self.states
-        N, M, K = col["r"].size, xr.size, br.size
-        D, X, B = (cp.Variable(size, name=name, boolean=True) for name, size in (("D", N), ("X", M), ("B", K)))
-        R = cp.Variable(T, name="R", integer=True, bounds=[(np.arange(T) < self.floor).astype(float), np.ones(T)])
-        at = np.full(T * Q * n, -1)
-        at[(br * Q + bq) * n + bv] = np.arange(K)
-
-        received = incidence(at[(xr * Q + xq) * n + xd], np.arange(M), (K, M))
-        later = np.flatnonzero(br > 0)
-        before = incidence(later, at[((br[later] - 1) * Q + bq[later]) * n + bv[later]], (K, K))
-        last = np.flatnonzero((br == T - 1) & self.wanted[bq, bv])
-        forwarded = np.flatnonzero(~self.given[xq, xs])
-        held = at[((xr[forwarded] - 1) * Q + xq[forwarded]) * n + xs[forwarded]]
-        pair, (when, *_) = numbered(col["r"], col["s"], col["d"])
-        circuits = incidence(pair, np.arange(N), (when.size, N))
-        of_x = np.searchsorted(
-            np.unique((col["r"] * n + col["s"]) * n + col["d"]), (xr * n + xs) * n + xd
-        )  # the row of every X among the pairs of the rounds
-        result: dict[str, Any] = {
-            "state": B - before @ B - received @ X == 0,
-            "finish": B[last] == 1,
-            "connected": X - circuits[of_x] @ D <= 0,
-        }
-        if forwarded.size:
-            result["hold"] = X[forwarded] - B[held] <= 0
-        if self.limits.ports is not None:
-            for name, end in (("laser", "s"), ("photodiode", "d")):
-                row, (when, *_) = numbered(col["r"], col[end], col["w"])
-                result[name] = incidence(row, np.arange(N), (when.size, N)) @ D - self.limits.ports * R[when] <= 0
-        start, arcs = select(self.routes.start, self.routes.arcs, col["path"])
-        owner = np.repeat(np.arange(N), np.diff(start))
-        row, (when, on, _) = numbered(col["r"][owner], arcs, col["w"][owner])
-        through = incidence(row, owner, (when.size, N))
-        room = self.limits.room(self.topology)[on].astype(float)
-        result["waveguide"] = through @ D - cp.multiply(room, R[when]) <= 0
-        if T > 1:
-            result["order"] = R[1:] - R[:-1] <= 0
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(R)), list(result.values())),
-            variables={x.name(): Named(x, x.shape) for x in (D, X, B, R)},
-            constraints={name: Named(item, item.shape) for name, item in result.items()},
-        )
 
     def estimate(self) -> dict[str, int]:
         """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""

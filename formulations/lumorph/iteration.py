@@ -105,7 +105,6 @@ class StagedCalls(Formulation):
     )
     size = "at most S K (K + 1) / 2 + S + 1 variables"
     meaning = "time of the iteration [us]"
-    forms = ("cvxpy", "pyomo")
 
     computing: F64
     transfers: F64
@@ -190,6 +189,51 @@ class StagedCalls(Formulation):
             str(given["first"]),
         )
 
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form."""
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        (b, j, k), (count, gpus), S = self.choices, self.member.shape, self.stages
+        position = np.arange(j.size)
+        x = cp.Variable(j.size, name="x", boolean=True)
+        s, z = cp.Variable(S, name="s", nonneg=True), cp.Variable(name="z", nonneg=True)
+        once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
+        own, later = np.flatnonzero(j == k), np.flatnonzero(j != k)
+        head = np.zeros((S, count), dtype=np.int64)
+        head[b[own], j[own]] = own
+        busy = sp.csr_array((self.time[j[own]], (b[own], own)), shape=(S, j.size))
+        difference = sp.eye_array(S) - sp.eye_array(S, k=-1)
+        shift = sp.eye_array(S, k=-1, format="csr")
+        some = np.flatnonzero(self.before >= 0)
+        last = sp.csr_array((np.ones(some.size), (some, self.before[some])), shape=(S, S))
+        computed = (sp.eye_array(S) - last) @ s
+        if self.first == "calls":
+            computed = computed - (last @ busy) @ x
+        rows: dict[str, Any] = {
+            "once": Named(once @ x == 1, (count,)),
+            "computed": Named(computed >= self.gap, (S,)),
+            "end": Named(z - s[S - 1] - busy[[S - 1]] @ x >= self.transfers[S - 1], ()),
+        }
+        if S > 1:
+            waits = (difference @ s - (shift @ busy) @ x)[1:]
+            rows["free"] = Named(waits >= self.transfers[:-1], (S,), np.arange(1, S))
+        which, gpu = np.nonzero(self.member[k[later]])
+        if which.size:
+            row = (b[later][which] * gpus + gpu) * count + j[later][which]
+            used, at = np.unique(row, return_inverse=True)
+            stage, first = used // (gpus * count), used % count
+            entries = np.concatenate([np.ones(row.size), -np.ones(used.size)])
+            columns = np.concatenate([later[which], head[stage, first]])
+            at = np.concatenate([at, np.arange(used.size)])
+            apart = sp.csr_array((entries, (at, columns)), shape=(used.size, j.size)) @ x <= 0
+            rows["apart"] = Named(apart, (S, gpus, count), used)
+        return CvxpyModel(
+            cp.Problem(cp.Minimize(z), [named.item for named in rows.values()]),
+            variables={"x": Named(x, (j.size,)), "s": Named(s, (S,)), "z": Named(z, ())},
+            constraints=rows,
+        )
+
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraint by constraint as in the module docstring."""
         import pyomo.environ as pyo
@@ -248,51 +292,6 @@ class StagedCalls(Formulation):
         if later:
             constraints["free"] = (self.stages,)
         return PyomoModel(model, {"x": (X,), "s": (self.stages,), "z": ()}, constraints)
-
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
-
-        (b, j, k), (count, gpus), S = self.choices, self.member.shape, self.stages
-        position = np.arange(j.size)
-        x = cp.Variable(j.size, name="x", boolean=True)
-        s, z = cp.Variable(S, name="s", nonneg=True), cp.Variable(name="z", nonneg=True)
-        once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
-        own, later = np.flatnonzero(j == k), np.flatnonzero(j != k)
-        head = np.zeros((S, count), dtype=np.int64)
-        head[b[own], j[own]] = own
-        busy = sp.csr_array((self.time[j[own]], (b[own], own)), shape=(S, j.size))
-        difference = sp.eye_array(S) - sp.eye_array(S, k=-1)
-        shift = sp.eye_array(S, k=-1, format="csr")
-        some = np.flatnonzero(self.before >= 0)
-        last = sp.csr_array((np.ones(some.size), (some, self.before[some])), shape=(S, S))
-        computed = (sp.eye_array(S) - last) @ s
-        if self.first == "calls":
-            computed = computed - (last @ busy) @ x
-        rows: dict[str, Any] = {
-            "once": Named(once @ x == 1, (count,)),
-            "computed": Named(computed >= self.gap, (S,)),
-            "end": Named(z - s[S - 1] - busy[[S - 1]] @ x >= self.transfers[S - 1], ()),
-        }
-        if S > 1:
-            waits = (difference @ s - (shift @ busy) @ x)[1:]
-            rows["free"] = Named(waits >= self.transfers[:-1], (S,), np.arange(1, S))
-        which, gpu = np.nonzero(self.member[k[later]])
-        if which.size:
-            row = (b[later][which] * gpus + gpu) * count + j[later][which]
-            used, at = np.unique(row, return_inverse=True)
-            stage, first = used // (gpus * count), used % count
-            entries = np.concatenate([np.ones(row.size), -np.ones(used.size)])
-            columns = np.concatenate([later[which], head[stage, first]])
-            at = np.concatenate([at, np.arange(used.size)])
-            apart = sp.csr_array((entries, (at, columns)), shape=(used.size, j.size)) @ x <= 0
-            rows["apart"] = Named(apart, (S, gpus, count), used)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(z), [named.item for named in rows.values()]),
-            variables={"x": Named(x, (j.size,)), "s": Named(s, (S,)), "z": Named(z, ())},
-            constraints=rows,
-        )
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

@@ -116,7 +116,6 @@ class Overlap(PathFlow, Formulation):
     )
     size = "m |L| + 1 variables on arcs, |P| + 1 over a route set"
     meaning = "overlap Lambda: circuits on the busiest arc"
-    forms = ("cvxpy", "pyomo")
     dual_arrays = path_flow.dual_arrays
 
     circuits: Circuits

@@ -184,7 +184,6 @@ class RoundModel(RoundFormulation):
     parameters = PARAMETERS
     size = "R |moves| K L variables"
     meaning = "rounds of circuits"
-    forms = ("pyomo", "cvxpy")
 
     topology: Topology
     collective: Collective

@@ -108,7 +108,6 @@ class SumModel(unphased_rounds.UnphasedRounds):
     example = "lightpath:2x2,lasers=2,waveguides=1"
     parameters = PARAMETERS
     size = "R n^2 |c| (K L + n) variables"
-    forms = ("cvxpy", "pyomo")
     cvxpy = sum_builds.build_cvxpy
     pyomo = sum_builds.build_pyomo
 

@@ -15,7 +15,7 @@ Integer columns for which an MPS file gives no bounds lie in [0, 1], as in all r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Form
     from opticoll.instances.topology import F64
     from opticoll.instances.types import Settings
 
@@ -83,7 +82,6 @@ class FileProgram(Formulation):
     example = "mps:program.mps"
     problem: Literal["LP", "MILP"] = "MILP"
     size = "columns of the file"
-    forms: ClassVar[tuple[Form, ...]] = ("matrix", "cvxpy", "pyomo")
 
     def __init__(self, program: MatrixProgram) -> None:
         self.program = program

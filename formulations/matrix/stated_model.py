@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.program import FileProgram
-from opticoll.formulations.model import MatrixModel, NotApplicable, states
+from opticoll.formulations.model import Formulation, MatrixModel, NotApplicable, states
 from opticoll.formulations.variables import Array, Block
 from opticoll.instances.matrix_program import MatrixProgram
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable
 
-    from opticoll.formulations.model import Form, Formulation
+    from opticoll.formulations.model import Formulation
     from opticoll.formulations.variables import IndexSets, Links
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
@@ -71,7 +71,8 @@ class StatedModel(FileProgram):
     paper = "own"
     where = "the model"
     title = "Linear or mixed-integer program of a Pyomo or CVXPY model"
-    forms: ClassVar[tuple[Form, ...]] = ("matrix",)
+    cvxpy = Formulation.cvxpy  # type: ignore[assignment]  # stated as a matrix alone
+    pyomo = Formulation.pyomo
     meaning = "objective of the model"
 
     def __init__(self, program: StatedProgram) -> None:

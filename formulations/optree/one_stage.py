@@ -72,7 +72,6 @@ class AllToAll(RoundFormulation):
     parameters = (Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number"),)
     size = "(|R| + 1) C variables"
     meaning = "wavelengths"
-    forms = ("cvxpy", "pyomo")
 
     fibres: WdmFibres
     colours: int

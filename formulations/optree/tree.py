@@ -95,7 +95,6 @@ class TreeChoice(RoundFormulation):
     )
     size = "|E| (about n ln n) variables"
     meaning = "steps (rounds) of the tree"
-    forms = ("cvxpy", "pyomo")
 
     fibres: WdmFibres
     fabric: Fabric

@@ -74,7 +74,6 @@ class OcsCircuits(Formulation):
     )
     size = "|P| + 1 variables, |P| D more with model=switches"
     meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
-    forms = ("cvxpy", "pyomo")
 
     pool: ServerPool
     transfers: Transfers

@@ -91,7 +91,6 @@ class Placement(Formulation):
     )
     size = "(n + k) k + |U| binaries"
     meaning = "makespan of a step [us]"
-    forms = ("cvxpy", "pyomo")
     bounds = transfers.bounds
 
     graph: OpGraph
@@ -230,59 +229,6 @@ class Placement(Formulation):
             results += [rounding.entered(held) / rounding.entered(self.memory) for held in self.occupied.tolist()]
         return results
 
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring; e is a dependency (u,v)."""
-        import pyomo.environ as pyo
-
-        _refuse_large(self)
-        graph, n, k, horizon = self.graph, self.n, self.devices, self.horizon
-        p = (graph.duration / horizon).tolist()
-        E = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
-        wait = dict(zip(E, (self.delay / horizon).tolist(), strict=True))
-        U = list(zip(*(part.tolist() for part in self.unordered), strict=True))
-        G = range(k)
-        model = pyo.ConcreteModel(name="degree-aware placement")
-        model.a = pyo.Var(range(n), G, domain=pyo.Binary)
-        model.a[0, 0].setlb(1)
-        for g in G[1:]:
-            model.a[0, g].setub(0)
-        model.S = pyo.Var(range(n), bounds=lambda _, v: (0, 1 - p[v]))
-        model.C = pyo.Var(bounds=(0, 1))
-        model.makespan = pyo.Objective(expr=horizon * model.C, sense=pyo.minimize)
-        model.assign = pyo.Constraint(range(n), rule=lambda b, v: pyo.quicksum(b.a[v, g] for g in G) == 1)
-        model.finish = pyo.Constraint(range(n), rule=lambda b, v: b.S[v] + p[v] <= b.C)
-        variables: dict[str, tuple[Any, ...]] = {"a": (n, k), "S": (n,), "C": ()}
-        named: dict[str, tuple[Any, ...]] = {"assign": (n,), "finish": (n,)}
-        if E:
-            model.precede = pyo.Constraint(
-                E,
-                G if self.bandwidth else [0],
-                rule=lambda b, u, v, g: (
-                    b.S[v] >= b.S[u] + p[u] + (wait[u, v] * (b.a[u, g] - b.a[v, g]) if self.bandwidth else 0)
-                ),
-            )
-            named["precede"] = (E, k)
-        if U:
-            model.y = pyo.Var(U, domain=pyo.Binary)
-            variables["y"] = (U,)
-            model.before = pyo.Constraint(
-                U, G, rule=lambda b, u, v, g: b.S[u] + p[u] <= b.S[v] + 3 - b.y[u, v] - b.a[u, g] - b.a[v, g]
-            )
-            model.after = pyo.Constraint(
-                U, G, rule=lambda b, u, v, g: b.S[v] + p[v] <= b.S[u] + 2 + b.y[u, v] - b.a[u, g] - b.a[v, g]
-            )
-            named |= {"before": (U, k), "after": (U, k)}
-        if self.memory:
-            m, M = self.occupied.tolist(), self.memory
-            held = [v for v in range(n) if m[v]]
-            model.memory = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(m[v] / M * b.a[v, g] for v in held) <= 1)
-            named["memory"] = (k,)
-        if E and not self.free:
-            added, rows = _peer_rows(self, model, E)
-            variables |= added
-            named |= rows
-        return PyomoModel(model, variables, named)
-
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form, constraints named as in the docstring."""
         import cvxpy as cp
@@ -367,6 +313,59 @@ class Placement(Formulation):
                 there = pick(row, graph.head[e[row]] * k + reached, e.size, n * k)
                 add("reach", (times(graph.tail[e], of=g) + there) @ a <= 1, (m, k), e * k + g)
         return CvxpyModel(cp.Problem(cp.Minimize(self.horizon * C), constraints), variables, named)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo, constraints named as in the docstring; e is a dependency (u,v)."""
+        import pyomo.environ as pyo
+
+        _refuse_large(self)
+        graph, n, k, horizon = self.graph, self.n, self.devices, self.horizon
+        p = (graph.duration / horizon).tolist()
+        E = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
+        wait = dict(zip(E, (self.delay / horizon).tolist(), strict=True))
+        U = list(zip(*(part.tolist() for part in self.unordered), strict=True))
+        G = range(k)
+        model = pyo.ConcreteModel(name="degree-aware placement")
+        model.a = pyo.Var(range(n), G, domain=pyo.Binary)
+        model.a[0, 0].setlb(1)
+        for g in G[1:]:
+            model.a[0, g].setub(0)
+        model.S = pyo.Var(range(n), bounds=lambda _, v: (0, 1 - p[v]))
+        model.C = pyo.Var(bounds=(0, 1))
+        model.makespan = pyo.Objective(expr=horizon * model.C, sense=pyo.minimize)
+        model.assign = pyo.Constraint(range(n), rule=lambda b, v: pyo.quicksum(b.a[v, g] for g in G) == 1)
+        model.finish = pyo.Constraint(range(n), rule=lambda b, v: b.S[v] + p[v] <= b.C)
+        variables: dict[str, tuple[Any, ...]] = {"a": (n, k), "S": (n,), "C": ()}
+        named: dict[str, tuple[Any, ...]] = {"assign": (n,), "finish": (n,)}
+        if E:
+            model.precede = pyo.Constraint(
+                E,
+                G if self.bandwidth else [0],
+                rule=lambda b, u, v, g: (
+                    b.S[v] >= b.S[u] + p[u] + (wait[u, v] * (b.a[u, g] - b.a[v, g]) if self.bandwidth else 0)
+                ),
+            )
+            named["precede"] = (E, k)
+        if U:
+            model.y = pyo.Var(U, domain=pyo.Binary)
+            variables["y"] = (U,)
+            model.before = pyo.Constraint(
+                U, G, rule=lambda b, u, v, g: b.S[u] + p[u] <= b.S[v] + 3 - b.y[u, v] - b.a[u, g] - b.a[v, g]
+            )
+            model.after = pyo.Constraint(
+                U, G, rule=lambda b, u, v, g: b.S[v] + p[v] <= b.S[u] + 2 + b.y[u, v] - b.a[u, g] - b.a[v, g]
+            )
+            named |= {"before": (U, k), "after": (U, k)}
+        if self.memory:
+            m, M = self.occupied.tolist(), self.memory
+            held = [v for v in range(n) if m[v]]
+            model.memory = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(m[v] / M * b.a[v, g] for v in held) <= 1)
+            named["memory"] = (k,)
+        if E and not self.free:
+            added, rows = _peer_rows(self, model, E)
+            variables |= added
+            named |= rows
+        return PyomoModel(model, variables, named)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model; with more than ``MOST_MODELLED`` sub-operations as if no pair were ordered."""

@@ -104,7 +104,6 @@ class RingTraffic(Formulation):
     )
     size = "about n^3/3 variables (sets), 2 |P| W (arcs)"
     meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
-    forms = ("cvxpy", "pyomo")
 
     n: int
     wavelengths: int

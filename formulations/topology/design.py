@@ -83,7 +83,6 @@ class Design(Formulation):
     size = "n (n-1)^2 flows, n (n-1) links"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
-    forms = ("cvxpy", "pyomo")
 
     n: int
     degree: int

@@ -87,7 +87,6 @@ class TopologyMatchings(Formulation):
     size = "2 s K circuits and amounts for every pair with demand, 2 s K"
     meaning = "makespan of all switches [shards / link bandwidth]"
     shards = True
-    forms = ("cvxpy", "pyomo")
 
     n: int
     switches: int

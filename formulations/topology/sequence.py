@@ -154,7 +154,6 @@ class TopologySequence(Formulation):
     size = "P n (n-1)^2 flows, 2 K M n (n-1) circuits and capacities"
     meaning = "time of all configurations and changes [shards / link bandwidth]"
     shards = True
-    forms = ("cvxpy", "pyomo")
 
     n: int
     degree: int

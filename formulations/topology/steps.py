@@ -98,7 +98,6 @@ class TopologySteps(Formulation):
     size = "2 (choices of a topology for a step)"
     meaning = "time of all steps and changes [shards / link bandwidth]"
     shards = True
-    forms = ("cvxpy", "pyomo")
     given_by = "times"
 
     n: int

@@ -90,7 +90,6 @@ class Plane(Formulation):
     )
     size = "kinds of layers times ways"
     meaning = "iteration time by Eq. (1) [s]"
-    forms = ("cvxpy", "pyomo")
 
     pool: ServerPool
     kinds: tuple[TrainingJob, ...]

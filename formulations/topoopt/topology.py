@@ -121,7 +121,6 @@ class Wiring(Formulation):
         ),
     )
     size = "n (n-1)^2 flows, p n (n-1) circuits"
-    forms = ("cvxpy", "pyomo")
 
     pool: ServerPool
     goal: str

@@ -100,7 +100,6 @@ class CircuitUtility(Formulation):
     )
     size = "|P| L circuits, L <= d"
     meaning = "demand with the discounts of its circuits [bytes]"
-    forms = ("cvxpy", "pyomo")
 
     pool: ServerPool
     demand: F64

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput, NoSolution
+from opticoll.formulations.model import build_model, forms_of, is_own
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.auto import bounds_of, fastest_form
@@ -109,8 +110,8 @@ def exact_problem(formulation: Formulation, layer: str | None = None, needed: Ar
         If a coefficient is neither an entered decimal nor a fraction that the formulation states.
     """
     size = formulation.estimate()
-    form = layer or ("matrix" if "matrix" in formulation.forms else fastest_form(formulation, size))
-    built = compile_built(formulation, formulation.build(form))
+    form = layer or ("matrix" if "matrix" in forms_of(formulation) else fastest_form(formulation, size))
+    built = compile_built(formulation, build_model(formulation, form))
     if built.A.nnz > MOST_NONZEROS:
         msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros, above {MOST_NONZEROS:,}; reduce the instance"
         raise BadInput(msg)
@@ -395,7 +396,7 @@ def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fractio
     model = run.plan.formulation
     analytic = run.bounds
     if analytic is None:  # the usual solve needed none
-        analytic = bounds_of(model) if model.needs is None and not model.own else []
+        analytic = bounds_of(model) if model.needs is None and not is_own(model) else []
     known = [(answer.bound, ROWS), *((one.fraction, one.name) for one in analytic if one.fraction is not None)]
     return max(known, key=lambda one: one[0]) if form.sense == "min" else min(known, key=lambda one: one[0])
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from opticoll.errors import BadFile, NoSolution
-from opticoll.formulations.model import states
+from opticoll.formulations.model import forms_of, states
 from opticoll.solvers.exact.exact_form import ExactForm, Leaf
 from opticoll.solvers.exact.vipr_file import Derivation, LinearRow, Reader, safe_names
 from opticoll.solvers.task import check_record
@@ -133,7 +133,7 @@ def check_certificate(
 
     problem = prepared(model, instance, parameters, None if needed is None else in_floats(needed))
     verdict, reason = None, ""
-    for form in (None, *model.forms):
+    for form in (None, *forms_of(model)):
         try:
             verdict = _verified(path, exact_problem(problem, form, needed))
         except OtherProblem as error:  # perhaps written from another layer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import NoSolution, OpticollError
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.model import Parameter, build_model, forms_of
 from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, Unbounded
 from opticoll.solvers.methods.method import Answer, Method
@@ -66,8 +66,8 @@ def run(context: Context) -> Answer:
     a relaxation is unbounded. A leaf that is not closed keeps the bound of its parent. So ``proof: optimal`` does not
     depend on a solver's claim, at the cost of much more time.
     """
-    layer = context.task.form or context.formulation.forms[0]
-    form = compile_model(context.formulation.build(layer))
+    layer = context.task.form or forms_of(context.formulation)[0]
+    form = compile_model(build_model(context.formulation, layer))
     proof = _Proof(context, form)
     crossed = np.flatnonzero(proof.form.row_lower > proof.form.row_upper)
     if crossed.size:

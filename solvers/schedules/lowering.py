@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 from opticoll.errors import BadInput
 from opticoll.formulations import own_axes
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, is_own
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
 from opticoll.solvers.schedules.msccl_xml import ChunkMoves, Layout, write_xml
@@ -343,7 +343,7 @@ def refuse_early(path: Path, kind: type[Formulation]) -> None:
         msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (links) or .routes.json (routes)"
         raise BadInput(msg)
     if name not in collective_steps.COLLECTIVES:
-        if not (kind.own and own_axes.has_routes(kind)):
+        if not (is_own(kind) and own_axes.has_routes(kind)):
             refuse_without_routes(name)
     elif path.name.lower().endswith(".routes.json"):
         msg = f"{path}: {name} sends copies or sums, which cannot be written as routes; use .json or .xml"

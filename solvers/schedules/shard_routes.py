@@ -27,7 +27,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import own_axes
 from opticoll.formulations.flows.concurrent_flow import by_source
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
-from opticoll.formulations.model import Formulation, NotApplicable
+from opticoll.formulations.model import Formulation, NotApplicable, is_own
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
     NotApplicable
         If solutions of the formulation do not hold the flow of every commodity.
     """
-    if isinstance(data, Formulation) and data.own and isinstance(data.instance, Topology):
+    if isinstance(data, Formulation) and is_own(data) and isinstance(data.instance, Topology):
         flow = own_axes.source_flow(data, values)
         if flow is not None:
             traffic = own_axes.stated_traffic(data)

@@ -23,6 +23,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.analysis.describe import _text, describe
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
+from opticoll.formulations.model import forms_of
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, MODIFIERS, POPULATIONS, expand, load_families
 from opticoll.solvers.adapters import adapters
@@ -47,7 +48,7 @@ def test_a_formulation_is_described_in_full(name, capfd):
     one = next(one for one in describe(name) if one.kind == "formulation")
     assert "Source" in one.text
     assert [p.name for p in one.parameters] == [p.name for p in model.parameters]
-    assert one.forms == model.forms
+    assert one.forms == forms_of(model)
     assert "highs" in one.solvers
     text = shown(capfd, "describe", name)
     assert model.title in text

@@ -10,10 +10,10 @@ from functools import cache
 
 import pytest
 from builds import (
+    builds_of,
     code_of,
     differences,
     each_difference,
-    forms_of,
     mutated_matrices,
     mutations,
     problem_of,
@@ -23,7 +23,7 @@ from case_families import each
 from cases import CASES
 
 from opticoll.formulations import formulation, formulations
-from opticoll.formulations.model import check_stated
+from opticoll.formulations.model import check_stated, forms_of
 from opticoll.solvers.standard_form import compile_model
 
 
@@ -38,7 +38,7 @@ def test_ours_are_stated_as_those_of_users_must_be(name):
 
 
 def test_every_formulation_has_both_forms_and_cases():
-    stated = {name: set(model.forms) for name, model in formulations().items() if model.paper != "matrix"}
+    stated = {name: set(forms_of(model)) for name, model in formulations().items() if model.paper != "matrix"}
     assert set(CASES) == set(stated)
     assert all({"cvxpy", "pyomo"} <= forms for forms in stated.values())
 
@@ -60,13 +60,13 @@ def test_the_docstring_states_every_constraint_and_variable(name):
 
 @each("name", CASES)
 def test_builds_share_no_code(name):
-    code = [set(code_of(build)) for build in forms_of(name).values()]
+    code = [set(code_of(build)) for build in builds_of(name).values()]
     assert sum(map(len, code)) == len(set().union(*code))
 
 
 @pytest.mark.parametrize(("name", "spec", "settings"), [(name, *case) for name in CASES for case in CASES[name]])
 def test_all_builds_are_one_matrix(name, spec, settings):
-    forms = {form: compiled(name, spec, settings, build) for form, build in forms_of(name).items()}
+    forms = {form: compiled(name, spec, settings, build) for form, build in builds_of(name).items()}
     first = forms.pop("pyomo")
     for other in forms.values():
         assert differences(first, other) == []
@@ -115,7 +115,7 @@ def noticed(function, changed, cases):
     The case that notices moves to the front of ``cases``: it is likely to notice the next change too.
     """
     for place, (name, form, spec, settings) in enumerate(cases):
-        build, expected = forms_of(name)[form], right(name, spec, settings, form)
+        build, expected = builds_of(name)[form], right(name, spec, settings, form)
         signal.setitimer(signal.ITIMER_PROF, ENDLESS_S)
         try:
             wrong = compiled(name, spec, dict(settings), changed if build is function else build)
@@ -133,7 +133,7 @@ def noticed(function, changed, cases):
 @cache
 def right(name, spec, settings, form):
     """The model by another form, whose build runs nothing that changes."""
-    return compiled(name, spec, dict(settings), forms_of(name)["cvxpy" if form == "pyomo" else "pyomo"])
+    return compiled(name, spec, dict(settings), builds_of(name)["cvxpy" if form == "pyomo" else "pyomo"])
 
 
 USERS = {f"{f.__module__.rpartition('.')[2]}.{f.__qualname__}": (f, using) for f, using in users().items()}
@@ -146,7 +146,7 @@ def test_every_change_of_a_build_is_noticed(place, most, patience):
     function, using = USERS[place]
     cases = [(name, form, spec, tuple(given.items())) for name, form in using for spec, given in CASES[name]]
     for name, form, spec, settings in cases:
-        if forms_of(name)[form] is not function:  # it is used, perhaps by the data of both models
+        if builds_of(name)[form] is not function:  # it is used, perhaps by the data of both models
             right(name, spec, settings, form)
     missed = [what for what, changed in mutations(function, most) if not noticed(function, changed, cases)]
     assert set(missed) <= HARMLESS.get(place, set())

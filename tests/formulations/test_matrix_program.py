@@ -13,7 +13,7 @@ import pytest
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, OpticollError
 from opticoll.formulations.matrix.program import FORMULATION, NAME
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model, forms_of
 from opticoll.instances import MatrixProgram, parse
 from opticoll.solvers import solve
 from opticoll.solvers.isolation import call_isolated
@@ -98,7 +98,7 @@ def test_every_form_and_solver_has_the_optimum(mixed, form, method):
 def test_all_forms_build_the_same_program(mixed):
     program = parse(mixed)
     problem = FORMULATION.prepare(program)
-    forms = {form: compile_model(problem.build(form)) for form in problem.forms}
+    forms = {form: compile_model(build_model(problem, form)) for form in forms_of(problem)}
     x = np.array([1, 3.5, 1.5, 2.0])
     for form in forms.values():
         assert form.sense == "max"

@@ -10,6 +10,7 @@ from slow_cases import marked
 
 from opticoll.errors import SolverUnavailable
 from opticoll.formulations import formulation
+from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import parse
 from opticoll.solvers import verify
 from opticoll.solvers.adapters import adapters
@@ -24,13 +25,13 @@ LP_ADAPTERS = [name for name, result in adapters().items() if result.capabilitie
 
 
 @cache
-def forms_of(name, specs):
+def stated_in_forms(name, specs):
     """Each layer's matrix of a formulation on each spec, and its optimum by SciPy."""
     results = []
     for spec in specs:
         data = formulation(name).prepare(parse(spec), {})
-        for layer in data.forms:
-            form = compile_model(data.build(layer))
+        for layer in forms_of(data):
+            form = compile_model(build_model(data, layer))
             results.append((spec, layer, data, form, optimum(form)[0]))
     return tuple(results)
 
@@ -49,9 +50,9 @@ def test_every_lp_adapter_gives_the_same_verified_optimum(adapter, name):
     if not state.usable:
         pytest.skip(f"{adapter}: {state.state}")
     master, exact = name.endswith("master"), adapters()[adapter].capabilities.exact
-    jobs = forms_of(name, tuple(s for s in SMALL if master or parse(s).n <= 8)[:: 4 if master else 8])
+    jobs = stated_in_forms(name, tuple(s for s in SMALL if master or parse(s).n <= 8)[:: 4 if master else 8])
     if not exact:  # many steps each; that all layers give one matrix is tested with the formulation
-        jobs = [job for job in jobs if job[1] == job[2].forms[0]][::2]
+        jobs = [job for job in jobs if job[1] == forms_of(job[2])[0]][::2]
     if "size" in state.state:  # a size-limited licence: what fits it
         jobs = [job for job in jobs if max(job[3].A.shape) <= 1000 and job[3].A.nnz <= 4000]
     arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[3].arrays().items()}
@@ -93,7 +94,7 @@ def test_every_lp_adapter_on_medium_topologies(adapter, name, specs):
         pytest.skip(f"{adapter}: {state.state}")
     if "size" in state.state:
         pytest.skip(f"{adapter}: {state.state}")
-    jobs = [job for job in forms_of(name, tuple(specs)) if job[1] == "cvxpy"]
+    jobs = [job for job in stated_in_forms(name, tuple(specs)) if job[1] == "cvxpy"]
     arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[3].arrays().items()}
     answer = call_isolated("worker_jobs:solve_many", {"adapter": adapter, "count": len(jobs)}, arrays, wall_limit_s=900)
     assert answer.finished, answer.message

@@ -13,6 +13,7 @@ from contexts import context_of
 from integer_population import DRAWS, MOST_S, population, solved, without_bounds
 
 from opticoll.formulations import formulation, formulations
+from opticoll.formulations.model import build_model
 from opticoll.instances import Topology
 from opticoll.solvers import solve
 from opticoll.solvers.methods import certified_branching
@@ -163,7 +164,7 @@ def test_cp_sat_finds_what_highs_does_not(monkeypatch):
     monkeypatch.setattr(isolation, "solve_here", nothing)
     task = Task("lumorph.co-scheduling", "training:random,gpus=4,calls=5,seed=1", method="certified-branching")
     plan, context = make_plan(task), context_of(task)
-    proof = certified_branching._Proof(context, compile_model(plan.formulation.build(plan.form)))
+    proof = certified_branching._Proof(context, compile_model(build_model(plan.formulation, plan.form)))
     proof.search()
     assert asked == ["highs", "cp-sat"]
     assert proof.value < np.inf

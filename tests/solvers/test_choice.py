@@ -13,6 +13,7 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulation, formulations
+from opticoll.formulations.model import Formulation
 from opticoll.solvers import solve, verify
 from opticoll.solvers.auto import SMALL_PROOF_S, fastest_form
 from opticoll.solvers.methods import taking_over
@@ -104,7 +105,7 @@ def test_small_models_are_built_in_the_layer_that_is_imported_first():
         assert make_plan(Task(name, spec)).form == form
 
     class Only(formulation("alltoall.link-mcf")):
-        forms = ("cvxpy",)
+        pyomo = Formulation.pyomo  # not stated
 
     assert fastest_form(Only, {"nonzeros": 1}) == "cvxpy"
 

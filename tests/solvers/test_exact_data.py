@@ -15,7 +15,7 @@ from slow_cases import marked
 import opticoll as oc
 from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.model import forms_of, read_parameters
 from opticoll.instances import Topology, parse
 from opticoll.solvers import attempt, solve
 from opticoll.solvers.exact.exact_form import fault
@@ -42,7 +42,7 @@ def problems():
         if formulation(name).needs is not None:
             continue
         for place, (spec, settings) in enumerate(cases):
-            layers = formulation(name).forms[0 if place == 0 else -1 :]
+            layers = forms_of(formulation(name))[0 if place == 0 else -1 :]
             yield pytest.param(name, spec, settings, None, layers, id=f"{name} {spec} {settings}")
             if isinstance(parse(spec), Topology) and name.startswith(("alltoall", "lumorph.min")):
                 for kind in CAPACITIES:

@@ -14,6 +14,7 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.formulations import formulation
+from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 from opticoll.solvers import memory, solve
 from opticoll.solvers.adapters import adapter
@@ -90,7 +91,7 @@ def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: 
     foreseen = model.early_estimate(instance, parameters)
     assert foreseen is not None
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
-    built = compile_model(plan.data.build(plan.form)).size
+    built = compile_model(build_model(plan.data, plan.form)).size
     assert 0.4 * entries(built) <= entries(foreseen) <= 1.2 * entries(built)
     estimated = plan.data.estimate()
     assert estimated is not None

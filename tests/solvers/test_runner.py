@@ -11,7 +11,7 @@ import pytest
 from reference import RUN_KEYS, optimum_of
 
 from opticoll.errors import BadFile, BadInput, BadOption, MethodMismatch, SolverUnavailable
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import Topology, parse
 from opticoll.solvers import attempt, solve, verify
@@ -134,7 +134,7 @@ def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vecto
 
     task = Task("optree.one-stage", "wdm-ring:n=4,wavelengths=2")
     plan = make_plan(task)
-    form = compile_model(plan.data.build(plan.form))
+    form = compile_model(build_model(plan.data, plan.form))
     context = SimpleNamespace(
         parameters={"search_s": 1.0},
         remaining=lambda: None,

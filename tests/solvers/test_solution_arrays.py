@@ -15,7 +15,7 @@ from mutated_solutions import CASES, needed_arrays
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.formulations import formulations
-from opticoll.formulations.model import read_parameters, states
+from opticoll.formulations.model import build_model, forms_of, read_parameters, states
 from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes
 from opticoll.instances import parse
 from opticoll.solvers import solve
@@ -84,8 +84,8 @@ def test_the_variables_of_every_model_are_declared(name):
         parameters = read_parameters(model.parameters, settings | changed, name)
         needed = None if model.needs is None else needed_arrays(model, parse(spec))
         data = prepared(model, parse(spec), parameters, needed)
-        for form in model.forms:
-            compiled = compile_model(data.build(form))
+        for form in forms_of(model):
+            compiled = compile_model(build_model(data, form))
             values = compiled.values(np.zeros(compiled.A.shape[1]))
             allowed = data.arrays(values.keys())
             given = {key: allowed[key] for key in values}  # what unfolding adds is no variable

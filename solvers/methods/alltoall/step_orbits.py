@@ -9,6 +9,7 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+from opticoll.formulations.model import build_model
 from opticoll.formulations.variables import Block
 from opticoll.solvers.methods.flows.orbit_lp import LP, lp_solver
 from opticoll.solvers.methods.method import Answer, Beyond, Method
@@ -54,7 +55,7 @@ def run_step_orbits(context: Context) -> Answer:
     orbits = find(data.groups)
     context.remaining()
     few = StepFlow(orbits.reduced, data.steps, "source", relays=data.relays)
-    stated = few.build("pyomo" if few.estimate()["nonzeros"] <= PYOMO_NONZEROS else "cvxpy")
+    stated = build_model(few, "pyomo" if few.estimate()["nonzeros"] <= PYOMO_NONZEROS else "cvxpy")
     form = _folded(compile_model(stated), orbits)
     columns = form.size["variables"]
     solver = lp_solver(str(context.parameters["lp"]), columns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.model import Parameter, build_model, forms_of
 from opticoll.solvers import verify
 from opticoll.solvers.methods.flows.time_form import reformulate, takes
 from opticoll.solvers.methods.method import Answer, Method
@@ -42,9 +42,9 @@ def run(context: Context) -> Answer:
     from opticoll.solvers.standard_form import compile_model
 
     model, task = context.formulation, context.task
-    layer = task.form or ("matrix" if "matrix" in model.forms else model.forms[0])
+    layer = task.form or ("matrix" if "matrix" in forms_of(model) else forms_of(model)[0])
     begun = time.monotonic()
-    form = compile_model(model.build(layer))
+    form = compile_model(build_model(model, layer))
     steps = scaling_steps(form)
     steps.append(reformulate(steps[-1].form if steps else form, model))
     best = Best(context, form, build_s=time.monotonic() - begun)

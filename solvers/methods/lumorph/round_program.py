@@ -11,7 +11,7 @@ import numpy as np
 
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.route_sets import RouteSet
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.model import NotApplicable, Parameter, build_model
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods.lumorph.certified_rounds import tied_routes
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes
@@ -45,7 +45,7 @@ def run_round_program(context: Context) -> Answer:
     starts = _constructed(context)
     programs = tuple(_program(context, k, schedule) for k, schedule in enumerate(starts))
     model = replace(data, symmetry=False, given=programs)
-    form = compile_model(model.build("cvxpy"))
+    form = compile_model(build_model(model, "cvxpy"))
     C = np.concatenate(
         [column_vector(program, constructed) for program, constructed in zip(programs, starts, strict=True)]
     )

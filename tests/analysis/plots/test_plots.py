@@ -11,6 +11,7 @@ from opticoll.analysis.plots import model_plots as plots_model
 from opticoll.analysis.plots import store_plots as plots
 from opticoll.analysis.plots.style import PALETTE, drawing, inline, label, png, series, svg
 from opticoll.formulations import formulation
+from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 from opticoll.solvers.standard_form import compile_model
 
@@ -120,7 +121,7 @@ def test_run_kinds():
 @pytest.mark.parametrize("form", ["cvxpy", "pyomo"])
 def test_sparsity_names_blocks_and_counts(form):
     model = formulation("alltoall.master")
-    matrix = compile_model(model.prepare(parse("ring:6"), {}).build(form))
+    matrix = compile_model(build_model(model.prepare(parse("ring:6"), {}), form))
     figure = plots_model.sparsity(matrix)
     axes = figure.axes[0]
     assert {text.get_text() for text in axes.texts} >= {"g", "F", "balance", "capacity"}

@@ -15,7 +15,7 @@ from strategies import topologies
 from opticoll.formulations.alltoall import all_gather as model
 from opticoll.formulations.alltoall.all_gather import optimal_flows
 from opticoll.formulations.flows.worst_cuts import least_time
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.standard_form import compile_model
@@ -37,7 +37,7 @@ CLOSED = {
 
 def solved(spec, form="cvxpy"):
     data = model.AllGather.prepare(parse(spec) if isinstance(spec, str) else spec)
-    form = compile_model(data.build(form))
+    form = compile_model(build_model(data, form))
     value, x = optimum(form)
     return data, value, form.values(x)
 
@@ -99,7 +99,7 @@ def test_every_set_tried_gives_the_same_cut(topology):
 @pytest.mark.parametrize("spec", ["ring:5", "path:4", "genkautz:n=6,d=2", "hypercube:2+host=1.5", "dgx1"])
 def test_pyomo_and_cvxpy_are_one_matrix(spec):
     data = model.AllGather.prepare(parse(spec))
-    assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
+    assert_one_matrix(*(compile_model(build_model(data, form)) for form in ("pyomo", "cvxpy")))
 
 
 @relaxed

@@ -17,7 +17,7 @@ import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import child, link_mcf, master
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model, forms_of
 from opticoll.instances import Topology, parse
 from opticoll.solvers.standard_form import compile_model
 
@@ -26,7 +26,7 @@ FORMS = ("pyomo", "cvxpy")
 
 def compiled(name, spec, form="cvxpy", **parameters):
     problem = formulation(name).prepare(parse(spec), parameters)
-    return problem, compile_model(problem.build(form))
+    return problem, compile_model(build_model(problem, form))
 
 
 def value(name, spec, form="cvxpy", **parameters):
@@ -107,7 +107,7 @@ def test_a_name_alone_proves_nothing():
 @each("spec", ["ring:5", "path:3", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
 def test_every_build_is_the_same_matrix(name, parameters, spec):
     """Pyomo, CVXPY and the direct matrix, where there is one: the same named rows and columns, number by number."""
-    assert_one_matrix(*(compiled(name, spec, form, **parameters)[1] for form in formulation(name).forms))
+    assert_one_matrix(*(compiled(name, spec, form, **parameters)[1] for form in forms_of(formulation(name))))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -14,7 +14,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import min_congestion, path_mcf
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
-from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.model import Bound, NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.standard_form import compile_model
@@ -25,7 +25,7 @@ NAME = "alltoall.min-congestion"
 
 def compiled(spec, form="cvxpy", **parameters):
     problem = formulation(NAME).prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    return problem, compile_model(problem.build(form))
+    return problem, compile_model(build_model(problem, form))
 
 
 @pytest.mark.parametrize("parameters", [{"paths": "k", "k": 2}, {"paths": "disjoint"}, {"paths": "shortest"}])

@@ -14,7 +14,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_all
 from opticoll.formulations.flows.weighted_paths import extract_paths, widest_path
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
@@ -29,7 +29,7 @@ NAME = "alltoall.path-mcf"
 
 def compiled(spec, form="matrix", **parameters):
     problem = formulation(NAME).prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    return problem, compile_model(problem.build(form))
+    return problem, compile_model(build_model(problem, form))
 
 
 def value(spec, form="matrix", **parameters):

@@ -14,7 +14,7 @@ from strategies import topologies
 
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.alltoall import sccl as model
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.schedules.shard_routes import routes_of
@@ -27,7 +27,7 @@ SPECS = ("ring:4,directed", "mesh:2x2", "path:3+scale=1.5", "genkautz:n=5,d=2")
 
 def compiled(spec, form="cvxpy", **parameters):
     data = model.ChunkSteps.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    return data, compile_model(data.build(form))
+    return data, compile_model(build_model(data, form))
 
 
 def solved(spec, **parameters):

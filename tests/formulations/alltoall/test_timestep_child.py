@@ -14,7 +14,7 @@ from strategies import topologies
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.alltoall.timestep_child import NAME, StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.standard_form import compile_model
@@ -41,7 +41,7 @@ def test_the_builds_are_one_matrix(spec):
     master, _, values = by_source(topology)
     data = StepChild.prepare(topology, {"source": 1}, values)
     assert data.commodities.steps == master.steps
-    assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
+    assert_one_matrix(*(compile_model(build_model(data, form)) for form in ("pyomo", "cvxpy")))
 
 
 @relaxed

@@ -19,7 +19,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import timestep_mcf as model
 from opticoll.formulations.alltoall.time_expansion import step_distances, unroll
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.standard_form import compile_model
@@ -32,7 +32,7 @@ SPECS = ("ring:4", "ring:5,directed", "path:4", "star:4", "bipartite:2x3", "genk
 def compiled(spec, form="cvxpy", **parameters):
     topology = parse(spec) if isinstance(spec, str) else spec
     data = model.StepFlow.prepare(topology, parameters)
-    return data, compile_model(data.build(form))
+    return data, compile_model(build_model(data, form))
 
 
 def solved(spec, **parameters):

@@ -27,7 +27,7 @@ from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import weighted_paths as wp
 from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model, forms_of
 from opticoll.instances import Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand
@@ -101,7 +101,7 @@ def cases(draw, most=6):
 @pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5"])
 def test_the_builds_are_one_matrix(spec, demand):
     data = data_of(spec, demand)
-    assert_one_matrix(*(compile_model(data.build(form)) for form in data.forms))
+    assert_one_matrix(*(compile_model(build_model(data, form)) for form in forms_of(data)))
 
 
 def test_ranks_that_send_nothing_make_no_group_and_still_one_matrix():
@@ -110,7 +110,7 @@ def test_ranks_that_send_nothing_make_no_group_and_still_one_matrix():
     data = formulation(NAME).prepare(parse("ring:6"), {"demand": demand})
     assert data.sources.tolist() == [1, 4]
     assert model.estimate(data)["variables"] == 2 * 12 + 1
-    assert_one_matrix(*(compile_model(data.build(form)) for form in data.forms))
+    assert_one_matrix(*(compile_model(build_model(data, form)) for form in forms_of(data)))
 
 
 @relaxed

@@ -27,6 +27,7 @@ from opticoll.analysis.study.study_file import Cell
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.flows.flow_bounds import sweep_cut_bound
+from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec, read_demand, traffic_of
 from opticoll.solvers import solve
@@ -133,7 +134,7 @@ def solved(name, topology, demand, **parameters):
     """Data, optimum and values by SciPy on the formulation's own matrix."""
     model = formulation(name)
     data = model.prepare(topology, {**{p.name: p.default for p in model.parameters}, **parameters, "demand": demand})
-    form = compile_model(data.build("matrix" if "matrix" in model.forms else "cvxpy"))
+    form = compile_model(build_model(data, "matrix" if "matrix" in forms_of(model) else "cvxpy"))
     value, x = optimum(form)
     return data, value, form.values(x)
 
@@ -236,7 +237,7 @@ def test_the_builds_are_one_matrix(name, parameters):
     )
     given_ = {**{p.name: p.default for p in model.parameters}, **parameters, "demand": demand}
     data = model.prepare(topology, given_)
-    assert_one_matrix(*(compile_model(data.build(form)) for form in data.forms))
+    assert_one_matrix(*(compile_model(build_model(data, form)) for form in forms_of(data)))
 
 
 # closed forms ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from reference import assert_one_matrix, partitions
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.lumorph.iteration import NAME, StagedCalls, values_of
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import TrainingIteration, parse
 from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer, Stage
 from opticoll.solvers.standard_form import compile_model
@@ -53,7 +53,7 @@ def in_six_stages():
 def test_the_builds_are_one_matrix(spec, overlap, first, boundaries):
     instance = {"by hand": by_hand, "six stages": in_six_stages}.get(spec, lambda: parse(spec))()
     data = StagedCalls.prepare(instance, {"overlap": overlap, "first": first, "boundaries": boundaries})
-    assert_one_matrix(*(compile_model(data.build(form)) for form in ("pyomo", "cvxpy")))
+    assert_one_matrix(*(compile_model(build_model(data, form)) for form in ("pyomo", "cvxpy")))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from reference import assert_one_matrix, optimum
 from opticoll.errors import BadFile, BadInput, MethodMismatch
 from opticoll.formulations.flows.path_sets import PathRule
 from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.negotiated_rerouting import FluidLengths
@@ -41,7 +41,7 @@ def given_pairs(topology, pairs, **changes):
 
 
 def best_of(data, form="cvxpy"):
-    compiled = compile_model(data.build(form))
+    compiled = compile_model(build_model(data, form))
     value, x = optimum(compiled)
     return round(value), compiled, compiled.values(x)
 
@@ -92,7 +92,7 @@ def brute_force(data):
 )
 def test_both_builds_are_the_same_matrix_of_the_estimated_size(spec, parameters):
     data = data_of(spec, **parameters)
-    forms = [compile_model(data.build(form)) for form in ("pyomo", "cvxpy")]
+    forms = [compile_model(build_model(data, form)) for form in ("pyomo", "cvxpy")]
     assert_one_matrix(*forms)
     assert data.estimate() == forms[0].size
 

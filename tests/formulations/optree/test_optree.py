@@ -15,7 +15,7 @@ from reference import optimum
 
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.formulations.optree import one_stage, step_counts, step_times, tree
 from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, best_tree, uniform_tree, walks
 from opticoll.formulations.optree.step_counts import COUNTS
@@ -61,7 +61,7 @@ def arrays_of(schedule):
 
 def compiled(name, instance, form="cvxpy", **parameters):
     problem = formulation(name).prepare(instance, parameters)
-    return problem, compile_model(problem.build(form))
+    return problem, compile_model(build_model(problem, form))
 
 
 # one stage ----------------------------------------------------------------------------------------------------------

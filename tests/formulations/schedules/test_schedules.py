@@ -20,7 +20,7 @@ from strategies import topologies
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.model import states
+from opticoll.formulations.model import build_model, states
 from opticoll.instances import Topology, parse
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.link_schedule import schedule_routes
@@ -59,7 +59,7 @@ RUNNING = [
 
 def solution(name, spec, parameters):
     data = formulation(name).prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    form = compile_model(data.build())
+    form = compile_model(build_model(data))
     _, x = optimum(form)
     values = form.values(x)
     if states(data, "repair") and max(data.residuals(values).values()) > 1e-9:

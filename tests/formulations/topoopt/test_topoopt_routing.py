@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reference import optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations.model import NotApplicable, read_parameters
+from opticoll.formulations.model import NotApplicable, build_model, read_parameters
 from opticoll.formulations.topoopt import routing
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
@@ -33,7 +33,7 @@ def prepared(spec, **parameters):
 
 
 def best(data, form="matrix"):
-    compiled = compile_model(data.build(form))
+    compiled = compile_model(build_model(data, form))
     value, x = optimum(compiled)
     return value, compiled.values(x)
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from contexts import context_of
 
 from opticoll.formulations import formulation
+from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 from opticoll.solvers.methods import certified_branching
 from opticoll.solvers.methods.certified_branching import METHOD
@@ -123,7 +124,7 @@ def test_a_long_search_is_repeated_with_the_rows(monkeypatch):
     settings = {"directed": True, "search_s": 1.0}
     task = Task("topology.design", "servers:n=5,degree=2,traffic=alltoall", settings=settings, method=METHOD.name)
     plan, context = make_plan(task), context_of(task)
-    proof = certified_branching._Proof(context, compile_model(plan.formulation.build("pyomo")))
+    proof = certified_branching._Proof(context, compile_model(build_model(plan.formulation, "pyomo")))
     proof.search()
     answer = proof.prove()
     assert answer.bound == pytest.approx(1 / 3, rel=1e-6)
