@@ -74,8 +74,8 @@ class Description(Fields, frozen=True, kw_only=True):
     """The description of a name.
 
     ``text`` is the docstring with the mathematics. ``methods`` and ``solvers`` are those that take a formulation,
-    ``formulations`` those that a method or solver takes. ``size`` is a formula, ``sizes`` are the numbers of one
-    instance. ``facts`` depend on the kind.
+    ``formulations`` those that a method or solver takes. ``sizes`` are the numbers of one instance. ``facts`` depend on
+    the kind.
     """
 
     kind: Kind
@@ -89,7 +89,6 @@ class Description(Fields, frozen=True, kw_only=True):
     methods: tuple[str, ...] = ()
     solvers: tuple[str, ...] = ()
     formulations: tuple[str, ...] = ()
-    size: str | None = None
     sizes: Sizes | None = None
     facts: Mapping[str, Json] = msgspec.field(default_factory=dict)
 
@@ -169,7 +168,6 @@ def _formulation(name: str) -> Description | None:
         forms=forms_of(model),
         methods=tuple(sorted(methods_for(model))),
         solvers=tuple(able),
-        size=model.size or None,
         sizes=sizes,
         facts={
             "class": model.problem,

@@ -58,7 +58,6 @@ def _example(about: Description) -> list[str]:
     lines = ["## Example\n", "```console", f"$ {about.example}", "```\n"]
     if about.sizes is not None:
         lines += [f"Model: {_model_line(about.sizes)}.\n"]
-    lines += [f"Size in general: {_escaped(about.size)}.\n"] if about.size else []
     if (needed := about.facts.get("needs")) is not None:
         lines += [f"A solution of [`{needed}`]({needed}.md) is part of the data; it is solved first.\n"]
     return lines

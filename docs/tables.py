@@ -101,15 +101,14 @@ PROVEN = {
 
 
 def formulation_table() -> str:
-    """Markdown table with one row per formulation: source, size, class, methods, proven sizes."""
+    """Markdown table with one row per formulation: source, class, methods, proven sizes."""
     from opticoll.formulations import formulations
     from opticoll.solvers.methods import methods_for
 
-    lines = ["| name | in the paper | size | class | methods besides the solvers | proven here |", "|" + "---|" * 6]
+    lines = ["| name | in the paper | class | methods besides the solvers | proven here |", "|" + "---|" * 5]
     for name, model in sorted(formulations().items()):
         methods = ", ".join(f"`{method}`" for method in sorted(methods_for(model)))
-        size = model.size.replace("|", "\\|")
-        cells = (f"`{name}`", model.where, size, model.problem, methods, PROVEN.get(name, "see its docstring"))
+        cells = (f"`{name}`", model.where, model.problem, methods, PROVEN.get(name, "see its docstring"))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

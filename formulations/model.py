@@ -284,8 +284,6 @@ class Formulation:
     concurrent
         Name of the variable F if the model is a concurrent flow: F is maximised, and scaling F and all flows by the
         same factor keeps every row except the capacities satisfied. The model can then be solved for T = 1/F.
-    size
-        Number of variables as a formula.
     meaning
         Meaning of the objective, with its unit in brackets.
     shards
@@ -306,7 +304,6 @@ class Formulation:
     needs: ClassVar[NeededSolution | None] = None
     given_by: ClassVar[str | None] = None
     concurrent: ClassVar[str | None] = None
-    size: ClassVar[str] = ""
     meaning: str = ""
     shards: ClassVar[bool] = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -603,7 +600,7 @@ def check_stated(cls: type[Formulation]) -> None:
     if not isinstance(cls.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cls.name):
         msg = f"class {cls.__name__}: name must consist of letters, digits, '.', '-' and '_', not {cls.name!r}"
         raise BadInput(msg)
-    for word in ("title", "paper", "where", "example", "size", "meaning"):
+    for word in ("title", "paper", "where", "example", "meaning"):
         value = getattr(cls, word)
         if isinstance(value, property):  # depends on the parameters
             continue

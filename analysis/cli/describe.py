@@ -60,7 +60,6 @@ def _fields(one: Description) -> dict[str, str]:
     lines = {"kind": one.kind, "source": one.source}
     lines |= {name: cell(value) for name, value in one.facts.items() if value is not None}
     lines |= {name: ", ".join(one[name]) for name in ("forms", "methods", "solvers", "formulations")}
-    lines["size"] = one.size
     if one.sizes is not None:
         words = ("variables", "constraints", "nonzeros", "integers")
         numbers = ", ".join(f"{number(one.sizes[word])} {word}" for word in words if one.sizes[word] is not None)

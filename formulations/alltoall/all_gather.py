@@ -108,7 +108,6 @@ class SharedFlows(Formulation):
     where = "beyond the paper"
     sense = "min"
     problem = "LP"
-    size = "N m + 1 variables"
     meaning = "time T [shards / link bandwidth]"
     shards = True
     objective = stated_time

@@ -96,7 +96,6 @@ class AllReduction(Formulation):
     title = "All-reduce at optimal throughput: sums to the ranks, copies from there"
     sense = "min"
     problem = "LP"
-    size = "2 N m + 2 m + N + 1 variables"
     meaning = "time T [shards / link bandwidth]"
     shards = True
     objective = stated_time

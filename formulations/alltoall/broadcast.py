@@ -52,7 +52,6 @@ class Broadcast(SharedFlows):
 
     name = NAME
     title = "Broadcast at optimal throughput: a flow from the root to every rank, copies free"
-    size = "(N-1) m + 1 variables"
     parameters = PARAMETERS
 
     @classmethod

@@ -81,7 +81,6 @@ class RoutedChannels(Formulation):
         Parameter("load", float, default=0.0, help="largest load, for objective=channels; 0 for any [shards / link]"),
         demand_parameter(),
     )
-    size = "(|P| + |E| + m) L + 1 variables"
     meaning = "largest load [shards / link bandwidth], or layers of virtual channels"
     shards = True
 

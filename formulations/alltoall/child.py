@@ -60,7 +60,6 @@ class Child(model.GroupedFlow, Formulation):
     )
     needs = NeededSolution(Master.name)
     concurrent = "F"
-    size = "(N-1) m + 1 variables"
     meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"
     shards = True
 

@@ -65,7 +65,6 @@ class LinkFlow(Formulation):
         model.demand_parameter(),
     )
     concurrent = "F"
-    size = "N(N-1) m + 1 variables"
     shards = True
     label_invariant = staticmethod(model.equal_demands)
 

@@ -49,7 +49,6 @@ class Master(model.GroupedFlow, Formulation):
     problem = "LP"
     parameters = (model.demand_parameter(),)
     concurrent = "F"
-    size = "|S| m + 1 variables"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
     label_invariant = staticmethod(model.equal_demands)

@@ -131,7 +131,6 @@ class ChosenPaths(PathFlow, Formulation):
         Parameter("kappa", int, default=1, help="different paths of each pair, which share its demand equally"),
         demand_parameter(),
     )
-    size = "|P| + 1 variables"
     meaning = "largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]"
     shards = True
     label_invariant = staticmethod(path_flow.label_invariant)

@@ -155,7 +155,6 @@ class PathConcurrentFlow(PathFlow, Formulation):
     problem = "LP"
     parameters = (*rule_parameters("disjoint"), concurrent_flow.demand_parameter())
     concurrent = "F"
-    size = "|P| + 1 variables"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
     label_invariant = staticmethod(path_flow.label_invariant)

@@ -94,7 +94,6 @@ class ChunkSteps(Formulation):
             help="a 0/1 variable per chunk (SCCL's), or an integer variable per source (same optimum)",
         ),
     )
-    size = "C N(N-1) m S + S variables; N m S + S by source"
     meaning = "rounds in all steps; R / C is the time [shards / link bandwidth]"
     label_invariant = staticmethod(lambda parameters: True)
 

@@ -78,7 +78,6 @@ class StepChild(model.GroupedFlow, Formulation):
     )
     needs = NeededSolution(StepFlow.name, settings=(("aggregate", "source"),), passed_on=("steps", "relays", "demand"))
     concurrent = "F"
-    size = "(N-1) (m + N) L + 1 variables"
     meaning = "served fraction F_s of one source within its share of the master's flow [-]"
     shards = True
 

@@ -125,7 +125,6 @@ class StepFlow(Formulation):
         Parameter("alpha", float, default=0.0, help="fixed time of every step, for alpha_beta_time"),
         Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
     )
-    size = "N(N-1) m L + L variables; N m L + L by source"
     meaning = "time of all steps, sum of U_t [shards / link bandwidth]"
     shards = True
     label_invariant = staticmethod(static.equal_demands)

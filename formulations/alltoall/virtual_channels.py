@@ -89,7 +89,6 @@ class LayeredRoutes(Formulation):
         ),
     )
     needs = NeededSolution(min_congestion.NAME, method="routes")
-    size = "(|R| + |E| + m + 1) L variables"
     meaning = "layers of virtual channels"
     shards = True
 

@@ -108,7 +108,6 @@ class CallBatches(Formulation):
     sense = "min"
     problem = "MILP"
     parameters = COSTS
-    size = "at most K (K + 1) / 2 variables"
     meaning = "time of all batches [us]"
 
     member: Mask

@@ -92,7 +92,6 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
     title = "Copies in the fewest rounds of circuits, forwarded and combined"
     example = "lightpath:2x2,lasers=1,waveguides=1"
     parameters = PARAMETERS
-    size = "R n^2 (K L + n) variables"
 
     @cached_property
     def limits(self) -> Limits:

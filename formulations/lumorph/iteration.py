@@ -103,7 +103,6 @@ class StagedCalls(Formulation):
             choices=("transfers", "stages"),
         ),
     )
-    size = "at most S K (K + 1) / 2 + S + 1 variables"
     meaning = "time of the iteration [us]"
 
     computing: F64

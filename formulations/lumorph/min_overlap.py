@@ -114,7 +114,6 @@ class Overlap(PathFlow, Formulation):
         Parameter("model", str, default="arc", help="on arcs as printed, or over a route set", choices=("arc", "path")),
         *rule_parameters("k"),
     )
-    size = "m |L| + 1 variables on arcs, |P| + 1 over a route set"
     meaning = "overlap Lambda: circuits on the busiest arc"
     dual_arrays = path_flow.dual_arrays
 

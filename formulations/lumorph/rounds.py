@@ -182,7 +182,6 @@ class RoundModel(RoundFormulation):
     sense = "min"
     problem = "MILP"
     parameters = PARAMETERS
-    size = "R |moves| K L variables"
     meaning = "rounds of circuits"
 
     topology: Topology

@@ -107,7 +107,6 @@ class SumModel(unphased_rounds.UnphasedRounds):
     title = "Sums in the fewest rounds of circuits"
     example = "lightpath:2x2,lasers=2,waveguides=1"
     parameters = PARAMETERS
-    size = "R n^2 |c| (K L + n) variables"
     cvxpy = sum_builds.build_cvxpy
     pyomo = sum_builds.build_pyomo
 

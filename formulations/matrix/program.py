@@ -81,7 +81,6 @@ class FileProgram(Formulation):
     title = "Linear or mixed-integer program of an MPS or LP file"
     example = "mps:program.mps"
     problem: Literal["LP", "MILP"] = "MILP"
-    size = "columns of the file"
 
     def __init__(self, program: MatrixProgram) -> None:
         self.program = program

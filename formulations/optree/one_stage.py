@@ -70,7 +70,6 @@ class AllToAll(RoundFormulation):
     sense = "min"
     problem = "MILP"
     parameters = (Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number"),)
-    size = "(|R| + 1) C variables"
     meaning = "wavelengths"
 
     fibres: WdmFibres

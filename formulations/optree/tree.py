@@ -93,7 +93,6 @@ class TreeChoice(RoundFormulation):
             choices=step_times.CONVERSIONS,
         ),
     )
-    size = "|E| (about n ln n) variables"
     meaning = "steps (rounds) of the tree"
 
     fibres: WdmFibres

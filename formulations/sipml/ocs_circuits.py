@@ -72,7 +72,6 @@ class OcsCircuits(Formulation):
         Parameter("model", str, default="counts", help="circuits by pair, or by pair and switch", choices=MODELS),
         Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     )
-    size = "|P| + 1 variables, |P| D more with model=switches"
     meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
 
     pool: ServerPool

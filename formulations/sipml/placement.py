@@ -89,7 +89,6 @@ class Placement(Formulation):
         Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit"),
         Parameter("states", float, default=2.0, help="copies of the parameters, including gradients and optimizer"),
     )
-    size = "(n + k) k + |U| binaries"
     meaning = "makespan of a step [us]"
     bounds = transfers.bounds
 

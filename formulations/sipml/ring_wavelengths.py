@@ -102,7 +102,6 @@ class RingTraffic(Formulation):
         Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
         Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     )
-    size = "about n^3/3 variables (sets), 2 |P| W (arcs)"
     meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
 
     n: int

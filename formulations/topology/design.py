@@ -80,7 +80,6 @@ class Design(Formulation):
         Parameter("cables", int, default=0, help="maximum number of cables from one rack to another; 0 for no limit"),
         Parameter("uplinks", int, default=0, help="maximum number of cables from a rack to all others; 0 for no limit"),
     )
-    size = "n (n-1)^2 flows, n (n-1) links"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
 

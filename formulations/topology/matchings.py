@@ -84,7 +84,6 @@ class TopologyMatchings(Formulation):
         Parameter("configurations", int, default=0, help="most matchings of a switch; 0 for as many as can help"),
         demand_parameter(),
     )
-    size = "2 s K circuits and amounts for every pair with demand, 2 s K"
     meaning = "makespan of all switches [shards / link bandwidth]"
     shards = True
 

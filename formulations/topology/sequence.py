@@ -151,7 +151,6 @@ class TopologySequence(Formulation):
         Parameter("shard", str, default="", help="size of a shard, such as 64MB, for times in seconds"),
         Parameter("bandwidth", str, default="", help="bandwidth of a circuit, such as 100Gb/s, for times in seconds"),
     )
-    size = "P n (n-1)^2 flows, 2 K M n (n-1) circuits and capacities"
     meaning = "time of all configurations and changes [shards / link bandwidth]"
     shards = True
 

@@ -95,7 +95,6 @@ class TopologySteps(Formulation):
         Parameter("reuse", bool, default=True, help="circuits set for a step may stay for others"),
         Parameter("times", str, default="step-choice", help="method that routes the steps", choices=("step-choice",)),
     )
-    size = "2 (choices of a topology for a step)"
     meaning = "time of all steps and changes [shards / link bandwidth]"
     shards = True
     given_by = "times"

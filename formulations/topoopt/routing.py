@@ -120,7 +120,6 @@ class FixedCircuits(model.GroupedFlow, Formulation):
     )
     given_by = "circuits"
     concurrent = "F"
-    size = "m |S| + 1 variables"
     meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
 
     design: CircuitDesign

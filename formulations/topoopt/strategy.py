@@ -88,7 +88,6 @@ class Plane(Formulation):
             choices=("list-1", "measured"),
         ),
     )
-    size = "kinds of layers times ways"
     meaning = "iteration time by Eq. (1) [s]"
 
     pool: ServerPool

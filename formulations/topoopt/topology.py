@@ -120,7 +120,6 @@ class Wiring(Formulation):
             choices=("source", "pair"),
         ),
     )
-    size = "n (n-1)^2 flows, p n (n-1) circuits"
 
     pool: ServerPool
     goal: str

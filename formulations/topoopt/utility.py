@@ -98,7 +98,6 @@ class CircuitUtility(Formulation):
             choices=("all", "direct"),
         ),
     )
-    size = "|P| L circuits, L <= d"
     meaning = "demand with the discounts of its circuits [bytes]"
 
     pool: ServerPool
