@@ -369,7 +369,8 @@ def _quantities(model: type[Formulation], instance: Instance, settings: Mapping[
     """What can be bounded before there is a solution: the objective, and what follows from its value."""
     from opticoll.solvers.methods.registry import prepared
 
-    return ["objective", *prepared(model, instance, parameters_of(model, settings)).metrics(1.0)]
+    known = prepared(model, instance, parameters_of(model, settings)).metrics(1.0)
+    return ["objective", *(name for name in known if name != "conditional_on")]
 
 
 def _quantity_named(model: type[Formulation], on: str, sense: Sense | None, source: str, *, named: bool) -> Quantity:

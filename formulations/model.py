@@ -429,18 +429,14 @@ class Formulation:
         """A bound that excludes every solution that the parameters allow. Nothing is solved then."""
         return None
 
-    def restriction(self) -> str | None:
-        """The restriction of the optimum by a parameter, as words that follow "optimal"; None if there is none.
-
-        For example "over the given paths (4 shortest paths)". A solution whose metrics have ``unrestricted_proven`` is
-        optimal without the restriction. Reported as ``metrics.conditional_on``.
-        """
-        return None
-
     # what a solution says
 
     def metrics(self, value: float | None) -> Mapping[str, Json]:
-        """Figures at a verified value, by name; at None, those of a formulation of the package that need no value."""
+        """Figures at a verified value, by name; at None, those of a formulation of the package that need no value.
+
+        ``conditional_on`` is the restriction of the optimum by a parameter, as words that follow "optimal", such as
+        "over the given paths (4 shortest paths)"; None if the value is optimal without it.
+        """
         return {}
 
     def describe(self, values: Values) -> Mapping[str, Json]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opticoll.formulations.model import states
 from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
@@ -35,14 +34,10 @@ def properties(course: Course, solved: Solved, checked: Checked, judgement: Judg
     """The metrics of a run: those of the formulation, of its values if they are verified, and of the method."""
     formulation = course.plan.formulation
     value = checked.objective if judgement.verified else None
-    stated = course.ask("metrics", verify.properties, formulation, "metrics", value) or {}
-    metrics = {**stated, **solved.metrics}
+    stated = course.ask("metrics", verify.properties, formulation, "metrics", value)
+    metrics = {**({"conditional_on": "unknown"} if stated is None else stated), **solved.metrics}
     if judgement.verified and checked.values is not None:
         metrics |= course.ask("describe", verify.properties, formulation, "describe", checked.values) or {}
-    if states(formulation, "restriction"):
-        free = metrics.get("unrestricted_proven") is True
-        condition = None if free else course.ask("restriction", formulation.restriction)
-        metrics["conditional_on"] = "unknown" if course.budget.overdue and not free else condition
     return metrics
 
 

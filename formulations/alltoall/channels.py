@@ -428,15 +428,11 @@ class RoutedChannels(Formulation):
         """The duals that :meth:`certify` reads."""
         return path_flow.dual_arrays(self.routing)
 
-    def restriction(self) -> str | None:
-        """Restriction of the optimum by a parameter."""
-        words = path_flow.restriction(self.routing)
-        if self.chosen == "load":
-            return f"with {self.layers} layer{'s' * (self.layers > 1)}" + (f", {words}" if words else "")
-        return words
-
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The value under the name of the objective, ranks and the path set."""
+        restricted = [path_flow.restriction(self.routing)]
+        if self.chosen == "load":
+            restricted.insert(0, f"with {self.layers} layer{'s' * (self.layers > 1)}")
         return {
             "max_load": value if self.chosen == "load" else None,
             "layers": value if self.chosen == "channels" else None,
@@ -446,6 +442,7 @@ class RoutedChannels(Formulation):
             "path_set": str(self.routing.rule),
             "paths": self.paths.paths,
             "dependencies": int(self.dependency_keys.size),
+            "conditional_on": ", ".join(filter(None, restricted)) or None,
         }
 
     def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:

@@ -142,7 +142,6 @@ class ChosenPaths(PathFlow, Formulation):
     arrays = path_flow.arrays
     dual_arrays = path_flow.dual_arrays
     repair = path_flow.repair
-    restriction = path_flow.restriction
     estimate = path_flow.estimate
     derived = path_flow.derived
     index_sets = path_sets
@@ -204,6 +203,7 @@ class ChosenPaths(PathFlow, Formulation):
             "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,
             "unrestricted_bound": over_all,
             "unrestricted_proven": proven,
+            "conditional_on": None if proven else path_flow.restriction(self),
         }
 
     def links(self, values: Mapping[str, F64]) -> Links:

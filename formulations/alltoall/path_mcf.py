@@ -162,7 +162,6 @@ class PathConcurrentFlow(PathFlow, Formulation):
     objective = concurrent_flow.objective
     bounds = path_bounds
     certify = path_certificate
-    restriction = path_flow.restriction
     index_sets = path_sets
 
     @classmethod
@@ -319,12 +318,14 @@ class PathConcurrentFlow(PathFlow, Formulation):
         ``unrestricted_proven`` is whether F meets that bound to within 1e-6.
         """
         over_all = min(b.value for b in self.unrestricted_bounds)
+        proven = value is not None and bool(value >= over_all * (1 - 1e-6))
         return {
             **concurrent_flow.traffic_metrics(self.flow, value),
             "path_set": str(self.rule),
             "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,
             "unrestricted_bound": over_all,
-            "unrestricted_proven": None if value is None else bool(value >= over_all * (1 - 1e-6)),
+            "unrestricted_proven": None if value is None else proven,
+            "conditional_on": None if proven else path_flow.restriction(self),
         }
 
     def links(self, values: Mapping[str, F64]) -> Links:

@@ -306,13 +306,15 @@ class ChunkSteps(Formulation):
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """Chunks, steps, rounds, and the resulting time."""
+        steps, chunks = self.flow.steps, self.chunks
         return {
-            "chunks": self.chunks,
-            "steps": self.flow.steps,
+            "chunks": chunks,
+            "steps": steps,
             "rounds": value,
-            "T": None if value is None else value / self.chunks,
+            "T": None if value is None else value / chunks,
             "diameter": int(self.flow.topology.diameter),
             "ranks": self.flow.topology.num_ranks,
+            "conditional_on": f"in {steps} step{'s' * (steps > 1)}, {chunks} chunk{'s' * (chunks > 1)}",
         }
 
     def links(self, values: Values) -> Links:
@@ -320,11 +322,6 @@ class ChunkSteps(Formulation):
         topology = self.flow.topology
         load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
         return Links(topology, load, topology.capacity, self.objective(values), "chunks", "chunks per round")
-
-    def restriction(self) -> str | None:
-        """Restriction of the optimum by a parameter."""
-        steps, chunks = self.flow.steps, self.chunks
-        return f"in {steps} step{'s' * (steps > 1)}, {chunks} chunk{'s' * (chunks > 1)}"
 
 
 def _fraction(*arrays: F64) -> float:

@@ -478,6 +478,7 @@ class StepFlow(Formulation):
             "alpha_beta_time": None if value is None else self.alpha * self.steps + self.beta * value,
             "ranks": self.topology.num_ranks,
             **static.demand_metrics(self.groups),
+            "conditional_on": f"in {self.steps} step{'s' * (self.steps > 1)}",
         }
 
     def derived(self) -> list[Fraction]:
@@ -488,10 +489,6 @@ class StepFlow(Formulation):
             *each,
             sum(each, Fraction(0)) / rounding.entered(float(self.topology.capacity.min())),
         ]
-
-    def restriction(self) -> str | None:
-        """Restriction of the optimum by a parameter."""
-        return f"in {self.steps} step{'s' * (self.steps > 1)}"
 
 
 def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:

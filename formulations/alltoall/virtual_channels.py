@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.instances.types import Settings
+    from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.virtual-channels"
 
@@ -278,18 +278,15 @@ class LayeredRoutes(Formulation):
             return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
         return [Bound("cycle", 2.0, "the dependencies of all routes have a cycle", "alltoall")]
 
-    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+    def metrics(self, value: float | None) -> dict[str, Json]:
         """Layers, routes and dependencies."""
         return {
             "layers": value,
             "routes": self.known_routes.paths,
             "dependencies": int(self.dependency_keys.size),
             "max_load": float(arc_load(self.known_routes, np.ones(self.known_routes.paths)).max()),
+            "conditional_on": "for the given routes",
         }
-
-    def restriction(self) -> str | None:
-        """Restriction of the optimum by a parameter."""
-        return "for the given routes"
 
 
 def layers_of(data: LayeredRoutes, values: Mapping[str, F64]) -> I64 | None:

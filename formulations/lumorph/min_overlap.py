@@ -316,6 +316,8 @@ class Overlap(PathFlow, Formulation):
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The overlap, the circuit list and form, and every analytic bound by name; the bounds hold for all routes."""
+        bounds = self.bounds()
+        proven = value is not None and bool(value <= max((bound.value for bound in bounds), default=-np.inf))
         return {
             "max_load": value,
             "circuits": self.circuits.count,
@@ -324,10 +326,9 @@ class Overlap(PathFlow, Formulation):
             "model": self.model,
             "path_set": str(self.rule),
             **self._capacities(),
-            "bounds": {b.name: int(b.value) if b.value.is_integer() else b.value for b in self.bounds()},
-            "unrestricted_proven": None
-            if value is None
-            else bool(value <= max((bound.value for bound in self.bounds()), default=-np.inf)),
+            "bounds": {b.name: int(b.value) if b.value.is_integer() else b.value for b in bounds},
+            "unrestricted_proven": None if value is None else proven,
+            "conditional_on": None if proven or self.model == "arc" else path_flow.restriction(self),
         }
 
     def _capacities(self) -> dict[str, Json]:
@@ -341,10 +342,6 @@ class Overlap(PathFlow, Formulation):
             "capacity_on_wafer": int(capacity[~between].max(initial=0.0)),
             "capacity_between_wafers": int(capacity[between].max(initial=0.0)),
         }
-
-    def restriction(self) -> str | None:
-        """Restriction to the route set of the path form; None if it has all simple paths."""
-        return None if self.model == "arc" or self.rule.unrestricted else f"over the given paths ({self.rule})"
 
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""

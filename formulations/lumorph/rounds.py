@@ -487,6 +487,7 @@ class RoundModel(RoundFormulation):
         """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
         if value is not None and self.version != "corrected":
             value += 1.0 - (self.version == "printed")  # as coded, the first round is round 0
+        proven = value is not None and bool(value <= max(b.value for b in self.any_bounds))
         return {
             **({} if self.version == "corrected" else {"program": self.version}),
             "rounds": None if value is None or not np.isfinite(value) else int(value),
@@ -498,12 +499,14 @@ class RoundModel(RoundFormulation):
             "lasers": self.limits.wavelengths,
             "waveguides": self.limits.waveguides,
             **({} if self.limits.fibres is None else {"fibres": self.limits.fibres.number}),
-            "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in self.any_bounds)),
+            "unrestricted_proven": None if value is None else proven,
+            "conditional_on": None if proven or self.free else self.restriction,
         }
 
-    def restriction(self) -> str | None:
-        """The candidate routes, where there is a program."""
-        return None if self.free else f"over the candidate routes ({self.paths} {self.routes_kind} per pair)"
+    @property
+    def restriction(self) -> str:
+        """The candidate routes, in words that follow "optimal"."""
+        return f"over the candidate routes ({self.paths} {self.routes_kind} per pair)"
 
     def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
         """Return the schedule; an error if the values contain none."""

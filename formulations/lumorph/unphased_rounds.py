@@ -203,6 +203,7 @@ class UnphasedRounds(RoundFormulation):
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """Rounds, size of the collective and limits."""
+        proven = value is not None and bool(value <= self.least)
         return {
             "rounds": None if value is None or not np.isfinite(value) else int(value),
             "collective": self.collective.name,
@@ -210,12 +211,9 @@ class UnphasedRounds(RoundFormulation):
             "lasers": self.limits.wavelengths,
             "waveguides": self.limits.waveguides,
             **({} if self.limits.fibres is None else {"fibres": self.limits.fibres.number}),
-            "unrestricted_proven": None if value is None else bool(value <= self.least),
+            "unrestricted_proven": None if value is None else proven,
+            "conditional_on": None if proven else self.plain.restriction,
         }
-
-    def restriction(self) -> str:
-        """Restriction to the candidate routes."""
-        return f"over the candidate routes ({self.plain.paths} {self.plain.routes_kind} per pair)"
 
     def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
         """Names of the indices."""

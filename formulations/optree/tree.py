@@ -301,9 +301,12 @@ class TreeChoice(RoundFormulation):
     def metrics(self, value: float | None) -> dict[str, Json]:
         """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
         fabric = self.fabric
+        rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
+        restricted = [rule.get(fabric.count), f"at depth {self.depth}" if self.depth else None]
         result: dict[str, Json] = {
             "rounds": None if value is None else int(value),
             "any_schedule_bound": step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
+            "conditional_on": ", ".join(part for part in restricted if part) or None,
         }
         if fabric.ring:
             result["theorem_depth"] = step_counts.theorem_2(fabric.n)
@@ -327,12 +330,6 @@ class TreeChoice(RoundFormulation):
         if self.fabric.n <= CHECKED_NODES:
             result["schedule_rounds"] = tree_schedule(self.fibres, radices).rounds
         return result
-
-    def restriction(self) -> str | None:
-        """Restriction to the count of steps, unless it is exact, and to the depth."""
-        rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
-        parts = [rule.get(self.fabric.count), f"at depth {self.depth}" if self.depth else None]
-        return ", ".join(part for part in parts if part) or None
 
     def rounds(self, values: Mapping[str, F64]) -> RoundSchedule:
         """Return the schedule of the tree, circuit by circuit.

@@ -177,7 +177,7 @@ class FixedCircuits(model.GroupedFlow, Formulation):
             Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),
         ]
 
-    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+    def metrics(self, value: float | None) -> dict[str, Json]:
         """Minimum of the maximum load [bytes], and the maximum load of the design's own routes."""
         least = self.unit / value if value else None
         own = self.design
@@ -189,6 +189,7 @@ class FixedCircuits(model.GroupedFlow, Formulation):
             "heuristic_over_optimum": own.max_load / least if least else None,
             "heuristic_tax": own.bandwidth_tax,
             "circuits": self.topology.arcs,
+            "conditional_on": "on the given circuits",
         }
 
     def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
@@ -209,10 +210,6 @@ class FixedCircuits(model.GroupedFlow, Formulation):
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of f, in units of Lambda_0 (``unit_load`` of the metrics), and of F."""
         return {"f": Array((self.topology.arcs, self.groups), axes=("arc", "source"), unit="unit loads"), "F": Array()}
-
-    def restriction(self) -> str | None:
-        """Restriction of the optimum by a parameter."""
-        return "on the given circuits"
 
 
 def flow_over(design: CircuitDesign) -> FixedCircuits:

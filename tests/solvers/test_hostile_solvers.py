@@ -316,7 +316,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
 
 @pytest.mark.parametrize("endless_call", [busy, lambda: time.sleep(600)], ids=["work", "sleep"])
 def test_building_counts_against_the_time_limit(endless_call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow(monkeypatch, build=lambda data, form=None: endless_call())
+    slow(monkeypatch, pyomo=lambda data: endless_call())
     run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.5))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
@@ -325,7 +325,7 @@ def test_building_counts_against_the_time_limit(endless_call: Any, monkeypatch: 
 
 def test_ctrl_c_ends_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
-    slow(monkeypatch, build=lambda data, form=None: (stop.set(), busy()))
+    slow(monkeypatch, pyomo=lambda data: (stop.set(), busy()))
     run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex"), stop=stop)
     assert run.termination is Termination.INTERRUPTED
 
@@ -359,14 +359,14 @@ def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pyt
     assert Store().save(run) is not None
 
 
-@pytest.mark.parametrize("hook", ["certify", "closed_forms", "metrics", "describe", "restriction"])
+@pytest.mark.parametrize("hook", ["certify", "closed_forms", "metrics", "describe"])
 def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judgement, "bounds_of", lambda formulation: [])
     run = endless(monkeypatch, hook)
     assert run.exit_status == 0
     assert run.record.objective == pytest.approx(0.5)
     assert f"{hook} did not return within 20 s of work" in str(run.record.message)
-    if hook == "restriction":
+    if hook == "metrics":
         assert run.record.metrics is not None
         assert run.record.metrics["conditional_on"] == "unknown"
 

@@ -70,7 +70,7 @@ def test_bounds_shown_beside_a_value_are_compared_with_it(
 
 def test_bounds_of_a_plug_in_are_computed_once(calls: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if another method continues the run; the bounds of user-defined formulations are always computed."""
-    monkeypatch.setattr(formulation("topoopt.topology"), "own", True)
+    monkeypatch.setattr(formulation("topoopt.topology"), "__module__", "own")
     run = solve.solve(Task("topoopt.topology", "servers:n=4,degree=1,traffic=random,seed=1"))
     assert run.bounds
     assert calls["bounds topoopt.topology"] == 1

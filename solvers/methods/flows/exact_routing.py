@@ -401,13 +401,15 @@ class _State:
         ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
         if self.out_of_time and not self.done:
             ending = Termination.TIME_LIMIT
+        proven = bool(self.load <= self.unrestricted * (1 + 1e-9))
         metrics: dict[str, Any] = {
             **route_metrics(self.data, self.best),
             "fluid_time": self.fluid_times[0],
             "load_over_fluid": self.load / self.fluid_times[0],
             "unrestricted_fluid_time": self.fluid_times[1],
             "unrestricted_bound": self.unrestricted,
-            "unrestricted_proven": bool(self.load <= self.unrestricted * (1 + 1e-9)),
+            "unrestricted_proven": proven,
+            **({"conditional_on": None} if proven else {}),
             "candidates": self.candidates.paths,
             "rounding_load": self.rounding,
             "search_steps": self.steps,
