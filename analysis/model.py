@@ -19,6 +19,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own, read_parameters
 from opticoll.formulations.registry import formulation as named
+from opticoll.formulations.variables import index_names
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.arguments import number
 from opticoll.instances.demands import traffic_of, uniform
@@ -272,7 +273,8 @@ class Model:
         fits = now.keys() == old.keys() and all(old[name].shape == now[name].shape for name in now)
         if not now or not fits or not (now.keys() - same) <= held.keys():
             return False
-        if self.formulation.index_sets({}) != new.index_sets({}):
+        named = self._built.variables.keys()
+        if index_names(self.formulation.arrays(named)) != index_names(new.arrays(named)):
             return False
         for name in now.keys() - same:
             values = np.asarray(now[name], dtype=float)

@@ -30,7 +30,7 @@ from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as named
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
-from opticoll.formulations.variables import BANDWIDTHS, TIME, stored
+from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.instances.arguments import refused
 from opticoll.instances.demands import counts_bytes
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.plots.layouts import Places
     from opticoll.analysis.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
-    from opticoll.formulations.variables import Links, Names
+    from opticoll.formulations.variables import Axis, Links, Names
     from opticoll.instances.types import DataSize, Gibibytes, Json, Seconds
     from opticoll.solvers.task import Progress
 
@@ -483,9 +483,17 @@ class Result(rendering.Printed, Run):
         return self.plan, self.values
 
     @cached_property
-    def _names(self) -> Mapping[str, Names]:
-        plan, values = self.solved()
-        return plan.formulation.index_sets(values)
+    def _made_names(self) -> dict[str, Names]:
+        """Names along axes that were made so far."""
+        return {}
+
+    def _names(self, axis: Axis) -> Names | None:
+        """Names along an axis of the solution."""
+        if not callable(axis.names):
+            return axis.names
+        if axis.name not in self._made_names:
+            self._made_names[axis.name] = axis.names(self.solved()[1])
+        return self._made_names[axis.name]
 
     @cached_property
     def _labels(self) -> Mapping[str, Sequence[Sequence[Hashable] | None]]:
@@ -519,14 +527,13 @@ class Result(rendering.Printed, Run):
             raise BadInput(msg)
         declared = (plan.formulation.arrays(values.keys()) or {}).get(name)
         array = np.asarray(values[name])
-        sets = self._names if array.ndim else {}
         if name in self._labels:
-            declared, sets = labelled_axes(array, self._labels[name])
-        result = table(name, array, declared, sets, zeros=zeros)
-        unit = "" if declared is None else declared.unit
-        if (absolute := self.scale.converted(unit)) is not None:
+            declared = labelled_axes(array, self._labels[name])
+        declared = declared or Array(numbered(array.shape))
+        result = table(name, array, declared, self._names, zeros=zeros)
+        if (absolute := self.scale.converted(declared.unit)) is not None:
             result[absolute[0]] = result[name] * absolute[1]
-        result.attrs["unit"] = unit
+        result.attrs["unit"] = declared.unit
         return result
 
     @property

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from opticoll.formulations.variables import Array, IndexSets, Links
+    from opticoll.formulations.variables import Array, Links
     from opticoll.instances.types import Json, Setting, Settings
 
     Values = Mapping[str, NDArray[np.float64]]
@@ -444,19 +444,11 @@ class Formulation:
         return {}
 
     def arrays(self, names: Collection[str]) -> dict[str, Array] | None:
-        """Shapes and ranges of the arrays of a solution that consists of ``names``.
+        """Axes and ranges of the arrays of a solution that consists of ``names``, and of duals for :meth:`certify`.
 
-        Checked before any other method reads the values. None: the variables of the model that was built.
+        Checked before any other method reads them. None: the variables of the model that was built.
         """
         return None
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals that :meth:`certify` reads."""
-        return {}
-
-    def index_sets(self, values: Values) -> IndexSets:
-        """Names of the indices along the axes that :meth:`arrays` declares; indices of other axes are numbered."""
-        return {}
 
     def links(self, values: Values) -> Links:
         """The load of every link under a verified solution."""
@@ -477,7 +469,7 @@ def _follow_axes(cls: type[Formulation]) -> None:
     from opticoll.formulations import own_axes
 
     _check_axes(cls)
-    methods: dict[str, Any] = {"arrays": own_axes.arrays, "index_sets": own_axes.index_sets}
+    methods: dict[str, Any] = {"arrays": own_axes.arrays}
     if any(own_axes.ARC in along for along in cls.axes.values()):
         methods["links"] = own_axes.links
     if cls.concurrent is not None:

@@ -26,22 +26,22 @@ from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
     Array,
+    Axis,
     Links,
     SolutionSize,
-    arc_labels,
+    arc_axis,
     check_shapes,
     pair_labels,
-    vertex_labels,
+    vertex_axis,
 )
 from opticoll.instances.demands import UNIFORM, traffic_of, uniform
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.variables import Names
     from opticoll.instances.topology import F64, I64
 
     Values = Mapping[str, NDArray[np.float64]]
@@ -58,24 +58,17 @@ def pairs(topology: Topology) -> tuple[I64, I64]:
     return ends[first], ends[second]
 
 
-def _size(axis: str, topology: Topology) -> int | SolutionSize:
-    sizes = {
-        ARC: topology.arcs,
-        "vertex": topology.n,
-        **dict.fromkeys(RANKS, topology.num_ranks),
-        "pair": topology.num_ranks * (topology.num_ranks - 1),
-    }
-    return sizes.get(axis, SolutionSize(axis))
-
-
-def _names(axis: str, topology: Topology) -> Names | None:
-    makers: dict[str, Callable[[], Names]] = {
-        ARC: lambda: arc_labels(topology),
-        "vertex": lambda: vertex_labels(topology),
-        **dict.fromkeys(RANKS, lambda: vertex_labels(topology, topology.terminals)),
-        "pair": lambda: pair_labels(topology, *pairs(topology)),
-    }
-    return makers[axis]() if axis in makers else None
+def _axis(name: str, topology: Topology) -> Axis:
+    if name == ARC:
+        return arc_axis(topology)
+    if name == "vertex":
+        return vertex_axis(name, topology)
+    if name in RANKS:
+        return vertex_axis(name, topology, topology.terminals)
+    if name == "pair":
+        size = topology.num_ranks * (topology.num_ranks - 1)
+        return Axis(name, size, lambda _: pair_labels(topology, *pairs(topology)))
+    return Axis(name, SolutionSize(name))
 
 
 def _instance(problem: Any) -> object:
@@ -97,7 +90,7 @@ def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
             raise BadInput(msg)
         return None
     return {
-        name: Array(tuple(_size(axis, topology) for axis in along), axes=tuple(along), unit=units.get(name, ""))
+        name: Array(tuple(_axis(axis, topology) for axis in along), unit=units.get(name, ""))
         for name, along in problem.axes.items()
     }
 
@@ -117,7 +110,7 @@ def misstated(problem: Any, shapes: Mapping[str, tuple[int, ...]]) -> str | None
         ]
         text = f"{name} is declared with the axes {', '.join(sizes) or 'none'}, but has the shape {shape} in the build"
         for order in permutations(range(len(along))):
-            other = replace(one[name], shape=tuple(one[name].shape[i] for i in order))
+            other = replace(one[name], axes=tuple(one[name].axes[i] for i in order))
             if _fits({name: other}, {name: shape}):
                 names = ", ".join(repr(along[i]) for i in order)
                 return f"{text}; write axes = {{{name!r}: ({names}), ...}}"
@@ -131,15 +124,6 @@ def _fits(declared: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) 
     except BadInput:
         return False
     return True
-
-
-def index_sets(problem: Any, _values: object = None) -> dict[str, Names]:
-    """Names along the known axes."""
-    topology = _instance(problem)
-    if not isinstance(topology, Topology):
-        return {}
-    named = {axis: _names(axis, topology) for along in problem.axes.values() for axis in along}
-    return {axis: names for axis, names in named.items() if names is not None}
 
 
 def flow_of(problem: Any) -> str | None:

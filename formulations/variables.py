@@ -3,8 +3,8 @@
 Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a
 solver are checked against that declaration before any other use, because an index out of range fails inside numpy.
 
-``index_sets`` names the indices along the axes: vertices by the labels of the topology, an arc as ``u -> v``, a
-commodity as ``s -> t``, a path by all its vertices. Parallel arcs are numbered: ``u -> v (2)``.
+An axis (:class:`Axis`) names its indices: vertices by the labels of the topology, an arc as ``u -> v``, a commodity as
+``s -> t``, a path by all its vertices. Parallel arcs are numbered: ``u -> v (2)``.
 
 Solution files may contain arrays in coordinate form.
 """
@@ -48,36 +48,84 @@ class SolutionSize:
     most: int | None = None
 
 
+#: Names along an axis: one per index, or several named columns of names.
+Names = Sequence[object] | Mapping[str, Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An index set along a dimension of arrays.
+
+    Parameters
+    ----------
+    name
+        Name of the set, e.g. ``arc``.
+    size
+        Number of its members.
+    names
+        Names of the members, or a function of a solution that makes them; None if they are 0, 1, ....
+    """
+
+    name: str
+    size: int | SolutionSize
+    names: Names | Callable[[Mapping[str, F64]], Names] | None = None
+
+    def named(self, values: Mapping[str, F64]) -> Names | None:
+        """Names of the members under a solution."""
+        return self.names(values) if callable(self.names) else self.names
+
+
 @dataclass(frozen=True)
 class Array:
     """An array of a solution: finite real numbers, or integers with ``low <= value < high``.
 
     Parameters
     ----------
-    shape
-        Size along every axis.
+    axes
+        Index set along every dimension.
     low, high
         Range of whole numbers; ``high`` may differ by column (a tuple along the last axis), or be a size. Both None
         for real numbers.
     required
         Whether a solution must contain the array.
-    axes
-        Name of the index set along every axis; its indices are named by the formulation's ``index_sets``.
     entries
-        Index set to which the entries belong, counted from ``base``, or one per column of the last axis, which then
-        needs no name in ``axes``. Entries below ``base`` stand for no member. None for quantities.
+        Index set to which the entries belong, counted from ``base``, or one per column of the last axis. Entries below
+        ``base`` stand for no member. None for quantities.
     unit
         Unit of a quantity, empty for plain numbers.
+    dual
+        Whether it holds duals of constraints, which a certificate reads, and is no part of a solution.
     """
 
-    shape: tuple[int | SolutionSize, ...] = ()
+    axes: tuple[Axis, ...] = ()
     low: int | None = None
     high: int | SolutionSize | tuple[int, ...] | None = None
     required: bool = True
-    axes: tuple[str, ...] = ()
-    entries: str | tuple[str, ...] | None = None
+    entries: Axis | tuple[Axis, ...] | None = None
     base: int = 0
     unit: str = ""
+    dual: bool = False
+
+    @property
+    def shape(self) -> tuple[int | SolutionSize, ...]:
+        """Size along every axis."""
+        return tuple(axis.size for axis in self.axes)
+
+
+def members(*axes: Axis, of: Axis, low: int = 0, base: int = 0, required: bool = True) -> Array:
+    """An array whose entries are members of an index set, counted from ``base``."""
+    high = of.size if isinstance(of.size, SolutionSize) else base + of.size
+    return Array(axes, low, high, required, of, base)
+
+
+def index_names(arrays: Mapping[str, Array] | None) -> dict[str, Names | None]:
+    """Names along all axes of arrays whose names no solution determines."""
+    return {axis.name: axis.named({}) for array in (arrays or {}).values() for axis in array.axes}
+
+
+def numbered(shape: Sequence[int | SolutionSize]) -> tuple[Axis, ...]:
+    """Axes without names of their own: ``index_0``, ``index_1``, ..."""
+    return tuple(Axis(f"index_{i}", size) for i, size in enumerate(shape))
 
 
 class DeferredArray(ABC):
@@ -278,10 +326,6 @@ def _index_words(label: object) -> str:
 
 # Names of indices, and loads of links --------------------------------------------------------------------------
 
-#: Names along an axis: one per index, or several named columns of names.
-Names = Sequence[object] | Mapping[str, Sequence[object]]
-IndexSets = Mapping[str, Names]
-
 #: Units that are converted by a shard size and a capacity unit (:mod:`opticoll.instances.topology`).
 SHARDS, BANDWIDTHS, TIME = "shards", "link bandwidths", "shards / link bandwidth"
 
@@ -400,6 +444,21 @@ def arc_labels(topology: Topology) -> list[str]:
     return results
 
 
+def arc_axis(topology: Topology) -> Axis:
+    """The arcs."""
+    return Axis("arc", topology.arcs, lambda _: arc_labels(topology))
+
+
+def vertex_axis(name: str, topology: Topology, vertices: I64 | None = None) -> Axis:
+    """Some of the vertices; all if None."""
+    return Axis(name, topology.n if vertices is None else vertices.size, lambda _: vertex_labels(topology, vertices))
+
+
+def pair_axis(topology: Topology, sources: I64, targets: I64) -> Axis:
+    """Commodities."""
+    return Axis("commodity", sources.size, lambda _: pair_labels(topology, sources, targets))
+
+
 def path_names(paths: PathSet) -> dict[str, list[str]]:
     """The commodity and the vertices of every path."""
     topology = paths.topology
@@ -407,12 +466,6 @@ def path_names(paths: PathSet) -> dict[str, list[str]]:
     sources = paths.sources[paths.pair].tolist()
     walks = [" -> ".join([names[s], *(names[heads[a]] for a in paths.path(p))]) for p, s in enumerate(sources)]
     return {"commodity": pair_labels(topology, paths.sources[paths.pair], paths.targets[paths.pair]), "path": walks}
-
-
-def round_sets(topology: Topology) -> dict[str, Names]:
-    """The index sets of a schedule of rounds."""
-    vertices = vertex_labels(topology)
-    return {"vertex": vertices, "arc": arc_labels(topology)}
 
 
 def round_links(topology: Topology, schedule: RoundSchedule, per_round: I64) -> Links:

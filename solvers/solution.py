@@ -308,7 +308,9 @@ def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) ->
     if not isinstance(duals, dict):
         msg = f"{path}: 'duals' must be an object of named arrays"
         raise BadFile(msg)
-    declared = data.dual_arrays()
+    values = document.get("values")
+    arrays = data.arrays(values.keys() if isinstance(values, dict) else ()) or {}
+    declared = {name: array for name, array in arrays.items() if array.dual}
     read = {name: duals[name] for name in declared if name in duals}
     if not read:
         return None

@@ -33,7 +33,7 @@ from opticoll.formulations.model import (
     is_own,
     states,
 )
-from opticoll.formulations.variables import Array, Block
+from opticoll.formulations.variables import Array, Block, numbered
 from opticoll.instances.plugin_faults import place_of
 
 if TYPE_CHECKING:
@@ -296,16 +296,16 @@ def refuse_other_axes(formulation: Formulation, form: StandardForm) -> None:
 def declared_arrays(
     formulation: Formulation, names: Collection[str], form: StandardForm | None = None
 ) -> dict[str, Array]:
-    """Shapes and ranges of the arrays of a solution; those of the variables of ``form`` if none are declared.
+    """Axes and ranges of the arrays of a solution, without duals; the variables of ``form`` if none are declared.
 
     Without ``form`` the formulation's first one is built.
     """
     declared = formulation.arrays(names)
     if declared is not None:
-        return declared
+        return {name: array for name, array in declared.items() if not array.dual}
     if form is None:
         form = compile_built(formulation, build_model(formulation))
-    return {name: Array(tuple(block.shape)) for name, block in form.columns.items()}
+    return {name: Array(numbered(block.shape)) for name, block in form.columns.items()}
 
 
 def index_labels(formulation: Formulation, form: str | None) -> dict[str, tuple[Sequence[Hashable] | None, ...]]:

@@ -101,7 +101,7 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
     if model.needs is not None:
         needed = needed_arrays(model, instance)
         document["needed"] = {key: entries(array) for key, array in needed.items()}
-    return document, prepared(model, instance, parameters, needed).arrays(names)
+    return document, of_solutions(prepared(model, instance, parameters, needed), names)
 
 
 def needed_arrays(model: type[Formulation], instance: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -109,11 +109,16 @@ def needed_arrays(model: type[Formulation], instance: Any) -> dict[str, np.ndarr
     assert model.needs is not None
     basis = formulation(model.needs.formulation)
     data = basis.prepare(instance, read_parameters(basis.parameters, dict(model.needs.settings), basis.name))
-    result = {key: np.ones(array.shape) for key, array in data.arrays(()).items()}  # type: ignore[arg-type]
+    result = {key: np.ones(array.shape) for key, array in of_solutions(data).items()}  # type: ignore[arg-type]
     if basis.name == "alltoall.min-congestion":
         result["x"] = np.zeros(data.paths.paths)
         result["x"][data.paths.first[:-1]] = 1.0
     return result
+
+
+def of_solutions(data: Any, names: tuple[str, ...] = ()) -> dict[str, Array]:
+    """The arrays of solutions, without duals."""
+    return {key: array for key, array in data.arrays(names).items() if not array.dual}
 
 
 def entries(array: np.ndarray[Any, Any]) -> dict[str, Any]:

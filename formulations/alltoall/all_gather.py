@@ -50,11 +50,10 @@ from opticoll.formulations.variables import (
     TIME,
     Array,
     Links,
-    Names,
-    arc_labels,
+    arc_axis,
     arc_names,
     incident_arcs,
-    vertex_labels,
+    vertex_axis,
     vertex_names,
 )
 
@@ -188,21 +187,14 @@ class SharedFlows(Formulation):
         return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows, "integers": 0}
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """The flows h and the time T."""
-        return {"h": Array(self.shape, axes=("arc", self.role), unit=SHARDS), "T": Array(unit=TIME)}
-
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of arcs and ends."""
-        return {"arc": arc_labels(self.topology), self.role: vertex_labels(self.topology, self.ends)}
+        """The flows h, the time T and the duals of ``capacity``."""
+        axes = arc_axis(self.topology), vertex_axis(self.role, self.topology, self.ends)
+        return {"h": Array(axes, unit=SHARDS), "T": Array(unit=TIME), "capacity": Array(axes, dual=True)}
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Shards over every arc: the largest flow of any end, because copies and sums are free."""
         load = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0)
         return Links(self.topology, load, self.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals of ``capacity``."""
-        return {"capacity": Array(self.shape)}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""

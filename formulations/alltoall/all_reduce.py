@@ -56,11 +56,10 @@ from opticoll.formulations.variables import (
     TIME,
     Array,
     Links,
-    Names,
-    arc_labels,
+    arc_axis,
     arc_names,
     incident_arcs,
-    vertex_labels,
+    vertex_axis,
     vertex_names,
 )
 
@@ -240,19 +239,15 @@ class AllReduction(Formulation):
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """The shares x, the amounts y and z, the flows f and g, and the time T."""
-        m, N = self.topology.arcs, self.topology.num_ranks
+        arc, rank = arc_axis(self.topology), vertex_axis("rank", self.topology, self.ranks)
         return {
-            "x": Array((N,), axes=("rank",), unit=SHARDS),
-            "y": Array((m,), axes=("arc",), unit=SHARDS),
-            "z": Array((m,), axes=("arc",), unit=SHARDS),
-            "f": Array((m, N), axes=("arc", "rank"), unit=SHARDS),
-            "g": Array((m, N), axes=("arc", "rank"), unit=SHARDS),
+            "x": Array((rank,), unit=SHARDS),
+            "y": Array((arc,), unit=SHARDS),
+            "z": Array((arc,), unit=SHARDS),
+            "f": Array((arc, rank), unit=SHARDS),
+            "g": Array((arc, rank), unit=SHARDS),
             "T": Array(unit=TIME),
         }
-
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of arcs and ranks."""
-        return {"arc": arc_labels(self.topology), "rank": vertex_labels(self.topology, self.ranks)}
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Shards over every arc, copies and partial sums."""

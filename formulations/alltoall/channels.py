@@ -40,20 +40,19 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import min_congestion
 from opticoll.formulations.alltoall.time_expansion import PAPER
-from opticoll.formulations.alltoall.virtual_channels import acyclic
+from opticoll.formulations.alltoall.virtual_channels import acyclic, layered_axes
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_metrics, demand_parameter
 from opticoll.formulations.flows.path_flow import arc_load, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Array, Links, arc_labels, arc_names
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Array, Links, arc_axis, arc_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from fractions import Fraction
 
     from opticoll.formulations.flows.path_sets import PathSet
-    from opticoll.formulations.variables import Names
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.instances.types import Json, Settings
 
@@ -301,24 +300,15 @@ class RoutedChannels(Formulation):
         }
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """y, and the other variables of the program, which are optional."""
-        count = self.layers
+        """y, the other variables of the program, which are optional, and the duals of the routing."""
+        follows, layer = layered_axes(self.topology, self.dependencies, self.layers)
         return {
-            "y": Array((self.paths.paths, count), axes=("path", "layer")),
-            "w": Array((self.dependency_keys.size, count), required=False, axes=("dependency", "layer")),
-            "u": Array((self.topology.arcs, count), required=False, axes=("arc", "layer")),
-            "z": Array((count,), required=False, axes=("layer",)),
+            "y": Array((path_flow.path_axis(self.routing), layer)),
+            "w": Array((follows, layer), required=False),
+            "u": Array((arc_axis(self.topology), layer), required=False),
+            "z": Array((layer,), required=False),
             "Lambda": Array(required=False, unit=TIME),
-        }
-
-    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
-        """Names of arcs, pairs, paths, dependencies (``arc, next arc``), and layers from 1."""
-        arcs = arc_labels(self.topology)
-        follows = [f"{arcs[a]}, {arcs[b]}" for a, b in self.dependencies.tolist()]
-        return {
-            **path_flow.path_sets(self.routing, {}),
-            "dependency": follows,
-            "layer": range(1, self.layers + 1),
+            **path_flow.dual_arrays(self.routing),
         }
 
     def _read(self, values: Mapping[str, F64]) -> tuple[F64, I64, I64] | None:
@@ -423,10 +413,6 @@ class RoutedChannels(Formulation):
     def certify(self, duals: Mapping[str, F64]) -> Bound | None:
         """Bound on the load proven by the duals of ``congestion`` as arc lengths."""
         return self.routing.certify(duals) if self.chosen == "load" else None
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals that :meth:`certify` reads."""
-        return path_flow.dual_arrays(self.routing)
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The value under the name of the objective, ranks and the path set."""

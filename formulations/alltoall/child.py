@@ -32,7 +32,7 @@ from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter, of_data
-from opticoll.formulations.variables import Array, Names, arc_labels, vertex_labels
+from opticoll.formulations.variables import Array, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -116,12 +116,7 @@ class Child(model.GroupedFlow, Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes and ranges of the arrays."""
-        return model.arrays(self, names, "destination")
-
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of arcs and destinations."""
-        targets = np.argmax(self.demand, axis=0)
-        return {"arc": arc_labels(self.topology), "destination": vertex_labels(self.topology, targets)}
+        return model.arrays(self, vertex_axis("destination", self.topology, np.argmax(self.demand, axis=0)))
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

@@ -35,7 +35,12 @@ from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
-from opticoll.formulations.variables import Names, arc_labels, arc_names, incident_arcs, pair_labels, vertex_names
+from opticoll.formulations.variables import (
+    arc_names,
+    incident_arcs,
+    pair_axis,
+    vertex_names,
+)
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
@@ -233,22 +238,13 @@ class LinkFlow(Formulation):
         """Repair an approximate flow to an exactly feasible one; values of the sink-inflow reading are not changed."""
         return None if self.printed else model.repair(self.flow, values)
 
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of arcs and commodities."""
-        topology = self.flow.topology
-        return {"arc": arc_labels(topology), "commodity": pair_labels(topology, self.flow.sources, self.targets)}
-
     def objective(self, values: Mapping[str, F64]) -> float:
         """The value, from the arrays."""
         return model.objective(self.flow, values)
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes and ranges of the arrays."""
-        return model.arrays(self.flow, names, "commodity")
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals that bound the optimum."""
-        return model.dual_arrays(self.flow)
+        return model.arrays(self.flow, pair_axis(self.flow.topology, self.flow.sources, self.targets))
 
     def updates(self) -> dict[str, F64]:
         """Capacities and demands, which can change in a model that is built."""

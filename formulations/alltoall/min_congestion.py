@@ -48,7 +48,6 @@ from opticoll.formulations.flows.path_flow import (
     PathFlow,
     chosen_paths,
     known_paths,
-    path_sets,
     prepare_paths,
     quantum,
     round_up,
@@ -140,11 +139,9 @@ class ChosenPaths(PathFlow, Formulation):
     residuals = path_flow.residuals
     objective = path_flow.objective
     arrays = path_flow.arrays
-    dual_arrays = path_flow.dual_arrays
     repair = path_flow.repair
     estimate = path_flow.estimate
     derived = path_flow.derived
-    index_sets = path_sets
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:

@@ -42,7 +42,6 @@ from opticoll.formulations.flows.path_flow import (
     known_paths,
     named_paths,
     path_arrays,
-    path_sets,
     prepare_paths,
     serve_alike,
 )
@@ -57,7 +56,7 @@ from opticoll.formulations.model import (
     NotApplicable,
     PyomoModel,
 )
-from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_names, pyomo_parameter
+from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_axis, arc_names, pyomo_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -162,7 +161,6 @@ class PathConcurrentFlow(PathFlow, Formulation):
     objective = concurrent_flow.objective
     bounds = path_bounds
     certify = path_certificate
-    index_sets = path_sets
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -259,12 +257,9 @@ class PathConcurrentFlow(PathFlow, Formulation):
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """The flows f and F, and the paths if the solution contains its own."""
-        return path_arrays(self, "f", "F", names, (BANDWIDTHS, f"{BANDWIDTHS} / shard"))
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals of ``capacity``."""
-        return {"capacity": Array((self.topology.arcs,))}
+        """The flows f and F, the paths if the solution contains its own, and the duals of ``capacity``."""
+        result = path_arrays(self, "f", "F", names, (BANDWIDTHS, f"{BANDWIDTHS} / shard"))
+        return result | {"capacity": Array((arc_axis(self.topology),), dual=True)}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.

@@ -50,9 +50,8 @@ from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
     Array,
+    Axis,
     Links,
-    Names,
-    arc_labels,
     arc_names,
     entries,
     incident_arcs,
@@ -242,20 +241,16 @@ class ChunkSteps(Formulation):
         return {**size, "integers": size["variables"]}
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Sends f, and rounds U."""
-        return {
-            "f": Array(self.flow.shape, axes=("arc", self.model[:-1], "step"), unit="chunks"),
-            "U": Array((self.flow.steps,), axes=("step",), unit="rounds"),
-        }
+        """Sends f, of chunks ``s -> t #1`` or by source, and rounds U."""
+        flow = self.flow
+        arc, group, step = flow.axes_of_flow
 
-    def index_sets(self, values: Values | None = None) -> dict[str, Names]:
-        """Names of arcs, of chunks ``s -> t #1`` or sources, and of steps from 1."""
-        if self.model == "sources":
-            return self.flow.index_sets()
-        topology, groups = self.flow.topology, self.flow.groups
-        pairs = pair_labels(topology, groups.sources, np.argmax(groups.demand, axis=0))
-        chunks = [f"{pair} #{k % self.chunks + 1}" for k, pair in enumerate(pairs)]
-        return {"arc": arc_labels(topology), "chunk": chunks, "step": range(1, self.flow.steps + 1)}
+        def chunks(_values: object) -> list[str]:
+            pairs = pair_labels(flow.topology, flow.groups.sources, np.argmax(flow.groups.demand, axis=0))
+            return [f"{pair} #{k % self.chunks + 1}" for k, pair in enumerate(pairs)]
+
+        moved = group if self.model == "sources" else Axis("chunk", flow.shape[1], chunks)
+        return {"f": Array((arc, moved, step), unit="chunks"), "U": Array((step,), unit="rounds")}
 
     def objective(self, values: Values) -> float:
         """Rounds of all steps, as given by U."""

@@ -39,9 +39,8 @@ from opticoll.formulations.variables import (
     SHARDS,
     Array,
     Links,
-    Names,
-    arc_labels,
-    vertex_labels,
+    arc_axis,
+    vertex_axis,
 )
 
 if TYPE_CHECKING:
@@ -172,15 +171,10 @@ class StepChild(model.GroupedFlow, Formulation):
         return Links(topology, load, topology.capacity, self.time, SHARDS, BANDWIDTHS)
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """Shapes of the arrays."""
-        shape = (self.topology.arcs, self.groups)
-        return {"f": Array(shape, axes=("arc", "destination"), unit=SHARDS), "F": Array()}
-
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of arcs between vertices after steps, ``u@t``, and of destinations."""
-        topology = self.commodities.topology
-        targets = np.argmax(self.demand, axis=0) % topology.n
-        return {"arc": arc_labels(self.topology), "destination": vertex_labels(topology, targets)}
+        """Shapes of the arrays, with arcs between vertices after steps, ``u@t``."""
+        topology, arc = self.commodities.topology, arc_axis(self.topology)
+        targets = vertex_axis("destination", topology, np.argmax(self.demand, axis=0) % topology.n)
+        return {"f": Array((arc, targets), unit=SHARDS), "F": Array(), "capacity": Array((arc,), dual=True)}
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

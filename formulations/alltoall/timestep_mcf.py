@@ -71,14 +71,14 @@ from opticoll.formulations.variables import (
     SHARDS,
     TIME,
     Array,
+    Axis,
     Links,
-    Names,
-    arc_labels,
+    arc_axis,
     arc_names,
     entries,
     incident_arcs,
-    pair_labels,
-    vertex_labels,
+    pair_axis,
+    vertex_axis,
     vertex_names,
 )
 from opticoll.instances.demands import UNIFORM
@@ -358,31 +358,29 @@ class StepFlow(Formulation):
             "integers": 0,
         }
 
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """The flows f and the utilisations U."""
-        group = "source" if self.aggregate == "source" else "commodity"
-        return {
-            "f": Array(self.shape, axes=("arc", group, "step"), unit=SHARDS),
-            "U": Array((self.steps,), axes=("step",), unit=TIME),
-        }
-
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of arcs, sources or commodities, and steps from 1."""
+    @property
+    def axes_of_flow(self) -> tuple[Axis, Axis, Axis]:
+        """Arcs, sources or commodities, and steps from 1."""
         topology, sources = self.topology, self.groups.sources
-        steps = range(1, self.steps + 1)
         if self.aggregate == "source":
-            return {"arc": arc_labels(topology), "source": vertex_labels(topology, sources), "step": steps}
-        targets = np.argmax(self.groups.demand, axis=0)
-        return {"arc": arc_labels(topology), "commodity": pair_labels(topology, sources, targets), "step": steps}
+            group = vertex_axis("source", topology, sources)
+        else:
+            group = pair_axis(topology, sources, np.argmax(self.groups.demand, axis=0))
+        return arc_axis(topology), group, Axis("step", self.steps, range(1, self.steps + 1))
+
+    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+        """The flows f, the utilisations U, and the duals of ``capacity``."""
+        arc, group, step = self.axes_of_flow
+        return {
+            "f": Array((arc, group, step), unit=SHARDS),
+            "U": Array((step,), unit=TIME),
+            "capacity": Array((arc, step), dual=True),
+        }
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Shards over every arc in all steps, within the time of all steps."""
         load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
         return Links(self.topology, load, self.topology.capacity, self.objective(values), SHARDS, BANDWIDTHS)
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals of ``capacity``."""
-        return {"capacity": Array((self.topology.arcs, self.steps))}
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Sum of the given U_t."""

@@ -50,8 +50,9 @@ from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
     Array,
+    Axis,
     Links,
-    Names,
+    arc_axis,
     arc_labels,
     arc_names,
     pair_names,
@@ -235,20 +236,18 @@ class LayeredRoutes(Formulation):
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """y, and the other variables of the program, which are optional."""
-        count = self.layers
-        return {
-            "y": Array((self.known_routes.paths, count), axes=("route", "layer")),
-            "w": Array((self.dependency_keys.size, count), required=False, axes=("dependency", "layer")),
-            "z": Array((count,), required=False, axes=("layer",)),
-            "u": Array((self.topology.arcs, count), required=False, axes=("arc", "layer")),
-        }
+        routes, (follows, layer) = self.known_routes, layered_axes(self.topology, self.dependencies, self.layers)
 
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of arcs, routes, dependencies (``arc, next arc``), and layers from 1."""
-        arcs, routes = arc_labels(self.topology), path_names(self.known_routes)
-        follows = [f"{arcs[a]}, {arcs[b]}" for a, b in self.dependencies.tolist()]
-        named = {"commodity": routes["commodity"], "route": routes["path"]}
-        return {"arc": arcs, "route": named, "dependency": follows, "layer": range(1, self.layers + 1)}
+        def named(_values: object) -> dict[str, list[str]]:
+            known = path_names(routes)
+            return {"commodity": known["commodity"], "route": known["path"]}
+
+        return {
+            "y": Array((Axis("route", routes.paths, named), layer)),
+            "w": Array((follows, layer), required=False),
+            "z": Array((layer,), required=False),
+            "u": Array((arc_axis(self.topology), layer), required=False),
+        }
 
     def links(self, _values: object = None) -> Links:
         """Load of every arc by the given routes, one shard each."""
@@ -295,6 +294,16 @@ def layers_of(data: LayeredRoutes, values: Mapping[str, F64]) -> I64 | None:
     if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
         return None
     return np.argmax(y, axis=1)
+
+
+def layered_axes(topology: Topology, dependencies: I64, layers: int) -> tuple[Axis, Axis]:
+    """Dependencies, ``(|E|, 2)``, as ``arc, next arc``, and layers, numbered from 1."""
+
+    def follows(_values: object) -> list[str]:
+        arcs = arc_labels(topology)
+        return [f"{arcs[a]}, {arcs[b]}" for a, b in dependencies.tolist()]
+
+    return Axis("dependency", len(dependencies), follows), Axis("layer", layers, range(1, layers + 1))
 
 
 def acyclic(arcs: int, pairs: I64) -> bool:

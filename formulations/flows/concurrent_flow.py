@@ -40,15 +40,15 @@ from opticoll.formulations.model import Bound, CvxpyModel, MatrixModel, Named, N
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     Array,
+    Axis,
     Links,
-    Names,
-    arc_labels,
+    arc_axis,
     arc_names,
     entries,
     incident_arcs,
     pair_names,
     pyomo_parameter,
-    vertex_labels,
+    vertex_axis,
     vertex_names,
 )
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
@@ -488,12 +488,13 @@ def size(topology: Topology, groups: int) -> dict[str, int]:
     }
 
 
-def arrays(data: ConcurrentFlow, _names: Collection[str], group: str = "source") -> dict[str, Array]:
-    """The flow, under its own name, and F; ``group`` is the name of the index set K."""
-    shape = (data.topology.arcs, data.groups)
+def arrays(data: ConcurrentFlow, group: Axis) -> dict[str, Array]:
+    """The flow, under its own name, F, and the duals of ``capacity``; ``group`` are the members of K."""
+    arc = arc_axis(data.topology)
     return {
-        data.flow: Array(shape, axes=("arc", group), unit=BANDWIDTHS),
+        data.flow: Array((arc, group), unit=BANDWIDTHS),
         "F": Array(unit=f"{BANDWIDTHS} / shard"),
+        "capacity": Array((arc,), dual=True),
     }
 
 
@@ -502,19 +503,9 @@ def updates(data: ConcurrentFlow) -> dict[str, F64]:
     return {"c": data.capacity, "D": data.demand}
 
 
-def index_sets(data: ConcurrentFlow, _values: object = None) -> dict[str, Names]:
-    """Names of arcs and, for groups by source, sources."""
-    return {"arc": arc_labels(data.topology), "source": vertex_labels(data.topology, data.sources)}
-
-
 def links(data: ConcurrentFlow, values: Mapping[str, F64]) -> Links:
     """Flow over every arc, all groups together."""
     return Links(data.topology, total(values[data.flow]), data.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-
-
-def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
-    """The duals of ``capacity``."""
-    return {"capacity": Array((data.topology.arcs,))}
 
 
 def objective(data: object, values: Mapping[str, F64]) -> float:
@@ -737,10 +728,8 @@ class GroupedFlow(ConcurrentFlow):
     objective = objective
     repair = repair
     certify = certify
-    dual_arrays = dual_arrays
-    index_sets = index_sets
     updates = updates
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes and ranges of the arrays."""
-        return arrays(self, names)
+        return arrays(self, vertex_axis("source", self.topology, self.sources))

@@ -45,11 +45,12 @@ from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable,
 from opticoll.formulations.variables import (
     TIME,
     Array,
-    Names,
+    Axis,
     SolutionSize,
-    arc_labels,
+    arc_axis,
     arc_names,
-    pair_labels,
+    members,
+    pair_axis,
     pair_names,
     path_names,
 )
@@ -160,23 +161,20 @@ def path_arrays(
     data: PathFlow, weight: str, scalar: str, names: Collection[str], units: tuple[str, str]
 ) -> dict[str, Array]:
     """Arrays of a solution: a ``weight`` per path, listed or its own, and a ``scalar``, with their units."""
-    of_path, of_scalar = units
-    if "path_arcs" in names and data.rule.kind == "all":
-        count, topology = SolutionSize("paths"), data.topology
-        return {
-            weight: Array((count,), axes=("path",), unit=of_path),
-            scalar: Array(unit=of_scalar),
-            "path_arcs": Array(
-                (count, SolutionSize("longest", most=topology.n)),
-                low=0,
-                high=topology.arcs + 1,
-                axes=("path", "position"),
-                entries="arc",
-                base=1,
-            ),
-            "path_pair": Array((count,), low=0, high=data.commodities[0].size, axes=("path",), entries="commodity"),
-        }
-    return {weight: Array((data.paths.paths,), axes=("path",), unit=of_path), scalar: Array(unit=of_scalar)}
+    topology, own = data.topology, "path_arcs" in names and data.rule.kind == "all"
+    path = path_axis(data, SolutionSize("paths") if own else None)
+    result = {weight: Array((path,), unit=units[0]), scalar: Array(unit=units[1])}
+    if own:
+        position = Axis("position", SolutionSize("longest", most=topology.n))
+        result["path_arcs"] = members(path, position, of=arc_axis(topology), base=1)
+        result["path_pair"] = members(path, of=pair_axis(topology, *data.commodities))
+    return result
+
+
+def path_axis(data: PathFlow, count: SolutionSize | None = None) -> Axis:
+    """The paths: those of the set, or those of a solution."""
+    size = data.paths.paths if count is None else count
+    return Axis("path", size, lambda values: path_names(known_paths(data, values)))
 
 
 def known_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
@@ -192,15 +190,6 @@ def known_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
         msg = f"{data.name}: the values contain paths that cannot be read"
         raise NotApplicable(msg)
     return paths
-
-
-def path_sets(data: PathFlow, values: Mapping[str, F64]) -> dict[str, Names]:
-    """Names of arcs, commodities and paths."""
-    return {
-        "arc": arc_labels(data.topology),
-        "commodity": pair_labels(data.topology, *data.commodities),
-        "path": path_names(known_paths(data, values)),
-    }
 
 
 def named_paths(
@@ -389,14 +378,15 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
-    """The choice x and Lambda, and the paths if the solution contains its own."""
+    """The choice x and Lambda, the paths if the solution contains its own, and duals."""
     unit = data.load_unit if data.kappa == 1 else f"{data.load_unit} / {data.kappa}"
-    return path_arrays(data, "x", "Lambda", names, ("", unit))
+    return path_arrays(data, "x", "Lambda", names, ("", unit)) | dual_arrays(data)
 
 
 def dual_arrays(data: PathFlow) -> dict[str, Array]:
     """The duals of ``congestion``, or those of ``capacity`` of the fluid problem."""
-    return {name: Array((data.topology.arcs,), required=False) for name in ("congestion", "capacity")}
+    arc = arc_axis(data.topology)
+    return {name: Array((arc,), required=False, dual=True) for name in ("congestion", "capacity")}
 
 
 def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:

@@ -34,7 +34,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.formulations.rounds.segments import offsets, splits
-from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes
+from opticoll.formulations.variables import Array, Axis, SolutionSize, check_arrays, check_shapes, members
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.readers import reading
 
@@ -228,15 +228,20 @@ def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
 def declared(data: ConcurrentFlow, most: int) -> dict[str, Array]:
     """Shapes and ranges of the arrays of the file, with at most ``most`` paths."""
     topology = data.topology
-    count, paths, arcs = demanded(data)[0].size, SolutionSize("paths", most=most), SolutionSize("arcs")
+    count = demanded(data)[0].size
+    pair, vertex, next_path = (
+        Axis("pair", count),
+        Axis("vertex", topology.n),
+        Axis("path", SolutionSize("paths", plus=1)),
+    )
     return {
         "F": Array(),
-        "sources": Array((count,), low=0, high=topology.n),
-        "targets": Array((count,), low=0, high=topology.n),
-        "first_path": Array((count + 1,), low=0, high=SolutionSize("paths", plus=1)),
-        "first_arc": Array((SolutionSize("paths", plus=1),), low=0, high=SolutionSize("arcs", plus=1)),
-        "arcs": Array((arcs,), low=0, high=topology.arcs),
-        "rate": Array((paths,)),
+        "sources": members(pair, of=vertex),
+        "targets": members(pair, of=vertex),
+        "first_path": members(Axis("boundary", count + 1), of=next_path),
+        "first_arc": members(next_path, of=Axis("hop", SolutionSize("arcs", plus=1))),
+        "arcs": members(Axis("hop", SolutionSize("arcs")), of=Axis("arc", topology.arcs)),
+        "rate": Array((Axis("path", SolutionSize("paths", most=most)),)),
     }
 
 

@@ -32,14 +32,13 @@ from opticoll.formulations import rounding
 from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Array
+from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from opticoll.formulations.lumorph.cost_formulas import Variant
-    from opticoll.formulations.variables import Names
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Json, Settings
 
@@ -209,13 +208,9 @@ class CallBatches(Formulation):
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """The choice x."""
-        return {"x": Array((self.pairs[0].size,), axes=("pair",))}
-
-    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
-        """First call of the batch and call of every variable, by their numbers in the instance."""
-        j, k = self.pairs
-        return {"pair": {"first": self.call[j].tolist(), "call": self.call[k].tolist()}}
+        """The choice x, of the first call of the batch and the call, by their numbers in the instance."""
+        first, call = (self.call[one].tolist() for one in self.pairs)
+        return {"x": Array((Axis("pair", len(call), {"first": first, "call": call}),))}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, absolute, from numpy alone."""

@@ -57,7 +57,7 @@ from opticoll.formulations.rounds.round_schedule import (
     schedule_arrays,
 )
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array
+from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -375,11 +375,11 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
         """Arrays of a schedule, of the program, or of both."""
         result: dict[str, Array] = {}
         if "transfer_round" in names or "D" not in names:
-            result |= schedule_arrays(self.topology.n, self.topology.arcs, self.collective.chunks)
+            result |= schedule_arrays(self.topology, self.collective.chunks)
         if {"D", "X"} & set(names):
             sizes = {"D": self.columns["r"].size, "X": self.sends[0].size, "B": self.states[0].size, "R": self.horizon}
             axes = {"D": "circuit", "X": "sent", "B": "state", "R": "round"}
-            result |= {name: Array((size,), required=name in "DX", axes=(axes[name],)) for name, size in sizes.items()}
+            result |= {name: Array((Axis(axes[name], size),), required=name in "DX") for name, size in sizes.items()}
         return result
 
     def of_program(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:

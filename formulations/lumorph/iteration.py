@@ -52,13 +52,12 @@ from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.co_scheduling import COSTS, timed_calls
 from opticoll.formulations.lumorph.cost_formulas import layer_time
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Array
+from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from opticoll.formulations.variables import IndexSets
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training_iteration import Stage
     from opticoll.instances.types import Json, Settings
@@ -312,17 +311,14 @@ class StagedCalls(Formulation):
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """The choices x, the starts s and the end z."""
+        """The choices x, by stage, first call of the batch and call as the instance numbers them; the starts s; z."""
+        b, j, k = self.choices
+        named = {"stage": b.tolist(), "first": self.call[j].tolist(), "call": self.call[k].tolist()}
         return {
-            "x": Array((self.choices[0].size,), axes=("choice",)),
-            "s": Array((self.stages,), axes=("stage",), unit="µs"),
+            "x": Array((Axis("choice", b.size, named),)),
+            "s": Array((Axis("stage", self.stages),), unit="µs"),
             "z": Array(unit="µs"),
         }
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Stage, first call of the batch and call of every choice, by their numbers in the instance."""
-        b, j, k = self.choices
-        return {"choice": {"stage": b.tolist(), "first": self.call[j].tolist(), "call": self.call[k].tolist()}}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; of times relative to the best bound on z."""

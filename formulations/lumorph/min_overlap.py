@@ -61,7 +61,6 @@ from opticoll.formulations.flows.path_flow import (
     arc_load,
     bounded_distances,
     known_paths,
-    path_sets,
     unit_capacities,
     whole_paths,
 )
@@ -72,9 +71,10 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, N
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import (
     Array,
+    Axis,
     Links,
     Names,
-    arc_labels,
+    arc_axis,
     arc_names,
     incident_arcs,
     pair_labels,
@@ -115,7 +115,6 @@ class Overlap(PathFlow, Formulation):
         *rule_parameters("k"),
     )
     meaning = "overlap Lambda: circuits on the busiest arc"
-    dual_arrays = path_flow.dual_arrays
 
     circuits: Circuits
     model: str
@@ -207,19 +206,16 @@ class Overlap(PathFlow, Formulation):
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of x and Lambda, on arcs or on paths."""
+        """Shapes of x and Lambda, on arcs or on paths; equal circuits are numbered by the list."""
         if self.model == "arc" and "path_arcs" not in names:
-            shape = (self.topology.arcs, self.circuits.count)
-            return {"x": Array(shape, axes=("arc", "circuit")), "Lambda": Array(unit=self.load_unit)}
-        return path_flow.arrays(self, names)
+            count = self.circuits.count
 
-    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
-        """Names of arcs, circuits and paths; equal circuits are numbered by the list."""
-        topology = self.topology
-        if not _on_arcs(self, values):
-            return path_sets(self, values)
-        pairs = pair_labels(topology, *self.commodities)
-        return {"arc": arc_labels(topology), "circuit": {"circuit": range(self.circuits.count), "commodity": pairs}}
+            def circuits(_values: object) -> Names:
+                return {"circuit": range(count), "commodity": pair_labels(self.topology, *self.commodities)}
+
+            x = Array((arc_axis(self.topology), Axis("circuit", count, circuits)))
+            return {"x": x, "Lambda": Array(unit=self.load_unit), **path_flow.dual_arrays(self)}
+        return path_flow.arrays(self, names)
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Number of circuits over every arc, relative to the busiest arc."""

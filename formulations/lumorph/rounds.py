@@ -100,7 +100,7 @@ from opticoll.formulations.rounds.round_schedule import (
     violations,
 )
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, round_links, round_sets
+from opticoll.formulations.variables import Array, Axis, round_links
 from opticoll.instances import Topology
 from opticoll.instances.photonics import LightpathMesh, WdmFibres
 
@@ -112,7 +112,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
-    from opticoll.formulations.variables import IndexSets, Links
+    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Json, Settings
 
@@ -385,21 +385,21 @@ class RoundModel(RoundFormulation):
         if self.version != "corrected":
             program = self.programs[0]
             result = {
-                "C": Array((program.columns["round"].size,), axes=("transfer",)),
-                "R": Array((program.rounds,), axes=("round",)),
+                "C": Array((Axis("transfer", program.columns["round"].size),)),
+                "R": Array((Axis("round", program.rounds),)),
                 "z": Array(required=False),
             }
             if "transfer_round" in names:
-                result |= schedule_arrays(self.topology.n, self.topology.arcs, self.collective.chunks)
+                result |= schedule_arrays(self.topology, self.collective.chunks)
             return result
         if "transfer_round" in names or "C" not in names:
-            result |= schedule_arrays(self.topology.n, self.topology.arcs, self.collective.chunks)
+            result |= schedule_arrays(self.topology, self.collective.chunks)
         if not {"C", "H", "R"}.isdisjoint(names):
             programs = self.programs
             later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.forwards)
-            result["C"] = Array((sum(one.columns["round"].size for one in programs),), axes=("transfer",))
-            result["H"] = Array((later,), required=False, axes=("delivery by round",))
-            result["R"] = Array((sum(one.rounds for one in programs),), required=False, axes=("round",))
+            result["C"] = Array((Axis("transfer", sum(one.columns["round"].size for one in programs)),))
+            result["H"] = Array((Axis("delivery by round", later),), required=False)
+            result["R"] = Array((Axis("round", sum(one.rounds for one in programs)),), required=False)
         return result
 
     def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
@@ -533,10 +533,6 @@ class RoundModel(RoundFormulation):
             nonzeros += int(columns * (4 + far))
             integers += columns + made + T
         return {"variables": variables, "constraints": constraints, "nonzeros": nonzeros, "integers": integers}
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Names of the indices."""
-        return round_sets(self.topology)
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Load of every link."""

@@ -74,7 +74,7 @@ from opticoll.formulations.rounds.round_schedule import (
     schedule_arrays,
 )
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array
+from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -235,15 +235,15 @@ class SumModel(unphased_rounds.UnphasedRounds):
         """Arrays of a schedule, of the program, or of both."""
         result: dict[str, Array] = {}
         if "transfer_round" in names or "C" not in names:
-            result |= schedule_arrays(self.topology.n, self.topology.arcs, self.collective.chunks)
+            result |= schedule_arrays(self.topology, self.collective.chunks)
         if {"C", "F"} & set(names):
             T, state = self.horizon, int((self.member.sum(axis=1) * self.given.sum(axis=1)).sum())
             own, sent = int(self.given[self.drops[2]].sum()), int(self.given[self.moves[3]].sum())
-            result["C"] = Array(self.columns["r"].shape, axes=("transfer",))
-            result["F"] = Array(self.drops[0].shape, axes=("replacement",))
+            result["C"] = Array((Axis("transfer", self.columns["r"].size),))
+            result["F"] = Array((Axis("replacement", self.drops[0].size),))
             sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
             axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
-            result |= {name: Array((size,), required=False, axes=(axes[name],)) for name, size in sizes.items()}
+            result |= {name: Array((Axis(axes[name], size),), required=False) for name, size in sizes.items()}
         return result
 
     def metrics(self, value: float | None) -> dict[str, Json]:

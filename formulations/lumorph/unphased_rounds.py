@@ -13,7 +13,7 @@ from opticoll.formulations.lumorph.rounds import PIECES, ROUTES, Circuit, RoundM
 from opticoll.formulations.model import Bound, NotApplicable, Parameter, read_parameters
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, from_values, stated, violations
-from opticoll.formulations.variables import round_links, round_sets
+from opticoll.formulations.variables import round_links
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.formulations.variables import IndexSets, Links
+    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, Topology
     from opticoll.instances.types import Json, Settings
 
@@ -214,10 +214,6 @@ class UnphasedRounds(RoundFormulation):
             "unrestricted_proven": None if value is None else proven,
             "conditional_on": None if proven else self.plain.restriction,
         }
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Names of the indices."""
-        return round_sets(self.topology)
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Load of every link."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
-from opticoll.formulations.variables import Array
+from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.matrix_program import MatrixProgram
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class FileProgram(Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """One value per column."""
-        return {"x": Array((self.program.n,), axes=("column",))}
+        return {"x": Array((Axis("column", self.program.n),))}
 
 
 FORMULATION = FileProgram

@@ -20,14 +20,14 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Formulation, MatrixModel, NotApplicable, states
-from opticoll.formulations.variables import Array, Block
+from opticoll.formulations.variables import Array, Block, numbered
 from opticoll.instances.matrix_program import MatrixProgram
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable
 
     from opticoll.formulations.model import Formulation
-    from opticoll.formulations.variables import IndexSets, Links
+    from opticoll.formulations.variables import Links
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
     from opticoll.instances.types import Json, Settings
@@ -132,7 +132,7 @@ class StatedModel(FileProgram):
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of the arrays; axes and units as the original problem declares them."""
         known = self._declared()
-        return {name: known.get(name, Array(block.shape)) for name, block in self.model.variables.items()}
+        return {name: known.get(name, Array(numbered(block.shape))) for name, block in self.model.variables.items()}
 
     def _declared(self) -> dict[str, Array]:
         """What the original problem declares about arrays that still have its shape."""
@@ -141,10 +141,6 @@ class StatedModel(FileProgram):
         shapes = {name: block.shape for name, block in self.model.variables.items()}
         declared = self.origin.arrays(shapes.keys()) or {}
         return {name: array for name, array in declared.items() if array.shape == shapes.get(name)}
-
-    def index_sets(self, values: Values) -> IndexSets:
-        """Names of the indices of the original problem's arrays."""
-        return {} if self.origin is None else self.origin.index_sets(values)
 
     def index_labels(self) -> dict[str, tuple[Sequence[Hashable] | None, ...]]:
         """Labels of the indices of all other arrays, by axis."""
@@ -158,7 +154,7 @@ class StatedModel(FileProgram):
             return None
         declared = self.origin.arrays(values.keys()) or {}
         kept = self._declared()
-        if any(array.required and name not in kept for name, array in declared.items()):
+        if any(array.required and not array.dual and name not in kept for name, array in declared.items()):
             return None
         own = {name: np.asarray(values[name], dtype=float) for name in kept}
         return self.origin.unfold(own) if own else None

@@ -39,7 +39,7 @@ from opticoll.formulations.rounds.wavelengths import (
     wavelengths_needed,
     whole_fibres,
 )
-from opticoll.formulations.variables import Array, Links, Names, arc_names, pair_labels
+from opticoll.formulations.variables import Array, Axis, Links, arc_names, members, pair_labels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -208,20 +208,18 @@ class AllToAll(RoundFormulation):
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of ``route_colour``, or of x and y."""
-        if "route_colour" in names:
-            top = self.routes + 1
-            return {"route_colour": Array((self.routes,), low=-1, high=top, axes=("route",), entries="wavelength")}
-        return {
-            "x": Array((self.routes, self.colours), axes=("route", "wavelength")),
-            "y": Array((self.colours,), required=False, axes=("wavelength",)),
-        }
+        """Shapes of ``route_colour``, or of x and y; a route has a commodity and a direction."""
 
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """The commodity and the direction of every route."""
-        source, target, onward = self.ends
-        ways = ["onward" if one else "backward" for one in onward.tolist()]
-        return {"route": {"commodity": pair_labels(self.fibres, source, target), "direction": ways}}
+        def routes(_values: object) -> dict[str, list[str]]:
+            source, target, onward = self.ends
+            ways = ["onward" if one else "backward" for one in onward.tolist()]
+            return {"commodity": pair_labels(self.fibres, source, target), "direction": ways}
+
+        route = Axis("route", self.routes, routes)
+        if "route_colour" in names:
+            return {"route_colour": members(route, of=Axis("wavelength", self.routes + 1), low=-1)}
+        wavelength = Axis("wavelength", self.colours)
+        return {"x": Array((route, wavelength)), "y": Array((wavelength,), required=False)}
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Number of circuits over every fibre, within the rounds that its wavelengths need."""

@@ -42,7 +42,7 @@ from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.wavelengths import whole_fibres
-from opticoll.formulations.variables import Array, Names, SolutionSize, round_links
+from opticoll.formulations.variables import Array, Axis, SolutionSize, round_links
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -204,21 +204,15 @@ class TreeChoice(RoundFormulation):
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of ``radices``, or of y."""
+        """Shapes of ``radices``, numbered from 1, or of y by product and radix; and of the duals of ``walk``."""
+        walk = Array((Axis("product", self.fabric.n),), dual=True)
         if "radices" in names:
-            shape = (SolutionSize("stages", most=self.fabric.n),)
-            return {"radices": Array(shape, low=2, high=self.fabric.n + 1, axes=("stage",))}
-        return {"y": Array((self.graph.arcs,), axes=("stage",))}
-
-    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
-        """Product and radix of every stage; stages of ``radices`` are numbered from 1."""
-        if "radices" in values:
-            return {"stage": range(1, values["radices"].size + 1)}
-        return {"stage": {"product": self.graph.product.tolist(), "radix": self.graph.radix.tolist()}}
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals of ``walk``."""
-        return {"walk": Array((self.fabric.n,))}
+            size = SolutionSize("stages", most=self.fabric.n)
+            stage = Axis("stage", size, lambda values: range(1, values["radices"].size + 1))
+            return {"radices": Array((stage,), low=2, high=self.fabric.n + 1), "walk": walk}
+        graph = self.graph
+        named = Axis("stage", graph.arcs, lambda _: {"product": graph.product.tolist(), "radix": graph.radix.tolist()})
+        return {"y": Array((named,)), "walk": walk}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.

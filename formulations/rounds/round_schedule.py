@@ -35,7 +35,7 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, SolutionSize
+from opticoll.formulations.variables import Array, Axis, SolutionSize, arc_axis, members, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -233,26 +233,25 @@ def together(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
     return RoundSchedule(**joined, circuit_start=np.concatenate(starts))
 
 
-def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
+def schedule_arrays(topology: Topology, chunks: int) -> dict[str, Array]:
     """Shapes and ranges of the named arrays."""
-    circuits, transfers = SolutionSize("circuits"), SolutionSize("transfers")
+    circuit, hop = Axis("circuit", SolutionSize("circuits")), Axis("hop", SolutionSize("hops"))
+    transfer, vertex = Axis("transfer", SolutionSize("transfers")), vertex_axis("vertex", topology)
+    boundary = Axis("boundary", SolutionSize("circuits", plus=1))
+    when = Axis("round", MOST_NUMBERED)
     return {
-        "circuit_round": _column(circuits, MOST_NUMBERED, "circuit", "round"),
-        "circuit_source": _column(circuits, n, "circuit", "vertex"),
-        "circuit_target": _column(circuits, n, "circuit", "vertex"),
-        "circuit_wavelength": _column(circuits, MOST_WAVELENGTHS, "circuit", "wavelength"),
-        "circuit_start": _column(SolutionSize("circuits", plus=1), SolutionSize("hops", plus=1), "boundary", "hop"),
-        "circuit_arcs": _column(SolutionSize("hops"), arcs, "hop", "arc"),
-        "transfer_round": _column(transfers, MOST_NUMBERED, "transfer", "round"),
-        "transfer_source": _column(transfers, n, "transfer", "vertex"),
-        "transfer_target": _column(transfers, n, "transfer", "vertex"),
-        "transfer_chunk": _column(transfers, chunks, "transfer", "chunk"),
-        "transfer_adds": _column(transfers, 2, "transfer", "flag"),
+        "circuit_round": members(circuit, of=when),
+        "circuit_source": members(circuit, of=vertex),
+        "circuit_target": members(circuit, of=vertex),
+        "circuit_wavelength": members(circuit, of=Axis("wavelength", MOST_WAVELENGTHS)),
+        "circuit_start": members(boundary, of=Axis("hop", SolutionSize("hops", plus=1))),
+        "circuit_arcs": members(hop, of=arc_axis(topology)),
+        "transfer_round": members(transfer, of=when),
+        "transfer_source": members(transfer, of=vertex),
+        "transfer_target": members(transfer, of=vertex),
+        "transfer_chunk": members(transfer, of=Axis("chunk", chunks)),
+        "transfer_adds": members(transfer, of=Axis("flag", 2)),
     }
-
-
-def _column(size: SolutionSize, high: int | SolutionSize, axis: str, entries: str) -> Array:
-    return Array((size,), low=0, high=high, axes=(axis,), entries=entries)
 
 
 def stated(schedule: RoundSchedule | None, name: str) -> RoundSchedule:

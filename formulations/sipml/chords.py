@@ -9,7 +9,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.rounds.wavelengths import arcs_taken
-from opticoll.formulations.variables import Links, Names
+from opticoll.formulations.variables import Axis, Links, Names
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -36,27 +36,39 @@ class Chords:
     level: F64
 
 
-def pair_sets(moves: Transfers, walk: Walks | None = None) -> dict[str, Names]:
-    """Names ``i -> j`` of every pair (by server numbers), and of the circuits and segments of walks."""
-    pairs = [f"{i} -> {j}" for i, j in zip(moves.source.tolist(), moves.target.tolist(), strict=True)]
-    result: dict[str, Names] = {"pair": pairs, "direction": WAYS}
-    if walk is None:
-        return result
+def pair_axis(moves: Transfers) -> Axis:
+    """The pairs ``i -> j``, by server numbers."""
+    return Axis("pair", moves.pairs, lambda _: _names(moves))
 
-    def ways(way: I64) -> list[str]:
-        return [WAYS[i] for i in way.tolist()]
 
-    circuit = {"direction": ways(walk.flow_way), "walk": walk.flow_start.tolist()}
-    crossing = {"direction": ways(walk.over_way), "walk": walk.over_head.tolist()}
-    return result | {
-        "circuit of a walk": circuit | {"pair": [pairs[p] for p in walk.flow_pair.tolist()]},
-        "crossing circuit": crossing | {"pair": [pairs[p] for p in walk.over_pair.tolist()]},
-        "idle segment": {
-            "direction": ways(walk.idle_way),
-            "walk": walk.idle_start.tolist(),
-            "segment": walk.idle_tail.tolist(),
-        },
-    }
+def walk_axes(moves: Transfers, walk: Walks) -> tuple[Axis, Axis, Axis]:
+    """The circuits of walks, their idle segments, and their circuits that cross the cut."""
+
+    def along(way: I64, start: I64) -> dict[str, list[object]]:
+        return {"direction": [WAYS[i] for i in way.tolist()], "walk": start.tolist()}
+
+    def pairs(pair: I64) -> list[object]:
+        names = _names(moves)
+        return [names[p] for p in pair.tolist()]
+
+    def circuits(_values: object) -> Names:
+        return {**along(walk.flow_way, walk.flow_start), "pair": pairs(walk.flow_pair)}
+
+    def idle(_values: object) -> Names:
+        return {**along(walk.idle_way, walk.idle_start), "segment": walk.idle_tail.tolist()}
+
+    def crossing(_values: object) -> Names:
+        return {**along(walk.over_way, walk.over_head), "pair": pairs(walk.over_pair)}
+
+    return (
+        Axis("circuit of a walk", walk.flow_way.size, circuits),
+        Axis("idle segment", walk.idle_way.size, idle),
+        Axis("crossing circuit", walk.over_way.size, crossing),
+    )
+
+
+def _names(moves: Transfers) -> list[str]:
+    return [f"{i} -> {j}" for i, j in zip(moves.source.tolist(), moves.target.tolist(), strict=True)]
 
 
 def pair_links(moves: Transfers, circuits: F64, time: float) -> Links:

@@ -40,16 +40,16 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.wavelengths import matchings
-from opticoll.formulations.sipml.chords import chord_count, chords, pair_links, pair_sets
+from opticoll.formulations.sipml.chords import chord_count, chords, pair_axis, pair_links
 from opticoll.formulations.sipml.transfers import PAPER, TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
-from opticoll.formulations.variables import Array
+from opticoll.formulations.variables import Array, Axis, members
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from fractions import Fraction
 
-    from opticoll.formulations.variables import IndexSets, Links
+    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -238,11 +238,11 @@ class OcsCircuits(Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of ``match``, x or c, and t if given."""
-        pairs, d, n = self.transfers.pairs, self.degree, self.n
+        pair, switch, server = pair_axis(self.transfers), Axis("switch", self.degree), Axis("server", self.n)
         return {
-            "match": Array((d, n), low=-1, high=n, required=False, axes=("switch", "server"), entries="server"),
-            "x": Array((pairs, d), required=False, axes=("pair", "switch")),
-            "c": Array((pairs,), required={"match", "x"}.isdisjoint(names), axes=("pair",), unit="circuits"),
+            "match": members(switch, server, of=server, low=-1, required=False),
+            "x": Array((pair, switch), required=False),
+            "c": Array((pair,), required={"match", "x"}.isdisjoint(names), unit="circuits"),
             "t": Array(required=False),
         }
 
@@ -344,10 +344,6 @@ class OcsCircuits(Formulation):
     def derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data."""
         return derived(self.transfers, self.high)
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Names of the indices."""
-        return pair_sets(self.transfers)
 
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""

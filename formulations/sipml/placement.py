@@ -48,7 +48,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.sipml import transfers
 from opticoll.formulations.sipml.transfers import PAPER, chains
-from opticoll.formulations.variables import Array, Names
+from opticoll.formulations.variables import Array, Axis, members
 from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
@@ -388,23 +388,20 @@ class Placement(Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of ``device`` and ``start``, or of a and S; and of the other variables if given."""
-        n, k = self.n, self.devices
-        result = {"q": Array((k, k), required=False, axes=("src_gpu", "dst_gpu")), "C": Array(required=False)}
-        op = ("sub-operation",)
-        if "device" in names:
-            result["device"] = Array((n,), low=0, high=k, axes=op, entries="gpu")
-            result["start"] = Array((n,), axes=op, unit="us")
+        k, gpu = self.devices, Axis("gpu", self.devices)
+        named = {"sub-operation": range(self.n), "operation": self.graph.operation.tolist()}
+        op = Axis("sub-operation", self.n, named)
+        result = {"q": Array((Axis("src_gpu", k), Axis("dst_gpu", k)), required=False), "C": Array(required=False)}
         own = "device" not in names
-        result |= {"a": Array((n, k), required=own, axes=(*op, "gpu")), "S": Array((n,), required=own, axes=op)}
+        if not own:
+            result["device"] = members(op, of=gpu)
+            result["start"] = Array((op,), unit="us")
+        result |= {"a": Array((op, gpu), required=own), "S": Array((op,), required=own)}
         if "y" in names:
-            result["y"] = Array((self.unordered[0].size,), required=False, axes=("unordered pair",))
+            first, second = self.unordered
+            pair = Axis("unordered pair", first.size, lambda _: [f"{u}, {v}" for u, v in np.c_[first, second].tolist()])
+            result["y"] = Array((pair,), required=False)
         return result
-
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Number and operation of every sub-operation, and pairs in which neither precedes the other."""
-        operation, pairs = self.graph.operation.tolist(), zip(*(ends.tolist() for ends in self.unordered), strict=True)
-        named = {"sub-operation": range(self.n), "operation": operation}
-        return {"sub-operation": named, "unordered pair": [f"{u}, {v}" for u, v in pairs]}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; times relative to the total work.

@@ -46,10 +46,10 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
-from opticoll.formulations.sipml.chords import chord_count, chords, pair_sets, ring_links
+from opticoll.formulations.sipml.chords import WAYS, chord_count, chords, pair_axis, ring_links, walk_axes
 from opticoll.formulations.sipml.transfers import PAPER, TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
 from opticoll.formulations.sipml.walks import Walks, circuits_of_sets, heaviest_set, state_walks, strip, walks
-from opticoll.formulations.variables import Array, SolutionSize
+from opticoll.formulations.variables import Array, Axis, SolutionSize
 from opticoll.instances.families.machines import servers
 from opticoll.instances.photonics import WdmRing
 from opticoll.instances.servers import ServerPool
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from fractions import Fraction
 
-    from opticoll.formulations.variables import IndexSets, Links
+    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
@@ -387,25 +387,27 @@ class RingTraffic(Formulation):
         }
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of ``circuits``, x, or the walks; with c and t if given."""
-        pairs, fields = self.transfers.pairs, ("pair", "direction", "wavelength")
-        result = {"c": Array((pairs,), required=False, axes=("pair",)), "t": Array(required=False)}
+        """Shapes of ``circuits``, x, or the walks; with c and t if given, and of the duals of ``serve``."""
+        pair, direction = pair_axis(self.transfers), Axis("direction", 2, WAYS)
+        result = {
+            "c": Array((pair,), required=False),
+            "t": Array(required=False),
+            "serve": Array((pair,), dual=True),
+        }
+        alone = {"circuits", "x"}.isdisjoint(names)
         if "circuits" in names:
-            columns = (pairs, 2, MOST_WAVELENGTHS + 1)
-            shape = (SolutionSize("circuits", most=MOST_CIRCUITS), 3)
-            result["circuits"] = Array(shape, low=0, high=columns, axes=("circuit",), entries=fields)
+            fields = pair, direction, Axis("wavelength", MOST_WAVELENGTHS + 1)
+            axes = Axis("circuit", SolutionSize("circuits", most=MOST_CIRCUITS)), Axis("field", 3)
+            columns = (self.transfers.pairs, 2, MOST_WAVELENGTHS + 1)
+            result["circuits"] = Array(axes, low=0, high=columns, entries=fields)
         if "x" in names:
-            result["x"] = Array((pairs, 2, self.wavelengths), axes=fields)
-        if result.keys().isdisjoint({"circuits", "x"}) or not {"f", "idle", "over"}.isdisjoint(names):
-            walk, alone = self.walks, result.keys().isdisjoint({"circuits", "x"})
-            result["f"] = Array((walk.flow_way.size,), required=alone, axes=("circuit of a walk",))
-            result["idle"] = Array((walk.idle_way.size,), required=False, axes=("idle segment",))
-            result["over"] = Array((walk.over_way.size,), required=False, axes=("crossing circuit",))
+            result["x"] = Array((pair, direction, Axis("wavelength", self.wavelengths)))
+        if alone or not {"f", "idle", "over"}.isdisjoint(names):
+            circuit, idle, crossing = walk_axes(self.transfers, self.walks)
+            result["f"] = Array((circuit,), required=alone)
+            result["idle"] = Array((idle,), required=False)
+            result["over"] = Array((crossing,), required=False)
         return result
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals of ``serve``."""
-        return {"serve": Array((self.transfers.pairs,))}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
@@ -518,10 +520,6 @@ class RingTraffic(Formulation):
     def derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data."""
         return derived(self.transfers, self.high)
-
-    def index_sets(self, values: Mapping[str, F64]) -> IndexSets:
-        """Names of the indices."""
-        return pair_sets(self.transfers, self.walks if "f" in values else None)
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Load of every link."""

@@ -44,7 +44,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Array, Links
+from opticoll.formulations.variables import BANDWIDTHS, Array, Axis, Links
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
@@ -262,8 +262,8 @@ class Design(Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of the variables."""
-        n, pair = self.n, ("src", "dst")
-        return {"x": Array((n, n), axes=pair), "g": Array((n, n, n), axes=("source", *pair)), "F": Array()}
+        pair = Axis("src", self.n), Axis("dst", self.n)
+        return {"x": Array(pair), "g": Array((Axis("source", self.n), *pair)), "F": Array()}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block; flows relative to F."""

@@ -47,7 +47,7 @@ from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import matching_bounds
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
-from opticoll.formulations.variables import SHARDS, TIME, Array, Links, SolutionSize
+from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links, SolutionSize
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -145,10 +145,6 @@ class TopologyMatchings(Formulation):
             return None
         value = max(matching_bounds.price_bound(self, sign * prices) for sign in (1.0, -1.0))
         return Bound("prices", value, "no matching serves more than its time is worth, at the duals of served")
-
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals that :meth:`certify` reads."""
-        return {"served": Array((self.n, self.n), axes=("src", "dst"))}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form."""
@@ -314,14 +310,15 @@ class TopologyMatchings(Formulation):
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """Shapes of the variables; a solution may have fewer configurations. Amounts and T follow from the others."""
         size = SolutionSize("configurations", most=None if self.enough else self.configurations)
-        n, s, axes = self.n, self.switches, ("switch", "configuration")
-        wide = (s, size, n, n)
+        slots = Axis("switch", self.switches), Axis("configuration", size)
+        pair = Axis("src", self.n), Axis("dst", self.n)
         return {
-            "x": Array(wide, axes=(*axes, "src", "dst")),
-            "t": Array((s, size), axes=axes, unit=TIME),
-            "z": Array((s, size), axes=axes, required=False),
-            "w": Array(wide, axes=(*axes, "src", "dst"), unit=SHARDS, required=False),
+            "x": Array((*slots, *pair)),
+            "t": Array(slots, unit=TIME),
+            "z": Array(slots, required=False),
+            "w": Array((*slots, *pair), unit=SHARDS, required=False),
             "T": Array((), unit=TIME, required=False),
+            "served": Array(pair, dual=True),
         }
 
     def _read(self, values: Mapping[str, F64]) -> tuple[F64, F64, F64]:

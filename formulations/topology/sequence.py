@@ -74,7 +74,7 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotAppli
 from opticoll.formulations.topology import sequence_bounds, sequence_builds
 from opticoll.formulations.topology.design import Design, rack_excess, refuse_racks
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
-from opticoll.formulations.variables import SHARDS, TIME, Array, Links
+from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.instances.topology import Topology
@@ -307,22 +307,23 @@ class TopologySequence(Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of the variables; capacities, stocks and kept circuits follow from the others."""
-        n, K, P, pair = self.n, self.configurations, self.phases, ("src", "dst")
-        wide = (K, n, n, self.parallel)
-        axes = ("configuration", *pair, "circuit")
+        n, K = self.n, self.configurations
+        pair, configuration, change = (Axis("src", n), Axis("dst", n)), Axis("configuration", K), Axis("change", K - 1)
+        phase, source = Axis("phase", self.phases), Axis("source", n)
+        wide = (configuration, *pair, Axis("circuit", self.parallel))
         result = {
-            "x": Array(wide, axes=axes),
-            "t": Array((K,), axes=("configuration",), unit=TIME),
-            "w": Array(wide, axes=axes, unit=SHARDS, required=False),
-            "g": Array((P, n, n, n), axes=("phase", "source", *pair), unit=SHARDS),
-            "b": Array((P, n, n), axes=("phase", "source", "node"), unit=SHARDS, required=False),
+            "x": Array(wide),
+            "t": Array((configuration,), unit=TIME),
+            "w": Array(wide, unit=SHARDS, required=False),
+            "g": Array((phase, source, *pair), unit=SHARDS),
+            "b": Array((phase, source, Axis("node", n)), unit=SHARDS, required=False),
         }
         if K > 1 and self.charge == "changed":
-            result["z"] = Array((K - 1,), axes=("change",))
+            result["z"] = Array((change,))
         if self.startup > 0:
-            result["y"] = Array((K,), axes=("configuration",))
+            result["y"] = Array((configuration,))
         if K > 1 and self.overlap:
-            result["e"] = Array((K - 1, n, n), axes=("change", *pair), required=False)
+            result["e"] = Array((change, *pair), required=False)
         return result
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:

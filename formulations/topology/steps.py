@@ -42,7 +42,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import pattern_times
-from opticoll.formulations.variables import Array, Names
+from opticoll.formulations.variables import Array, Axis
 from opticoll.instances import parse
 from opticoll.instances.collective_steps import COLLECTIVES, FORMS, collective_steps
 from opticoll.instances.topology import Topology
@@ -231,14 +231,11 @@ class TopologySteps(Formulation):
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """Shapes of y, or of the number of every step's topology, and of v, which follows."""
-        axes = ("step", "topology")
+        step = Axis("step", len(self.steps), [f"{i}: {name}" for i, name in enumerate(self.steps)])
         if "topology" in _names:
-            return {"topology": Array((len(self.steps),), low=0, high=len(self.topologies), axes=("step",))}
-        return {"y": Array(self.shape, axes=axes), "v": Array(self.shape, axes=axes, required=False)}
-
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of the steps and the topologies."""
-        return {"step": [f"{i}: {name}" for i, name in enumerate(self.steps)], "topology": list(self.topologies)}
+            return {"topology": Array((step,), low=0, high=len(self.topologies))}
+        axes = step, Axis("topology", len(self.topologies), list(self.topologies))
+        return {"y": Array(axes), "v": Array(axes, required=False)}
 
     def chosen(self, values: Mapping[str, F64]) -> I64:
         """Topology of every step, ``(m,)``."""

@@ -52,12 +52,12 @@ from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.formulations.rounds.segments import splits
 from opticoll.formulations.topoopt.binary_trees import double_binary_tree, tree_traffic
-from opticoll.formulations.variables import Array, Links, Names, SolutionSize, arc_labels, pair_labels
+from opticoll.formulations.variables import Array, Axis, Links, Names, SolutionSize, arc_labels, members, pair_labels
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -257,35 +257,38 @@ def build_design(
     return CircuitDesign(pool, pairs, tuple(rings), start, flat, amount)
 
 
-def arrays(pool: ServerPool) -> dict[str, Array]:
-    """Shapes and ranges of the named arrays of the module docstring."""
-    n, groups = pool.n, len(pool.groups)
-    circuits, rings, routes = SolutionSize("circuits"), SolutionSize("rings"), SolutionSize("routes")
-    members, hops = SolutionSize("members"), SolutionSize("hops")
+def arrays(pool: ServerPool, decode: Callable[[Mapping[str, F64]], CircuitDesign]) -> dict[str, Array]:
+    """Shapes and ranges of the named arrays of the module docstring; ``decode`` reads a verified design."""
+
+    def boundary(count: str, part: str, parts: str) -> Array:
+        return members(Axis("boundary", SolutionSize(count, plus=1)), of=Axis(part, SolutionSize(parts, plus=1)))
+
+    def circuits(values: Mapping[str, F64]) -> Names:
+        return arc_labels(decode(values).topology)
+
+    def routes(values: Mapping[str, F64]) -> Names:
+        design = decode(values)
+        return {"route": range(design.routes), "commodity": pair_labels(design.topology, *design.ends)}
+
+    n = pool.n
+    circuit = Axis("circuit", SolutionSize("circuits"), circuits)
+    ring, route = Axis("ring", SolutionSize("rings")), Axis("route", SolutionSize("routes"), routes)
+    member, hop = Axis("member", SolutionSize("members")), Axis("hop", SolutionSize("hops"))
+    ends = Axis("src", n), Axis("dst", n)
     return {
-        "circuits": Array((circuits, 2), low=0, high=n, axes=("circuit",), entries=("src", "dst")),
-        "ring_start": _column(SolutionSize("rings", plus=1), SolutionSize("members", plus=1), "boundary", "member"),
-        "ring_order": _column(members, n, "member", "server"),
-        "ring_group": _column(rings, groups, "ring", "group"),
-        "ring_share": Array((rings,), axes=("ring",)),
-        "ring_trees": Array((rings,), low=0, high=2, required=False, axes=("ring",)),
-        "route_start": _column(SolutionSize("routes", plus=1), SolutionSize("hops", plus=1), "boundary", "hop"),
-        "route_circuits": _column(hops, circuits, "hop", "circuit"),
-        "route_bytes": Array((routes,), axes=("route",), unit="bytes"),
-        "loads": Array((circuits,), axes=("circuit",), unit="bytes"),
+        "circuits": Array((circuit, Axis("end", 2)), low=0, high=n, entries=ends),
+        "ring_start": boundary("rings", "member", "members"),
+        "ring_order": members(member, of=Axis("server", n)),
+        "ring_group": members(ring, of=Axis("group", len(pool.groups))),
+        "ring_share": Array((ring,)),
+        "ring_trees": Array((ring,), low=0, high=2, required=False),
+        "route_start": boundary("routes", "hop", "hops"),
+        "route_circuits": members(hop, of=circuit),
+        "route_bytes": Array((route,), unit="bytes"),
+        "loads": Array((circuit,), unit="bytes"),
         "max_load": Array(required=False, unit="bytes"),
         "bandwidth_tax": Array(required=False),
     }
-
-
-def _column(size: SolutionSize, high: int | SolutionSize, axis: str, entries: str) -> Array:
-    return Array((size,), low=0, high=high, axes=(axis,), entries=entries)
-
-
-def index_sets(design: CircuitDesign) -> dict[str, Names]:
-    """Names of circuits and routes; servers are numbered."""
-    pairs = pair_labels(design.topology, *design.ends)
-    return {"circuit": arc_labels(design.topology), "route": {"route": range(design.routes), "commodity": pairs}}
 
 
 def links(design: CircuitDesign) -> Links:

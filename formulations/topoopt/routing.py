@@ -37,7 +37,7 @@ from opticoll.formulations.topoopt.circuit_design import (
     server_pool,
 )
 from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.formulations.variables import Array, Links
+from opticoll.formulations.variables import Array, Links, arc_axis, vertex_axis
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
@@ -208,8 +208,9 @@ class FixedCircuits(model.GroupedFlow, Formulation):
         return Links(self.topology, load, self.topology.capacity, float(load.max(initial=0.0)), "bytes", "circuits")
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of f, in units of Lambda_0 (``unit_load`` of the metrics), and of F."""
-        return {"f": Array((self.topology.arcs, self.groups), axes=("arc", "source"), unit="unit loads"), "F": Array()}
+        """Shapes of f, in units of Lambda_0 (``unit_load`` of the metrics), of F, and of the duals of ``capacity``."""
+        arc, source = arc_axis(self.topology), vertex_axis("source", self.topology, self.sources)
+        return {"f": Array((arc, source), unit="unit loads"), "F": Array(), "capacity": Array((arc,), dual=True)}
 
 
 def flow_over(design: CircuitDesign) -> FixedCircuits:

@@ -41,7 +41,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt.circuit_design import PAPER, server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
-from opticoll.formulations.variables import Array, Names
+from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.training_jobs import JOBS, TrainingJob, measured_kinds, traffic_of, training_job
 
@@ -322,16 +322,13 @@ class Plane(Formulation):
         return PyomoModel(model, {"x": (len(K), C)}, named)
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """Shape of x."""
-        return {"x": Array(self.allowed.shape, axes=("part", "placement"), unit="parts")}
-
-    def index_sets(self, _values: object = None) -> dict[str, Names]:
-        """Names of the kinds of parts and of the ways to place one."""
+        """Shape of x, by kinds of parts and ways to place one."""
         parts = [
             *(f"layer of {one.weights} weights" for kind in self.kinds for one in kind.layers),
             *(f"{one.count} tables of {one.rows} x {one.columns}" for kind in self.kinds for one in kind.tables),
         ]
-        return {"part": parts, "placement": self.ways}
+        axes = Axis("part", self.allowed.shape[0], parts), Axis("placement", self.allowed.shape[1], self.ways)
+        return {"x": Array(axes, unit="parts")}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; memory relative to the limit."""

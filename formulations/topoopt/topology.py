@@ -56,7 +56,7 @@ from opticoll.formulations.topoopt import circuit_design
 from opticoll.formulations.topoopt.circuit_design import PAPER, CircuitDesign, Ring, default_rings, server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.formulations.topoopt.routing import routed_by_flow
-from opticoll.formulations.variables import Array, Names, entries
+from opticoll.formulations.variables import Array, Axis, Names, entries
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -532,17 +532,20 @@ class Wiring(Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of a design, and of the program's variables if given."""
-        result = circuit_design.arrays(self.pool)
+        result = circuit_design.arrays(self.pool, lambda values: decode(self, values))
         if {"y", "f", "w", "t", "share"}.isdisjoint(names):
             return result
-        n, pair = self.n, ("src", "dst")
-        copies = Array((n, n, self.copies), required=False, axes=(*pair, "copy"))
+        pair = Axis("src", self.n), Axis("dst", self.n)
+        copies = Array((*pair, Axis("copy", self.copies)), required=False)
+        named: Names = self.commodities[0].tolist()
+        if self.by_pair:
+            named = [f"{s} -> {t}" for s, t in np.argwhere(self.most > 0).tolist()]
         return result | {
             "y": copies,
-            "f": Array((self.commodities[0].size, n, n), required=False, axes=("commodity", *pair)),
+            "f": Array((Axis("commodity", self.commodities[0].size, named), *pair), required=False),
             "w": copies,
             "t": Array(required=False),
-            "share": Array((len(self.orders),), required=False, axes=("order",)),
+            "share": Array((Axis("order", len(self.orders)),), required=False),
         }
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
@@ -582,15 +585,6 @@ class Wiring(Formulation):
         read = circuit_design.read_design(self.pool, values)
         assert read is not None
         return circuit_design.describe(read)
-
-    def index_sets(self, values: Mapping[str, F64]) -> dict[str, Names]:
-        """Names of circuits, routes and commodities; servers are numbered."""
-        result = circuit_design.index_sets(decode(self, values))
-        if self.by_pair:
-            source, target = np.nonzero(self.most > 0)
-            pairs = [f"{s} -> {t}" for s, t in zip(source.tolist(), target.tolist(), strict=True)]
-            return result | {"commodity": pairs}
-        return result | {"commodity": self.commodities[0].tolist()}
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Load of every link."""

@@ -42,13 +42,12 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt.circuit_design import PAPER, server_pool
-from opticoll.formulations.variables import Array, Links
+from opticoll.formulations.variables import Array, Axis, Links
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from opticoll.formulations.variables import IndexSets
     from opticoll.instances.servers import ServerPool
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -200,10 +199,6 @@ class CircuitUtility(Formulation):
         beyond = np.maximum(rounding.up(gain - rounding.down(paid, 1)[:, None]), 0.0)
         return rounding.sum_up(np.concatenate([np.tile(out, self.degree), np.tile(into, self.degree), beyond.ravel()]))
 
-    def dual_arrays(self) -> dict[str, Array]:
-        """The duals that :meth:`certify` reads."""
-        return {name: Array((self.n,), axes=("server",), unit="bytes") for name in ("ports_out", "ports_in")}
-
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form."""
         import cvxpy as cp
@@ -255,13 +250,11 @@ class CircuitUtility(Formulation):
         return {"variables": circuits, "constraints": ends, "nonzeros": 2 * circuits, "integers": circuits}
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """Shape of y."""
-        return {"y": Array((len(self.pairs), self.gains.size), axes=("pair", "circuit"))}
-
-    def index_sets(self, _values: object = None) -> IndexSets:
-        """Names of pairs, and numbers of circuits from 1."""
-        pairs = [f"{i} -> {j}" for i, j in self.pairs.tolist()]
-        return {"pair": pairs, "circuit": list(self.numbers), "server": list(range(self.n))}
+        """Shape of y, whose circuits are numbered from 1, and of the duals that :meth:`certify` reads."""
+        pair = Axis("pair", len(self.pairs), lambda _: [f"{i} -> {j}" for i, j in self.pairs.tolist()])
+        ports = Array((Axis("server", self.n),), unit="bytes", dual=True)
+        y = Array((pair, Axis("circuit", self.gains.size, list(self.numbers))))
+        return {"y": y, "ports_out": ports, "ports_in": ports}
 
     def circuits(self, values: Mapping[str, F64]) -> I64:
         """Number L_p of circuits of every pair, ``(|P|,)``."""

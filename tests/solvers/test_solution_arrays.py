@@ -15,8 +15,8 @@ from mutated_solutions import CASES, needed_arrays
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.formulations import formulations
-from opticoll.formulations.model import build_model, forms_of, read_parameters, states
-from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes
+from opticoll.formulations.model import build_model, forms_of, read_parameters
+from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes, numbered
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.solution import check, solution_document
@@ -90,9 +90,9 @@ def test_the_variables_of_every_model_are_declared(name):
             allowed = data.arrays(values.keys())
             given = {key: allowed[key] for key in values}  # what unfolding adds is no variable
             check_shapes(given, {key: array.shape for key, array in values.items()}, form)
-            if states(model, "dual_arrays"):
+            declared = {key: array for key, array in allowed.items() if array.dual}
+            if declared:
                 duals = compiled.duals(np.zeros(compiled.A.shape[0]))
-                declared = data.dual_arrays()
                 read = {key: duals[key].shape for key in declared if key in duals}
                 assert read
                 check_shapes(declared, read, form)
@@ -104,7 +104,7 @@ def test_no_small_file_takes_gigabytes(checked):
 
 @pytest.mark.parametrize("value", [2.0**63, -1.0, 5.0, 0.5, np.nan, np.inf, -np.inf])
 def test_whole_numbers_are_within_their_range(value):
-    declared = {"index": Array((SolutionSize("paths"),), low=0, high=5)}
+    declared = {"index": Array(numbered([SolutionSize("paths")]), low=0, high=5)}
     check_arrays(declared, {"index": np.array([0.0, 4.0])}, "file")
     with pytest.raises(BadFile, match=r"file\.index"):
         check_arrays(declared, {"index": np.array([0.0, value])}, "file")
@@ -112,9 +112,9 @@ def test_whole_numbers_are_within_their_range(value):
 
 def test_sizes_agree_and_are_limited():
     declared = {
-        "first": Array((SolutionSize("paths", plus=1),), low=0, high=SolutionSize("arcs", plus=1)),
-        "arcs": Array((SolutionSize("arcs"),)),
-        "weight": Array((SolutionSize("paths", most=9),), required=False),
+        "first": Array(numbered([SolutionSize("paths", plus=1)]), low=0, high=SolutionSize("arcs", plus=1)),
+        "arcs": Array(numbered([SolutionSize("arcs")])),
+        "weight": Array(numbered([SolutionSize("paths", most=9)]), required=False),
     }
     assert check_shapes(declared, {"first": (3,), "arcs": (7,), "weight": (2,)}, "file") == {"paths": 2, "arcs": 7}
     for shapes in (

@@ -21,7 +21,7 @@ FIGURES = Figures("lumorph")
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """The axes of a figure: labels with units, logarithmic axes, and the titles of its panels."""
 
     x: str
@@ -32,18 +32,18 @@ class Axis:
 
 
 _AXES = {
-    "5": Axis(
+    "5": PlotAxis(
         "GPUs | waveguides per edge",
         "circuits on the busiest edge, both directions | circuits above the waveguides, both directions",
         "x",
         ("worst step", "256 GPUs"),
     ),
-    "6": Axis("GPUs", "reconfigurations of an all-reduce", "x", ("20 waveguides", "40 waveguides")),
-    "7": Axis("buffer [MiB]", "all-reduce [µs]", "xy", ("64 GPUs", "128 GPUs", "256 GPUs")),
-    "8a": Axis("reconfiguration delay [ns]", "all-reduce, 256 GPUs [µs]", "xy", ("by delay, fitted buffer",)),
-    "8b": Axis("rate of a laser [GB/s]", "all-reduce, 256 GPUs [µs]", "xy", ("LUMORPH-2, by buffer",)),
-    "10": Axis("size of an all-reduce [bytes]", "share of calls up to this size", "x", ("256 GPUs",), steps=True),
-    "11": Axis("GPUs", "throughput [samples/s]", "xy", ("bert", "ncf", "inception")),
+    "6": PlotAxis("GPUs", "reconfigurations of an all-reduce", "x", ("20 waveguides", "40 waveguides")),
+    "7": PlotAxis("buffer [MiB]", "all-reduce [µs]", "xy", ("64 GPUs", "128 GPUs", "256 GPUs")),
+    "8a": PlotAxis("reconfiguration delay [ns]", "all-reduce, 256 GPUs [µs]", "xy", ("by delay, fitted buffer",)),
+    "8b": PlotAxis("rate of a laser [GB/s]", "all-reduce, 256 GPUs [µs]", "xy", ("LUMORPH-2, by buffer",)),
+    "10": PlotAxis("size of an all-reduce [bytes]", "share of calls up to this size", "x", ("256 GPUs",), steps=True),
+    "11": PlotAxis("GPUs", "throughput [samples/s]", "xy", ("bert", "ncf", "inception")),
 }
 
 

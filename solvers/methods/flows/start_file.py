@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.formulations.variables import Array, named_arrays
+from opticoll.formulations.variables import Array, named_arrays, numbered
 from opticoll.instances.readers.reading import PREFIX, pinned, read_pinned
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
         raise BadFile(msg)
     tail, head = _arcs(document.get("arcs"), path)
     # The file's own arcs, and as many sources as the problem has.
-    declared = {"g": Array((tail.size, data.groups)), "F": Array()}
+    declared = {"g": Array(numbered((tail.size, data.groups))), "F": Array()}
     try:
         values = named_arrays(document, "values", path, lambda _: declared)
     except BadFile as wrong:
@@ -84,7 +84,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
         if not isinstance(duals, dict) or "capacity" not in duals:
             msg = f"{path}: 'duals' must have 'capacity'; write the file with solve --solution"
             raise BadFile(msg)
-        capacity = {"capacity": Array(tail.shape)}
+        capacity = {"capacity": Array(numbered(tail.shape))}
         prices = named_arrays({"duals": {"capacity": duals["capacity"]}}, "duals", path, lambda _: capacity)["capacity"]
         prices = np.maximum(prices, 0.0)
         if prices.max(initial=0.0) > 0:
