@@ -47,13 +47,18 @@ class NotApplicable(BadInput):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One ``--set`` parameter of a formulation or a method."""
+    """One ``--set`` parameter of a formulation or a method.
+
+    With ``constructs``, its value names the method that makes data which the instance lacks: ``Formulation.prepare``
+    takes the ``construct`` of that method instead of the name.
+    """
 
     name: str
     kind: type
     default: Setting
     help: str
     choices: tuple[str, ...] = ()
+    constructs: bool = False
 
     def __post_init__(self) -> None:
         where = f"parameter {self.name!r}"
@@ -278,9 +283,6 @@ class Formulation:
         What ``--set`` may change; by default the arguments of ``__init__`` that have defaults.
     needs
         Formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
-    given_by
-        Parameter that names the method whose ``construct`` gives data that the instance lacks: :meth:`prepare` takes
-        that function as third argument.
     concurrent
         Name of the variable F if the model is a concurrent flow: F is maximised, and scaling F and all flows by the
         same factor keeps every row except the capacities satisfied. The model can then be solved for T = 1/F.
@@ -302,7 +304,6 @@ class Formulation:
     problem: Literal["LP", "MILP"] = "LP"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     needs: ClassVar[NeededSolution | None] = None
-    given_by: ClassVar[str | None] = None
     concurrent: ClassVar[str | None] = None
     meaning: str = ""
     shards: ClassVar[bool] = False

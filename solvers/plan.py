@@ -380,9 +380,9 @@ def digests_of(plan: Plan) -> dict[str, str]:
 
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
     model = type(plan.formulation)
-    data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))
+    makers = [method_named(str(plan.parameters[one.name])) for one in model.parameters if one.constructs]
     basis = None if model.needs is None else formulation(model.needs.formulation)
-    objects = (model, plan.reformulation, plan.procedure, plan.adapter, data_method, basis)
+    objects = (model, plan.reformulation, plan.procedure, plan.adapter, basis, *makers)
     return plugins.involved(objects, modules_behind(plan.instance.spec))
 
 

@@ -93,11 +93,10 @@ class TopologySteps(Formulation):
         Parameter("ports", int, default=0, help="one-way circuits out of and into a node; 0 for the degree"),
         Parameter("between", str, default="", help="specs of other topologies to choose from, separated by ;"),
         Parameter("reuse", bool, default=True, help="circuits set for a step may stay for others"),
-        Parameter("times", str, default="step-choice", help="method that routes the steps", choices=("step-choice",)),
+        Parameter("times", str, "step-choice", "method that routes the steps", ("step-choice",), constructs=True),
     )
     meaning = "time of all steps and changes [shards / link bandwidth]"
     shards = True
-    given_by = "times"
 
     n: int
     steps: tuple[str, ...]
@@ -119,8 +118,8 @@ class TopologySteps(Formulation):
         return len(self.steps), len(self.topologies)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None, *more: Any) -> TopologySteps:
-        """Prepare the data of the model; the one more argument routes the steps.
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> TopologySteps:
+        """Prepare the data of the model; ``times`` is the function that routes the steps.
 
         Raises
         ------
@@ -146,7 +145,7 @@ class TopologySteps(Formulation):
         except BadInput as reason:
             msg = f"{NAME}: {reason}"
             raise BadInput(msg) from None
-        (construct,) = more
+        route: Any = given["times"]
         others = [word.strip() for word in str(given.get("between", "")).split(";") if word.strip()]
         return steps_data(
             steps,
@@ -156,7 +155,7 @@ class TopologySteps(Formulation):
             startup=startup,
             between={spec: _between(spec, instance.n) for spec in others},
             reuse=bool(given.get("reuse", True)),
-            route=construct,
+            route=route,
         )
 
     def derived(self) -> list[Fraction]:

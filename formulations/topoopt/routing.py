@@ -109,6 +109,7 @@ class FixedCircuits(model.GroupedFlow, Formulation):
             default="topology-finder",
             help="method that chooses the circuits",
             choices=("topology-finder", "ocs-reconfig"),
+            constructs=True,
         ),
         Parameter(
             "traffic",
@@ -118,7 +119,6 @@ class FixedCircuits(model.GroupedFlow, Formulation):
             choices=("all", "point-to-point"),
         ),
     )
-    given_by = "circuits"
     concurrent = "F"
     meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
 
@@ -126,8 +126,8 @@ class FixedCircuits(model.GroupedFlow, Formulation):
     unit: float
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None, *more: Any) -> FixedCircuits:
-        """Prepare the data of the model; the one more argument makes the design with the given circuits.
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> FixedCircuits:
+        """Prepare the data of the model; ``circuits`` is the function that makes the design with the given circuits.
 
         Raises
         ------
@@ -138,9 +138,9 @@ class FixedCircuits(model.GroupedFlow, Formulation):
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
-        (construct,) = more
-        given: CircuitDesign = construct(pool)
-        if (parameters or {}).get("traffic", "all") == "all":
+        settings: Mapping[str, Any] = parameters or {}
+        given: CircuitDesign = settings["circuits"](pool)
+        if settings.get("traffic", "all") == "all":
             return flow_over(given)
         if not pool.point_to_point.any():
             msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all traffic with traffic=all"

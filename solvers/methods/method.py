@@ -217,7 +217,7 @@ class Method:
     builds
         Whether the procedure builds the stated model, in the task's form or the formulation's first one.
     construct
-        ``instance -> design``: the method with default parameters, as data of a formulation (``Formulation.given_by``).
+        ``instance -> design``: the method with default parameters, as data of a formulation (``Parameter.constructs``).
     bytes_per_variable
         Of a procedure that builds no matrix, its lowest measured peak [bytes per variable of the formulation].
     share

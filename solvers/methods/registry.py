@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opticoll.instances import plugins
 from opticoll.solvers.adapters.registry import own_adapters
@@ -82,8 +82,10 @@ def prepared(
 ) -> Formulation:
     """Prepare a formulation on an instance, with what it takes from a method's construction or a solution if needed."""
     kind = formulation if isinstance(formulation, type) else type(formulation)
-    if kind.given_by is not None:
-        method = method_named(str(parameters[kind.given_by]))
-        assert method is not None
-        return kind.prepare(instance, parameters, method.construct)
-    return kind.prepare(instance, parameters, *(() if needed is None else (needed,)))
+    made: dict[str, Any] = {}
+    for one in kind.parameters:
+        if one.constructs:
+            method = method_named(str(parameters[one.name]))
+            assert method is not None
+            made[one.name] = method.construct
+    return kind.prepare(instance, {**parameters, **made}, *(() if needed is None else (needed,)))

@@ -21,7 +21,7 @@ from opticoll.solvers.methods.topology.step_flows import step_flow, step_flows
 
 def data_of(spec, **given):
     parameters = {one.name: one.default for one in TopologySteps.parameters} | given
-    return TopologySteps.prepare(parse(spec), parameters, step_flows)
+    return TopologySteps.prepare(parse(spec), {**parameters, "times": step_flows})
 
 
 def by_all_choices(data):
@@ -160,7 +160,7 @@ def test_flows_that_duals_do_not_prove_are_refused():
         return [PatternFlow(flow.flows, flow.lengths * 0) for flow in step_flows(pairs)]
 
     with pytest.raises(BadInput, match="prove only 0"):
-        TopologySteps.prepare(parse("ring:4"), {"delay": 1.0}, slow)
+        TopologySteps.prepare(parse("ring:4"), {"delay": 1.0, "times": slow})
 
 
 # the checker ----------------------------------------------------------------------------------------------------------
