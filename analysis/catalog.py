@@ -142,6 +142,7 @@ def formulations() -> list[FormulationRow]:
     """Formulations, the forms and methods that solve them, and their parameters."""
     from opticoll.formulations import formulations as registry
     from opticoll.formulations.model import forms_of
+    from opticoll.formulations.registry import paper_of
     from opticoll.instances.plugins import load_installed
     from opticoll.solvers.methods import methods_for
 
@@ -149,7 +150,7 @@ def formulations() -> list[FormulationRow]:
     return [
         {
             "name": model.name,
-            "paper": model.paper,
+            "paper": paper_of(model),
             "where": model.where,
             "title": model.title,
             "class": model.problem,

@@ -139,6 +139,7 @@ def _solved_by(takes: Sequence[type[Formulation]], method: str, item: object) ->
 
 def _formulation(name: str) -> Description | None:
     from opticoll.formulations import Formulation, formulation
+    from opticoll.formulations.registry import paper_of
     from opticoll.solvers.adapters import adapters
     from opticoll.solvers.methods import methods_for
 
@@ -162,7 +163,7 @@ def _formulation(name: str) -> Description | None:
         title=model.title,
         text=(without_sections(inspect.cleandoc(model.__doc__ or "")) if is_own(model) else "")
         or _text(model, of_module=True),
-        source=", ".join(filter(None, (model.paper, model.where))),
+        source=", ".join(filter(None, (paper_of(model), model.where))),
         example=example,
         parameters=_parameters(model.parameters),
         forms=forms_of(model),

@@ -14,6 +14,7 @@ from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as named
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import forms_of, read_parameters
+from opticoll.formulations.registry import paper_of
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import solution, verify
@@ -85,7 +86,7 @@ def load(
     record = Record(
         **described,
         formulation=model.name,
-        paper=model.paper,
+        paper=paper_of(model),
         instance=own.spec,
         instance_hash=own.hash,
         n=own.n,

@@ -272,8 +272,8 @@ class Formulation:
     ----------
     name, title
         Name, e.g. ``alltoall.master``; one-line title.
-    paper, where
-        Short name of the paper; equation numbers.
+    where
+        Where the paper states it, such as equation numbers.
     example
         Spec of a small instance, on which it is described.
     sense, problem
@@ -297,7 +297,6 @@ class Formulation:
 
     name: ClassVar[str] = ""
     title: str = ""
-    paper: str = "own"
     where: str = ""
     example: ClassVar[str] = "hypercube:3"
     sense: Literal["min", "max"] = "min"
@@ -589,7 +588,7 @@ def check_stated(cls: type[Formulation]) -> None:
     if not isinstance(cls.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cls.name):
         msg = f"class {cls.__name__}: name must consist of letters, digits, '.', '-' and '_', not {cls.name!r}"
         raise BadInput(msg)
-    for word in ("title", "paper", "where", "example", "meaning"):
+    for word in ("title", "where", "example", "meaning"):
         value = getattr(cls, word)
         if isinstance(value, property):  # depends on the parameters
             continue

@@ -21,8 +21,14 @@ from opticoll.instances.plugin_faults import place_of
 from opticoll.instances.spec import contributed, is_spec, modules_of, nearest
 from opticoll.instances.topology import Instance
 
-#: The papers; each has a sub-package of formulations.
-PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
+#: Titles of the papers; each has a sub-package of formulations.
+PAPERS = {
+    "alltoall": "Efficient all-to-all collective communication schedules for direct-connect topologies",
+    "lumorph": "LuMorph: programmable optical interconnects for server-scale multi-GPU systems",
+    "optree": "OpTree: an efficient algorithm for all-gather operation in optical interconnect systems",
+    "sipml": "SiP-ML: high-bandwidth optical network interconnects for machine learning training",
+    "topoopt": "TopoOpt: co-optimizing network topology and parallelization strategy for distributed training jobs",
+}
 #: Sub-packages whose modules are formulations, named ``room.module``; the others are shared mathematics.
 ROOMS = (*PAPERS, "matrix", "topology")
 
@@ -100,6 +106,12 @@ def _lookup(name: str) -> type[Formulation] | None:
             if found.name == name:
                 return found
     return next((model for model in plugins.contributed("FORMULATION") if model.name == name), None)
+
+
+def paper_of(model: Formulation | type[Formulation]) -> str:
+    """The title of the paper of a formulation, its room if it is of none, or "own" for one from outside the package."""
+    room = "own" if is_own(model) else model.name.partition(".")[0]
+    return PAPERS.get(room, room)
 
 
 def named(model: type[Formulation]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opticoll.formulations.registry import paper_of
 from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
@@ -58,7 +59,7 @@ def record_of(
     return Record(
         key=plan_key(task, plan, None if needed is None else needed.record.key),
         formulation=plan.formulation.name,
-        paper=plan.formulation.paper,
+        paper=paper_of(plan.formulation),
         instance=plan.instance.spec,
         instance_hash=plan.instance.hash,
         n=plan.instance.n,

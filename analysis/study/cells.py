@@ -165,13 +165,13 @@ def _solve(cell: Cell) -> Run:
 
 def failed_run(cell: Cell, termination: Termination, message: str) -> Run:
     """Make a run without an answer from the fields of the cell."""
-    from opticoll.formulations.registry import formulation
+    from opticoll.formulations.registry import formulation, paper_of
 
     task = cell.task
     model = formulation(task.formulation)
     record = Record(
         formulation=model.name,
-        paper=model.paper,
+        paper=paper_of(model),
         instance=cell.canonical,
         method=task.method,
         form=task.form,

@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel, of_data
 from opticoll.formulations.variables import (
@@ -103,7 +102,6 @@ class SharedFlows(Formulation):
         Whether flows lead away from their ends: the same model on reversed arcs.
     """
 
-    paper = PAPER
     where = "beyond the paper"
     sense = "min"
     problem = "LP"

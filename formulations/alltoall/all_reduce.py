@@ -47,7 +47,6 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import all_gather
 from opticoll.formulations.alltoall.all_gather import capacity_out_of, outflow, stated_time
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
 from opticoll.formulations.variables import (
@@ -90,7 +89,6 @@ class AllReduction(Formulation):
     """Data of the model."""
 
     name = NAME
-    paper = PAPER
     where = "beyond the paper"
     title = "All-reduce at optimal throughput: sums to the ranks, copies from there"
     sense = "min"

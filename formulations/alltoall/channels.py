@@ -39,7 +39,6 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import min_congestion
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.alltoall.virtual_channels import acyclic, layered_axes
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_metrics, demand_parameter
@@ -67,7 +66,6 @@ class RoutedChannels(Formulation):
     """Data of the model; ``limit`` is the largest load allowed, 0 for any."""
 
     name = NAME
-    paper = PAPER
     where = "App. D.1, its future work"
     title = "Routes and virtual channels together, without deadlock"
     example = "ring:5"

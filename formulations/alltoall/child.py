@@ -29,7 +29,6 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.master import Master
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter, of_data
 from opticoll.formulations.variables import Array, vertex_axis
@@ -49,7 +48,6 @@ class Child(model.GroupedFlow, Formulation):
     """The problem: the flow of one source, split by destination."""
 
     name = NAME
-    paper = PAPER
     where = "(10)-(14)"
     title = "Child LP: one source's flow split by destination"
     sense = "max"

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
@@ -60,7 +59,6 @@ class LinkFlow(Formulation):
     """Data of the link MCF: the flow problem by commodity, its targets, and whether (1)-(5) are read by sink inflow."""
 
     name = NAME
-    paper = PAPER
     where = "(1)-(5), (25)-(28)"
     title = "All-to-all as link-based concurrent multicommodity flow"
     sense = "max"

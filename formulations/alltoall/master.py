@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_bounds
 from opticoll.formulations.model import Formulation, of_data
@@ -42,7 +41,6 @@ class Master(model.GroupedFlow, Formulation):
     """The problem: flows by source."""
 
     name = NAME
-    paper = PAPER
     where = "(6)-(9)"
     title = "All-to-all as concurrent flow grouped by source"
     sense = "max"

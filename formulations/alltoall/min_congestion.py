@@ -41,7 +41,6 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import path_mcf
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_metrics, demand_parameter
 from opticoll.formulations.flows.path_flow import (
@@ -120,7 +119,6 @@ class ChosenPaths(PathFlow, Formulation):
     """The problem: one or kappa paths for every pair."""
 
     name = NAME
-    paper = PAPER
     where = "(29)-(33)"
     title = "All-to-all on one or kappa paths per pair: minimum congestion"
     sense = "min"

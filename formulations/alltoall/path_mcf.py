@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows import concurrent_flow, path_flow
 from opticoll.formulations.flows.flow_bounds import work_by_hops
 from opticoll.formulations.flows.path_flow import (
@@ -147,7 +146,6 @@ class PathConcurrentFlow(PathFlow, Formulation):
     """The problem: flows over the paths of a set."""
 
     name = NAME
-    paper = PAPER
     where = "(21)-(24)"
     title = "All-to-all as concurrent flow over path sets"
     sense = "max"

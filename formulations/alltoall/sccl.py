@@ -43,7 +43,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations.alltoall import timestep_mcf
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow, arc_ends
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.single_source import strip_paths
@@ -77,7 +76,6 @@ class ChunkSteps(Formulation):
     """Data of the model: a flow in steps, with a group for every chunk or for every source."""
 
     name = NAME
-    paper = PAPER
     where = "sections 2.3, 6.3; SCCL, section 3"
     title = "All-to-all of whole chunks in steps and rounds, as in SCCL"
     sense = "min"

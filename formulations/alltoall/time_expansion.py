@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Mask
 
 
-PAPER = "Efficient all-to-all collective communication schedules for direct-connect topologies"
-
-
 @dataclass(frozen=True, eq=False)
 class TimeExpanded:
     """A topology unrolled over time steps, and the positions of the arcs of every step in it.

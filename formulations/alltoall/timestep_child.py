@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter
@@ -66,7 +65,6 @@ class StepChild(model.GroupedFlow, Formulation):
     """
 
     name = NAME
-    paper = PAPER
     where = "section 3.1.3"
     title = "Child LP in time steps: one source's flow split by destination"
     sense = "max"

@@ -56,7 +56,6 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import (
-    PAPER,
     TimeExpanded,
     holding,
     step_distances,
@@ -100,7 +99,6 @@ class StepFlow(Formulation):
     """Data of the model: ``groups`` hold topology, sources, demand and blocked arcs."""
 
     name = NAME
-    paper = PAPER
     where = "(15)-(20)"
     title = "All-to-all in time steps, data received before it is forwarded"
     sense = "min"

@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from opticoll.formulations.alltoall import min_congestion
-from opticoll.formulations.alltoall.time_expansion import PAPER
 from opticoll.formulations.flows.path_flow import arc_load, chosen_paths
 from opticoll.formulations.model import (
     Bound,
@@ -74,7 +73,6 @@ class LayeredRoutes(Formulation):
     """Data of the model: the routes (None before they are known) and the number of layers."""
 
     name = NAME
-    paper = PAPER
     where = "App. D.1"
     title = "Fewest virtual channels without deadlock, for given routes"
     sense = "min"

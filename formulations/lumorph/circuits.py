@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import I64, Topology
 
 
-PAPER = "LuMorph: programmable optical interconnects for server-scale multi-GPU systems"
-
-
 FORMS = "recursive-doubling:STEP, recursive-quadrupling:STEP, recursive:RADIX:STEP, permutation, all or file:PATH"
 #: Maximum size of a circuit file [bytes], and maximum length of a list.
 MAX_BYTES = 32 << 20

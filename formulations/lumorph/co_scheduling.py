@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Self, cast
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import Array, Axis
@@ -100,7 +99,6 @@ class CallBatches(Formulation):
     """
 
     name = NAME
-    paper = PAPER
     where = "appendix C"
     title = "Batches of all-reduces that share no GPU"
     example = "training:random,gpus=8,calls=6,seed=3"

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations.lumorph import unphased_rounds
-from opticoll.formulations.lumorph.circuits import PAPER
+from opticoll.formulations.lumorph.round_bounds import PAPER
 from opticoll.formulations.lumorph.round_builds import add_constraints, incidence, numbered
 from opticoll.formulations.lumorph.rounds import Circuit
 from opticoll.formulations.lumorph.route_sets import candidate_routes
@@ -87,7 +87,6 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
     """Data of the model; ``plain`` is the same collective without forwarding, one chunk a circuit."""
 
     name = NAME
-    paper = PAPER
     where = "section 4, appendix C"
     title = "Copies in the fewest rounds of circuits, forwarded and combined"
     example = "lightpath:2x2,lasers=1,waveguides=1"

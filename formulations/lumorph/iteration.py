@@ -48,7 +48,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.co_scheduling import COSTS, timed_calls
 from opticoll.formulations.lumorph.cost_formulas import layer_time
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
@@ -77,7 +76,6 @@ class StagedCalls(Formulation):
     """
 
     name = NAME
-    paper = PAPER
     where = "appendix C"
     title = "An iteration with all-reduces in batches at boundaries of layers, beside computing"
     example = "training:random,gpus=8,calls=6,seed=3,stages=3"

@@ -65,7 +65,7 @@ from opticoll.formulations.flows.path_flow import (
     whole_paths,
 )
 from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
-from opticoll.formulations.lumorph.circuits import FORMS, PAPER, Circuits, CircuitSpec, read_circuits
+from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.round_schedule import Limits
@@ -102,7 +102,6 @@ class Overlap(PathFlow, Formulation):
     """Data of the model: topology with capacities c_a, route rule, circuits, and form (``arc`` or ``path``)."""
 
     name = NAME
-    paper = PAPER
     where = "Algorithm 2, (10)-(16)"
     title = "Routes of minimum circuit overlap"
     example = "lightpath:4x4"

@@ -82,8 +82,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from opticoll.formulations.lumorph import round_builds, round_programs
-from opticoll.formulations.lumorph.circuits import PAPER
-from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
+from opticoll.formulations.lumorph.round_bounds import PAPER, round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import Bound, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
@@ -175,7 +174,6 @@ class RoundModel(RoundFormulation):
     """
 
     name = NAME
-    paper = PAPER
     where = "Algorithm 1, (1)-(9)"
     title = "Collectives in the fewest rounds of circuits"
     example = "lightpath:2x2,lasers=2,waveguides=1"

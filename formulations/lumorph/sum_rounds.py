@@ -62,7 +62,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations.lumorph import sum_builds, unphased_rounds
-from opticoll.formulations.lumorph.circuits import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.lumorph.rounds import Circuit, candidate_circuits
@@ -102,7 +101,6 @@ class SumModel(unphased_rounds.UnphasedRounds):
     """Data of the model; ``plain`` is the same collective in phases."""
 
     name = NAME
-    paper = PAPER
     where = "Algorithm 1, section 3.2"
     title = "Sums in the fewest rounds of circuits"
     example = "lightpath:2x2,lasers=2,waveguides=1"

@@ -76,7 +76,6 @@ class FileProgram(Formulation):
     """The problem: the program itself, with its sense and class."""
 
     name = NAME
-    paper = "matrix"
     where = "the file"
     title = "Linear or mixed-integer program of an MPS or LP file"
     example = "mps:program.mps"

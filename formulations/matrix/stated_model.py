@@ -68,7 +68,6 @@ class StatedModel(FileProgram):
     """The problem that the matrix of a model states, under the names of the model."""
 
     name = NAME
-    paper = "own"
     where = "the model"
     title = "Linear or mixed-integer program of a Pyomo or CVXPY model"
     cvxpy = Formulation.cvxpy  # type: ignore[assignment]  # stated as a matrix alone

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree.radix_trees import PAPER
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
@@ -62,7 +61,6 @@ class AllToAll(RoundFormulation):
     """Data of the model: fibres and number of available wavelengths."""
 
     name = NAME
-    paper = PAPER
     where = "Lemma 1"
     title = "One-stage all-to-all on an optical line or ring: fewest wavelengths"
     performs = "all-to-all"

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import I64
 
 
-PAPER = "OpTree: an efficient algorithm for all-gather operation in optical interconnect systems"
 #: Maximum number of nodes for the search of trees: the graph of products has about n ln n arcs.
 MOST_NODES = 200_000
 _NEVER = np.iinfo(np.int64).max // 2

@@ -37,7 +37,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import step_counts, step_times
-from opticoll.formulations.optree.radix_trees import MOST_NODES, PAPER, Fabric, check_radices, walks
+from opticoll.formulations.optree.radix_trees import MOST_NODES, Fabric, check_radices, walks
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
@@ -67,7 +67,6 @@ class TreeChoice(RoundFormulation):
     """
 
     name = NAME
-    paper = PAPER
     where = "Theorems 1, 2"
     title = "All-gather by an m-ary tree of integer radices: fewest steps"
     performs = "all-gather"

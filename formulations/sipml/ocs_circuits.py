@@ -41,7 +41,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml.chords import chord_count, chords, pair_axis, pair_links
-from opticoll.formulations.sipml.transfers import PAPER, TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
+from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
 from opticoll.formulations.variables import Array, Axis, members
 from opticoll.instances.servers import ServerPool
 
@@ -62,7 +62,6 @@ class OcsCircuits(Formulation):
     """Data of the model."""
 
     name = NAME
-    paper = PAPER
     where = "section 3.3 (A.2)"
     title = "Circuits over optical circuit switches: minimum time of the slowest transfer"
     example = "servers:n=9,degree=16,traffic=random,seed=1"

@@ -47,7 +47,7 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.sipml import transfers
-from opticoll.formulations.sipml.transfers import PAPER, chains
+from opticoll.formulations.sipml.transfers import chains
 from opticoll.formulations.variables import Array, Axis, members
 from opticoll.instances.families.op_graphs import OpGraph
 
@@ -72,7 +72,6 @@ class Placement(Formulation):
     """Data of the model: graph, k GPUs, Delta, rule, bandwidth [bytes/s] and memory [bytes] (0: no limit)."""
 
     name = NAME
-    paper = PAPER
     where = "section 3.2, Algorithm 1"
     title = "Placement of sub-operations on GPUs of limited degree: minimum makespan"
     example = "op-graph:model=transformer,layers=4,parts=4"

@@ -47,7 +47,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
 from opticoll.formulations.sipml.chords import WAYS, chord_count, chords, pair_axis, ring_links, walk_axes
-from opticoll.formulations.sipml.transfers import PAPER, TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
+from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
 from opticoll.formulations.sipml.walks import Walks, circuits_of_sets, heaviest_set, state_walks, strip, walks
 from opticoll.formulations.variables import Array, Axis, SolutionSize
 from opticoll.instances.families.machines import servers
@@ -77,7 +77,6 @@ class RingTraffic(Formulation):
     """Data of the model."""
 
     name = NAME
-    paper = PAPER
     where = "section 3.3 (A.1)"
     title = "Wavelengths on the arcs of an optical ring: minimum time of the slowest transfer"
     example = "wdm-ring:n=8,wavelengths=32"

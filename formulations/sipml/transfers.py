@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Mask
 
 
-PAPER = "SiP-ML: high-bandwidth optical network interconnects for machine learning training"
 #: Number of roundings between a transfer's exact time and the computed one.
 TIME_ROUNDINGS = 3
 

@@ -68,7 +68,6 @@ class Design(Formulation):
     """Data of the model."""
 
     name = NAME
-    paper = "topology"
     where = "ours"
     title = "Topology of given degree with minimum all-to-all time"
     example = "servers:n=6,degree=2,traffic=alltoall"

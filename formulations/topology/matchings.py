@@ -71,7 +71,6 @@ class TopologyMatchings(Formulation):
     """Data of the model; ``enough``: the number of configurations is no restriction."""
 
     name = NAME
-    paper = "topology"
     where = "ours, on the problem of arXiv 2603.07373"
     title = "A demand over parallel circuit switches with a delay: matchings and their lengths, at least makespan"
     example = "servers:n=4,degree=2,traffic=alltoall"

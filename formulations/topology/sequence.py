@@ -99,7 +99,6 @@ class TopologySequence(Formulation):
     """Data of the model."""
 
     name = NAME
-    paper = "topology"
     where = "ours"
     title = "Circuits that change during a collective: K configurations in turn, at least time"
     example = "servers:n=5,degree=2,traffic=alltoall"

@@ -73,7 +73,6 @@ class TopologySteps(Formulation):
     """
 
     name = NAME
-    paper = "topology"
     where = "ours"
     title = "A collective step by step: keep the topology, or set other circuits after a delay"
     example = "ring:8"

@@ -64,9 +64,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 
-PAPER = "TopoOpt: co-optimizing network topology and parallelization strategy for distributed training jobs"
-
-
 #: Blocks of :func:`residuals`.
 BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
 #: Number of server visits that :func:`chains` checks at a time.

@@ -29,7 +29,6 @@ from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.topoopt.circuit_design import (
-    PAPER,
     CircuitDesign,
     build_design,
     ports_left,
@@ -96,7 +95,6 @@ class FixedCircuits(model.GroupedFlow, Formulation):
     """Data of the model: the flow problem, the design with the given circuits, and Lambda_0 [bytes]."""
 
     name = NAME
-    paper = PAPER
     where = "section 5.5, figure 15"
     title = "Routing that minimizes the maximum load over the circuits of a heuristic"
     example = "servers:n=12,degree=4,traffic=dlrm"

@@ -39,7 +39,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt.circuit_design import PAPER, server_pool
+from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.servers import AllReduceGroup, ServerPool
@@ -68,7 +68,6 @@ class Plane(Formulation):
     """
 
     name = NAME
-    paper = PAPER
     where = "sections 4.1, 5.4, Eq. (1)"
     title = "Data or model parallelism for every layer"
     example = "servers:n=12,degree=4,traffic=dlrm"

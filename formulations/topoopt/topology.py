@@ -53,7 +53,7 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import circuit_design
-from opticoll.formulations.topoopt.circuit_design import PAPER, CircuitDesign, Ring, default_rings, server_pool
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, default_rings, server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.formulations.topoopt.routing import routed_by_flow
 from opticoll.formulations.variables import Array, Axis, Names, entries
@@ -83,7 +83,6 @@ class Wiring(Formulation):
     """Data of the model."""
 
     name = NAME
-    paper = PAPER
     where = "section 4, Algorithm 1"
     title = "Circuits and routes that minimize the maximum load or the bandwidth tax"
     example = "servers:n=5,degree=2,traffic=random,seed=1"

@@ -41,7 +41,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt.circuit_design import PAPER, server_pool
+from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.variables import Array, Axis, Links
 from opticoll.instances.topology import Topology
 
@@ -75,7 +75,6 @@ class CircuitUtility(Formulation):
     """Data of the model."""
 
     name = NAME
-    paper = PAPER
     where = "appendix E.4, (1), (2)"
     title = "Circuits of greatest utility: demand with a discount for parallel circuits"
     example = "servers:n=8,degree=3,traffic=random,seed=1"
