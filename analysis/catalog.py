@@ -141,7 +141,7 @@ def instances() -> list[InstanceRow]:
 def formulations() -> list[FormulationRow]:
     """Formulations, the forms and methods that solve them, and their parameters."""
     from opticoll.formulations import formulations as registry
-    from opticoll.formulations.model import forms_of
+    from opticoll.formulations.model import forms_of, title_of
     from opticoll.formulations.registry import paper_of
     from opticoll.instances.plugins import load_installed
     from opticoll.solvers.methods import methods_for
@@ -152,7 +152,7 @@ def formulations() -> list[FormulationRow]:
             "name": model.name,
             "paper": paper_of(model),
             "where": model.where,
-            "title": model.title,
+            "title": title_of(model),
             "class": model.problem,
             "sense": model.sense,
             "forms": list(forms_of(model)),

@@ -14,7 +14,7 @@ import msgspec
 
 from opticoll.analysis.bounds import FLOW
 from opticoll.errors import BadInput
-from opticoll.formulations.model import build_model, forms_of, is_own
+from opticoll.formulations.model import build_model, forms_of, is_own, title_of
 from opticoll.instances import Topology, plugins
 from opticoll.instances.docstrings import about_parameters, without_sections
 from opticoll.instances.spec import nearest
@@ -160,7 +160,7 @@ def _formulation(name: str) -> Description | None:
     return Description(
         kind="formulation",
         name=name,
-        title=model.title,
+        title=title_of(model),
         text=(without_sections(inspect.cleandoc(model.__doc__ or "")) if is_own(model) else "")
         or _text(model, of_module=True),
         source=", ".join(filter(None, (paper_of(model), model.where))),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -255,7 +256,7 @@ class Formulation:
     """A problem: a model with its data, how it is built, checked and bounded.
 
     A formulation is a subclass; an object of it is the formulation on one instance. The docstring of its module (or of
-    the class, for one outside the package) states the mathematics. Required are ``name``, ``title``, ``sense``, a
+    the class, for one outside the package) states the mathematics. Required are ``name``, ``sense``, a
     method that states the model (``pyomo`` or ``cvxpy``; of several, the first one in the class is the default form),
     :meth:`residuals` and :meth:`objective`; everything else has a default. The checker and the bounds use numpy alone,
     and nothing here calls a solver. A subclass without a name is a base of others.
@@ -270,8 +271,8 @@ class Formulation:
 
     Attributes
     ----------
-    name, title
-        Name, e.g. ``alltoall.master``; one-line title.
+    name
+        Such as ``alltoall.master``. The headline of the docstring is the title.
     where
         Where the paper states it, such as equation numbers.
     example
@@ -296,7 +297,6 @@ class Formulation:
     """
 
     name: ClassVar[str] = ""
-    title: str = ""
     where: str = ""
     example: ClassVar[str] = "hypercube:3"
     sense: Literal["min", "max"] = "min"
@@ -533,6 +533,16 @@ def is_own(formulation: Formulation | type[Formulation]) -> bool:
     return not kind.__module__.startswith("opticoll.")
 
 
+def title_of(formulation: Formulation | type[Formulation]) -> str:
+    """The headline of the docstring that states the mathematics; the name if there is none."""
+    import inspect
+
+    kind = formulation if isinstance(formulation, type) else type(formulation)
+    text = kind.__doc__ if is_own(kind) else sys.modules[kind.__module__].__doc__
+    headline, _, _ = inspect.cleandoc(text or "").partition("\n\n")
+    return " ".join(headline.split()).rstrip(".") or kind.name
+
+
 def forms_of(formulation: Formulation | type[Formulation]) -> tuple[Form, ...]:
     """The forms in which a model is stated, in the order of their methods in the class: the default one first."""
     kind = formulation if isinstance(formulation, type) else type(formulation)
@@ -588,13 +598,12 @@ def check_stated(cls: type[Formulation]) -> None:
     if not isinstance(cls.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cls.name):
         msg = f"class {cls.__name__}: name must consist of letters, digits, '.', '-' and '_', not {cls.name!r}"
         raise BadInput(msg)
-    for word in ("title", "where", "example", "meaning"):
+    for word in ("where", "example", "meaning"):
         value = getattr(cls, word)
         if isinstance(value, property):  # depends on the parameters
             continue
-        if not isinstance(value, str) or (word == "title" and not value.strip()):
-            kind = "a string that is not empty" if word == "title" else "a string"
-            msg = f"{where}: {word} must be {kind}, not {value!r}"
+        if not isinstance(value, str):
+            msg = f"{where}: {word} must be a string, not {value!r}"
             raise BadInput(msg)
     for word, choices in (("sense", ("min", "max")), ("problem", ("LP", "MILP"))):
         if getattr(cls, word) not in choices:

@@ -74,8 +74,10 @@ def _show_description(one: Description) -> None:
     from opticoll.analysis.cli import output
 
     click.echo(f"{one.name}: {one.title}\n")
-    if one.text:
-        click.echo(f"{_without_markup(one.text)}\n")
+    headline, _, body = one.text.partition("\n\n")
+    text = body if " ".join(headline.split()).rstrip(".") == one.title else one.text
+    if text:
+        click.echo(f"{_without_markup(text)}\n")
     if one.parameters:
         rows = [
             {**row, "default": "required" if row.required else row.default, "help": _without_markup(row.help)}

@@ -346,7 +346,6 @@ class AllGather(SharedFlows):
     """The problem."""
 
     name = NAME
-    title = "All-gather at optimal throughput: a flow to every rank, copies free"
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:

@@ -90,7 +90,6 @@ class AllReduction(Formulation):
 
     name = NAME
     where = "beyond the paper"
-    title = "All-reduce at optimal throughput: sums to the ranks, copies from there"
     sense = "min"
     problem = "LP"
     meaning = "time T [shards / link bandwidth]"

@@ -51,7 +51,6 @@ class Broadcast(SharedFlows):
     """The problem."""
 
     name = NAME
-    title = "Broadcast at optimal throughput: a flow from the root to every rank, copies free"
     parameters = PARAMETERS
 
     @classmethod

@@ -67,7 +67,6 @@ class RoutedChannels(Formulation):
 
     name = NAME
     where = "App. D.1, its future work"
-    title = "Routes and virtual channels together, without deadlock"
     example = "ring:5"
     sense = "min"
     problem = "MILP"

@@ -49,7 +49,6 @@ class Child(model.GroupedFlow, Formulation):
 
     name = NAME
     where = "(10)-(14)"
-    title = "Child LP: one source's flow split by destination"
     sense = "max"
     problem = "LP"
     parameters = (

@@ -60,7 +60,6 @@ class LinkFlow(Formulation):
 
     name = NAME
     where = "(1)-(5), (25)-(28)"
-    title = "All-to-all as link-based concurrent multicommodity flow"
     sense = "max"
     problem = "LP"
     parameters = (

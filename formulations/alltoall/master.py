@@ -42,7 +42,6 @@ class Master(model.GroupedFlow, Formulation):
 
     name = NAME
     where = "(6)-(9)"
-    title = "All-to-all as concurrent flow grouped by source"
     sense = "max"
     problem = "LP"
     parameters = (model.demand_parameter(),)

@@ -120,7 +120,6 @@ class ChosenPaths(PathFlow, Formulation):
 
     name = NAME
     where = "(29)-(33)"
-    title = "All-to-all on one or kappa paths per pair: minimum congestion"
     sense = "min"
     problem = "MILP"
     parameters = (

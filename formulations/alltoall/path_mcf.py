@@ -147,7 +147,6 @@ class PathConcurrentFlow(PathFlow, Formulation):
 
     name = NAME
     where = "(21)-(24)"
-    title = "All-to-all as concurrent flow over path sets"
     sense = "max"
     problem = "LP"
     parameters = (*rule_parameters("disjoint"), concurrent_flow.demand_parameter())

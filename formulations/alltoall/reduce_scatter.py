@@ -44,7 +44,6 @@ class ReduceScatter(SharedFlows):
     """The problem."""
 
     name = NAME
-    title = "Reduce-scatter at optimal throughput: a flow from every rank, sums free"
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:

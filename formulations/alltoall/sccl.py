@@ -77,7 +77,6 @@ class ChunkSteps(Formulation):
 
     name = NAME
     where = "sections 2.3, 6.3; SCCL, section 3"
-    title = "All-to-all of whole chunks in steps and rounds, as in SCCL"
     sense = "min"
     problem = "MILP"
     parameters = (

@@ -66,7 +66,6 @@ class StepChild(model.GroupedFlow, Formulation):
 
     name = NAME
     where = "section 3.1.3"
-    title = "Child LP in time steps: one source's flow split by destination"
     sense = "max"
     problem = "LP"
     parameters = (

@@ -100,7 +100,6 @@ class StepFlow(Formulation):
 
     name = NAME
     where = "(15)-(20)"
-    title = "All-to-all in time steps, data received before it is forwarded"
     sense = "min"
     problem = "LP"
     parameters = (

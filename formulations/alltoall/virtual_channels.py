@@ -74,7 +74,6 @@ class LayeredRoutes(Formulation):
 
     name = NAME
     where = "App. D.1"
-    title = "Fewest virtual channels without deadlock, for given routes"
     sense = "min"
     problem = "MILP"
     parameters = (

@@ -100,7 +100,6 @@ class CallBatches(Formulation):
 
     name = NAME
     where = "appendix C"
-    title = "Batches of all-reduces that share no GPU"
     example = "training:random,gpus=8,calls=6,seed=3"
     sense = "min"
     problem = "MILP"

@@ -88,7 +88,6 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
 
     name = NAME
     where = "section 4, appendix C"
-    title = "Copies in the fewest rounds of circuits, forwarded and combined"
     example = "lightpath:2x2,lasers=1,waveguides=1"
     parameters = PARAMETERS
 

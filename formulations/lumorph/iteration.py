@@ -77,7 +77,6 @@ class StagedCalls(Formulation):
 
     name = NAME
     where = "appendix C"
-    title = "An iteration with all-reduces in batches at boundaries of layers, beside computing"
     example = "training:random,gpus=8,calls=6,seed=3,stages=3"
     sense = "min"
     problem = "MILP"

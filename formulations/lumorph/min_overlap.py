@@ -103,7 +103,6 @@ class Overlap(PathFlow, Formulation):
 
     name = NAME
     where = "Algorithm 2, (10)-(16)"
-    title = "Routes of minimum circuit overlap"
     example = "lightpath:4x4"
     sense = "min"
     problem = "MILP"

@@ -175,7 +175,6 @@ class RoundModel(RoundFormulation):
 
     name = NAME
     where = "Algorithm 1, (1)-(9)"
-    title = "Collectives in the fewest rounds of circuits"
     example = "lightpath:2x2,lasers=2,waveguides=1"
     sense = "min"
     problem = "MILP"

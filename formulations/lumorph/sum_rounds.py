@@ -102,7 +102,6 @@ class SumModel(unphased_rounds.UnphasedRounds):
 
     name = NAME
     where = "Algorithm 1, section 3.2"
-    title = "Sums in the fewest rounds of circuits"
     example = "lightpath:2x2,lasers=2,waveguides=1"
     parameters = PARAMETERS
     cvxpy = sum_builds.build_cvxpy

@@ -77,7 +77,6 @@ class FileProgram(Formulation):
 
     name = NAME
     where = "the file"
-    title = "Linear or mixed-integer program of an MPS or LP file"
     example = "mps:program.mps"
     problem: Literal["LP", "MILP"] = "MILP"
 

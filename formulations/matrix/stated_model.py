@@ -69,7 +69,6 @@ class StatedModel(FileProgram):
 
     name = NAME
     where = "the model"
-    title = "Linear or mixed-integer program of a Pyomo or CVXPY model"
     cvxpy = Formulation.cvxpy  # type: ignore[assignment]  # stated as a matrix alone
     pyomo = Formulation.pyomo
     meaning = "objective of the model"

@@ -62,7 +62,6 @@ class AllToAll(RoundFormulation):
 
     name = NAME
     where = "Lemma 1"
-    title = "One-stage all-to-all on an optical line or ring: fewest wavelengths"
     performs = "all-to-all"
     example = "wdm-ring:n=8,wavelengths=4"
     sense = "min"

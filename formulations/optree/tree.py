@@ -68,7 +68,6 @@ class TreeChoice(RoundFormulation):
 
     name = NAME
     where = "Theorems 1, 2"
-    title = "All-gather by an m-ary tree of integer radices: fewest steps"
     performs = "all-gather"
     example = "wdm-line:n=64,wavelengths=8"
     sense = "min"

@@ -63,7 +63,6 @@ class OcsCircuits(Formulation):
 
     name = NAME
     where = "section 3.3 (A.2)"
-    title = "Circuits over optical circuit switches: minimum time of the slowest transfer"
     example = "servers:n=9,degree=16,traffic=random,seed=1"
     sense = "min"
     problem = "MILP"

@@ -73,7 +73,6 @@ class Placement(Formulation):
 
     name = NAME
     where = "section 3.2, Algorithm 1"
-    title = "Placement of sub-operations on GPUs of limited degree: minimum makespan"
     example = "op-graph:model=transformer,layers=4,parts=4"
     sense = "min"
     problem = "MILP"

@@ -78,7 +78,6 @@ class RingTraffic(Formulation):
 
     name = NAME
     where = "section 3.3 (A.1)"
-    title = "Wavelengths on the arcs of an optical ring: minimum time of the slowest transfer"
     example = "wdm-ring:n=8,wavelengths=32"
     sense = "min"
     problem = "MILP"

@@ -69,7 +69,6 @@ class Design(Formulation):
 
     name = NAME
     where = "ours"
-    title = "Topology of given degree with minimum all-to-all time"
     example = "servers:n=6,degree=2,traffic=alltoall"
     sense = "max"
     problem = "MILP"

@@ -72,7 +72,6 @@ class TopologyMatchings(Formulation):
 
     name = NAME
     where = "ours, on the problem of arXiv 2603.07373"
-    title = "A demand over parallel circuit switches with a delay: matchings and their lengths, at least makespan"
     example = "servers:n=4,degree=2,traffic=alltoall"
     sense = "min"
     problem = "MILP"

@@ -100,7 +100,6 @@ class TopologySequence(Formulation):
 
     name = NAME
     where = "ours"
-    title = "Circuits that change during a collective: K configurations in turn, at least time"
     example = "servers:n=5,degree=2,traffic=alltoall"
     sense = "min"
     problem = "MILP"

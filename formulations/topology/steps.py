@@ -74,7 +74,6 @@ class TopologySteps(Formulation):
 
     name = NAME
     where = "ours"
-    title = "A collective step by step: keep the topology, or set other circuits after a delay"
     example = "ring:8"
     sense = "min"
     problem = "MILP"

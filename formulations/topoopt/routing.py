@@ -96,7 +96,6 @@ class FixedCircuits(model.GroupedFlow, Formulation):
 
     name = NAME
     where = "section 5.5, figure 15"
-    title = "Routing that minimizes the maximum load over the circuits of a heuristic"
     example = "servers:n=12,degree=4,traffic=dlrm"
     sense = "max"
     problem = "LP"

@@ -69,7 +69,6 @@ class Plane(Formulation):
 
     name = NAME
     where = "sections 4.1, 5.4, Eq. (1)"
-    title = "Data or model parallelism for every layer"
     example = "servers:n=12,degree=4,traffic=dlrm"
     sense = "min"
     problem = "MILP"

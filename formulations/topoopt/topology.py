@@ -84,7 +84,6 @@ class Wiring(Formulation):
 
     name = NAME
     where = "section 4, Algorithm 1"
-    title = "Circuits and routes that minimize the maximum load or the bandwidth tax"
     example = "servers:n=5,degree=2,traffic=random,seed=1"
     sense = "min"
     problem = "MILP"

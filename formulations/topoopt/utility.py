@@ -76,7 +76,6 @@ class CircuitUtility(Formulation):
 
     name = NAME
     where = "appendix E.4, (1), (2)"
-    title = "Circuits of greatest utility: demand with a discount for parallel circuits"
     example = "servers:n=8,degree=3,traffic=random,seed=1"
     sense = "max"
     problem = "MILP"

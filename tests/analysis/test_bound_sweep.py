@@ -327,7 +327,7 @@ def test_a_sweep_needs_a_case():
 class Circulation(Formulation):
     """The largest circulation with unit capacities, as a user states it."""
 
-    name, title, sense = "own.circulation", "Largest circulation", "max"
+    name, sense = "own.circulation", "max"
 
     def cvxpy(self):
         import cvxpy as cp

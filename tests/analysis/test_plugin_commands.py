@@ -260,7 +260,7 @@ def test_a_bound_a_claim_and_a_cell_that_end_the_program_have_failed(tmp_path, c
 OWN = """
 import numpy as np, opticoll as oc
 class M(oc.Formulation):
-    name, title, sense = "own.m", "t", "max"
+    name, sense = "own.m", "max"
     def cvxpy(self):
         import cvxpy as cp
         t = self.instance
@@ -536,7 +536,7 @@ def test_the_mathematics_of_a_formulation_from_outside_is_that_of_its_class_or_f
     text = """'''Largest capacity.\n\nmax R  s.t.  cap  R <= c_0'''
 import opticoll as oc
 class Model(oc.Formulation):
-    name, title, sense = "own.largest", "Largest", "max"
+    name, sense = "own.largest", "max"
     def cvxpy(self):
         import cvxpy as cp
         R = cp.Variable(name="R")
@@ -567,7 +567,7 @@ import time
 import cvxpy as cp
 import opticoll as oc
 class Hanging(oc.Formulation):
-    name, title, sense = "own.hanging", "hanging", "max"
+    name, sense = "own.hanging", "max"
     def cvxpy(self):
         BUILD
         t = self.instance

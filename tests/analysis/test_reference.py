@@ -23,7 +23,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.analysis.describe import _text, describe
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
-from opticoll.formulations.model import forms_of
+from opticoll.formulations.model import Formulation, forms_of, title_of
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, MODIFIERS, POPULATIONS, expand, load_families
 from opticoll.solvers.adapters import adapters
@@ -42,6 +42,24 @@ def shown(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -
 # describe -------------------------------------------------------------------------------------------------------------
 
 
+def test_the_title_of_a_formulation_is_the_headline_of_its_docstring():
+    class Stated(Formulation):
+        """Least loads of
+        all links.
+
+        min T  s.t. ...
+        """
+
+    class Bare(Formulation):
+        pass
+
+    Bare.name = "own.bare"
+    assert title_of(Stated) == "Least loads of all links"
+    assert title_of(Bare) == "own.bare"
+    titles = {title_of(model) for model in formulations().values()}
+    assert len(titles) == len(formulations())
+
+
 @each("name", sorted(formulations()))
 def test_a_formulation_is_described_in_full(name, capfd):
     model = formulations()[name]
@@ -51,7 +69,7 @@ def test_a_formulation_is_described_in_full(name, capfd):
     assert one.forms == forms_of(model)
     assert "highs" in one.solvers
     text = shown(capfd, "describe", name)
-    assert model.title in text
+    assert title_of(model) in text
     assert all(f"\n{p.name} " in text for p in model.parameters)
     if name == "matrix.program":  # its instances are files
         return

@@ -123,7 +123,7 @@ def test_counts_are_their_own_fractions():
 class Own(Formulation):
     """A formulation with a bound that is a fraction."""
 
-    name, title, sense = "own.fractions", "Fractions", "max"
+    name, sense = "own.fractions", "max"
 
     def cvxpy(self):
         raise NotImplementedError

@@ -133,7 +133,7 @@ def test_names_of_topologies():
 class Shared(oc.Formulation):
     """All-to-all in which no pair takes more than a part of a link."""
 
-    name, title, concurrent = "own.shared", "All-to-all with a part of every link per pair", "F"
+    name, concurrent = "own.shared", "F"
     axes: ClassVar = {"f": ("arc", "pair"), "F": ()}
     labels: ClassVar = ("balance", "capacity", "part")
 
@@ -203,7 +203,7 @@ def test_labels_of_constraints_give_prices_of_links():
 
 def stated(given, counted=None):
     class Own(oc.Formulation):
-        name, title, sense = "own.axes", "Axes", "max"
+        name, sense = "own.axes", "max"
         axes, units = given, counted or {}
 
         def pyomo(self):
@@ -231,7 +231,7 @@ def test_axes_that_cannot_be_meant():
 
 
 def test_units_and_concurrent_name_axes():
-    parts = {"title": "A", "pyomo": lambda self: None, "residuals": lambda self, values: {"a": 0.0}}
+    parts = {"pyomo": lambda self: None, "residuals": lambda self, values: {"a": 0.0}}
     with pytest.raises(oc.BadInput, match="units names 'g', which is none of the axes: f, F"):
         type("A", (oc.Formulation,), {**parts, "name": "own.a", "axes": {"f": ("arc",), "F": ()}, "units": {"g": "s"}})
     with pytest.raises(oc.BadInput, match="concurrent names 'G'"):

@@ -41,7 +41,7 @@ def residuals(topology, values):
     return {{"sum": max(0.0, float(values["x"].sum()) - {limit})}}
 
 class FORMULATION(oc.Formulation):
-    name, title, sense = "own.model", "A model", "max"
+    name, sense = "own.model", "max"
     def cvxpy(self): return build(self.instance)
     def residuals(self, values): return residuals(self.instance, values)
     def objective(self, values): return float(values["x"].sum())
@@ -531,7 +531,7 @@ def build(topology):
     return cp.Problem(cp.Maximize(cp.sum(x)), [cp.sum(x) <= {limit}])
 
 class FORMULATION(oc.Formulation):
-    name, title, sense = "own.model", "A model", "max"
+    name, sense = "own.model", "max"
     def cvxpy(self): return build(self.instance)
     def residuals(self, values): return {{"sum": 0.0}}
     def objective(self, values): return float(values["x"].sum())

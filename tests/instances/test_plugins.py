@@ -35,7 +35,7 @@ MODEL = """
 import opticoll as oc
 
 class Model(oc.Formulation):
-    name, title, sense = "own.model", "A model", "max"
+    name, sense = "own.model", "max"
 
     def cvxpy(self):
         import cvxpy as cp
@@ -185,7 +185,7 @@ BAD = {
     ),
     "formulation of an object": (f"{MODEL}\nFORMULATION = Model(oc.parse('ring:4'))", "write FORMULATION = Model$"),
     "no name": (
-        MODEL.replace("name, title, sense = ", "_, title, sense = "),
+        MODEL.replace("name, sense = ", "_, sense = "),
         "the class Model does not set name; see opticoll.formulations.model.Formulation",
     ),
     "bad name": (MODEL.replace("own.model", "own/model"), "line 4: class Model: name must consist of letters"),
@@ -290,11 +290,10 @@ BAD = {
         "'own.nothing', which is unknown; see .*; if another plug-in defines it, name that one first",
     ),
     "bounds of a misspelt name": ("BOUNDS = {'alltoall.mastr': len}", "did you mean 'alltoall.master'[?] If another"),
-    "no title": (
-        MODEL.replace('"A model"', "None"),
-        "line 4: .*'own.model': title must be a string that is not empty, not None",
+    "no meaning": (
+        MODEL.replace("    def cvxpy", "    meaning = None\n\n    def cvxpy"),
+        "line 4: .*'own.model': meaning must be a string, not None",
     ),
-    "empty title": (MODEL.replace('"A model"', "' '"), "title must be a string that is not empty, not ' '"),
     "base exception": ("raise BaseException('no')", "line 1: BaseException: no; correct the file"),
     "generator exit": ("raise GeneratorExit", "line 1: GeneratorExit; correct the file"),
     "bounds no mapping": ("BOUNDS = len", "write BOUNDS ="),
@@ -387,7 +386,7 @@ def test_two_plug_ins_cannot_use_one_name(tmp_path):
     oc.load_plugin(write(tmp_path, "one.py", MODEL))
     with pytest.raises(BadInput, match=r"two\.py: .*'own.model' is already used by the plug-in .*one\.py"):
         oc.load_plugin(write(tmp_path, "two.py", MODEL))
-    assert formulation("own.model").title == "A model"
+    assert str(plugins.file_of(formulation("own.model"))).endswith("one.py")
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ def packing(price: float) -> type[oc.Formulation]:
     """Most vertices of which no two are neighbours, with an objective that counts each of them ``price`` times."""
 
     class Packing(oc.Formulation):
-        name, title, sense, problem = "own.packing", "Packing", "max", "MILP"
+        name, sense, problem = "own.packing", "max", "MILP"
 
         def pyomo(self):
             import pyomo.environ as pyo

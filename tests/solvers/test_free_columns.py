@@ -176,7 +176,7 @@ def test_the_bound_of_a_user_defined_model_is_proven_by_any_solver(tmp_path):
         "    steps = 0.1 * np.arange(1, topology.n) - np.diff(p)\n"
         "    return {'start': abs(p[0] - 0.3), 'up': float(steps.max()), 'top': float(p.max()) - t}\n\n"
         "class FORMULATION(oc.Formulation):\n"
-        "    name, title, sense = 'own.spread', 'Spread', 'min'\n"
+        "    name, sense = 'own.spread', 'min'\n"
         "    def pyomo(self): return build_pyomo(self.instance)\n"
         "    def residuals(self, values): return residuals(self.instance, values)\n"
         "    def objective(self, values): return float(values['t'] - values['p'][0])\n"

@@ -76,7 +76,6 @@ def formulation(form, build, **changes):
         (oc.Formulation,),
         {
             "name": "own.outside",
-            "title": "Outside",
             "sense": "min" if matrix is None else matrix.sense,
             "problem": "MILP",
             form: lambda self: build(),
@@ -276,7 +275,7 @@ import opticoll as oc
 from opticoll.solvers.course import Course
 
 class FORMULATION(oc.Formulation):
-    name, title, sense, problem = "own.outside", "Outside", "min", "MILP"
+    name, sense, problem = "own.outside", "min", "MILP"
     def {form}(self): return outside_models.{build}()
     def residuals(self, values): return {{"none": 0.0}}
     def objective(self, values): return {objective}

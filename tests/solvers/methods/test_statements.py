@@ -101,7 +101,7 @@ class Model(oc.Formulation):
     min R  s.t.  cap  R >= 1
     """
 
-    name, title, sense = "own.least", "Least", "min"
+    name, sense = "own.least", "min"
 
     def pyomo(self): ...
     def residuals(self, values): return {}
