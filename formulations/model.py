@@ -256,8 +256,8 @@ class Formulation:
     """A problem: a model with its data, how it is built, checked and bounded.
 
     A formulation is a subclass; an object of it is the formulation on one instance. The docstring of its module (or of
-    the class, for one outside the package) states the mathematics. Required are ``name``, ``sense``, a
-    method that states the model (``pyomo`` or ``cvxpy``; of several, the first one in the class is the default form),
+    the class, for one outside the package) states the mathematics. Required are ``name``, ``sense``, a method that
+    states the model (``pyomo`` or ``cvxpy``; of several, the first one in the class is the default form),
     :meth:`residuals` and :meth:`objective`; everything else has a default. The checker and the bounds use numpy alone,
     and nothing here calls a solver. A subclass without a name is a base of others.
 
@@ -369,11 +369,6 @@ class Formulation:
 
     def estimate(self) -> dict[str, int] | None:
         """``variables``, ``constraints``, ``nonzeros`` and ``integers`` of the matrix; None if unknown."""
-        return None
-
-    @classmethod
-    def early_estimate(cls, instance: object, parameters: Settings) -> dict[str, int] | None:
-        """At most what :meth:`estimate` returns, before :meth:`prepare`; for data that may exceed the memory."""
         return None
 
     def unfold(self, values: Values) -> dict[str, NDArray[np.float64]]:

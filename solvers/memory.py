@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
+from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of
 from opticoll.solvers.adapters import Adapter, adapters
 from opticoll.solvers.methods import method_named, methods_for
@@ -84,7 +85,7 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         See :func:`refuse`.
     """
     model = plan.formulation
-    size: Size | None = model.early_estimate(plan.instance, plan.parameters)
+    size: Size | None = foreseen(model, plan.instance, plan.parameters)
     if size is None and plan.adapter is not None:
         size = model.estimate()
     if size is not None:

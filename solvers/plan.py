@@ -14,6 +14,7 @@ from msgspec import structs
 
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations import Formulation, formulation, named
+from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of, read_parameters
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import DemandSpec
@@ -193,7 +194,7 @@ def _refuse_too_large(
     Where ``auto`` may choose a method that builds no matrix, and for one whose need depends on symmetries,
     :func:`opticoll.solvers.memory.refuse_plan` decides later.
     """
-    size = model.early_estimate(instance, parameters)
+    size = foreseen(model, instance, parameters)
     if size is None:
         return
     method, solver = task.method, task.method

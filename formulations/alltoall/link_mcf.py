@@ -33,6 +33,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
+from opticoll.formulations.foreseen_size import ForeseenSize
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
 from opticoll.formulations.variables import (
     arc_names,
@@ -55,7 +56,7 @@ NAME = "alltoall.link-mcf"
 
 
 @dataclass(frozen=True, eq=False)
-class LinkFlow(Formulation):
+class LinkFlow(ForeseenSize, Formulation):
     """Data of the link MCF: the flow problem by commodity, its targets, and whether (1)-(5) are read by sink inflow."""
 
     name = NAME

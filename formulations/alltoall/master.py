@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Self
 from opticoll.formulations import rounding
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_bounds
+from opticoll.formulations.foreseen_size import ForeseenSize
 from opticoll.formulations.model import Formulation, of_data
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.readers.reading import PREFIX
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 NAME = "alltoall.master"
 
 
-class Master(model.GroupedFlow, Formulation):
+class Master(model.GroupedFlow, ForeseenSize, Formulation):
     """The problem: flows by source."""
 
     name = NAME

@@ -64,6 +64,7 @@ from opticoll.formulations.alltoall.time_expansion import (
 )
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
+from opticoll.formulations.foreseen_size import ForeseenSize
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
     BANDWIDTHS,
@@ -95,7 +96,7 @@ NAME = "alltoall.timestep-mcf"
 
 
 @dataclass(frozen=True, eq=False)
-class StepFlow(Formulation):
+class StepFlow(ForeseenSize, Formulation):
     """Data of the model: ``groups`` hold topology, sources, demand and blocked arcs."""
 
     name = NAME

@@ -14,6 +14,7 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.formulations import formulation
+from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 from opticoll.solvers import memory, solve
@@ -88,14 +89,14 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
 def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
     model = formulation(name)
     instance = parse(spec)
-    foreseen = model.early_estimate(instance, parameters)
-    assert foreseen is not None
+    early = foreseen(model, instance, parameters)
+    assert early is not None
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
     built = compile_model(build_model(plan.data, plan.form)).size
-    assert 0.4 * entries(built) <= entries(foreseen) <= 1.2 * entries(built)
+    assert 0.4 * entries(built) <= entries(early) <= 1.2 * entries(built)
     estimated = plan.data.estimate()
     assert estimated is not None
-    assert all(foreseen[part] <= estimated[part] for part in foreseen)
+    assert all(early[part] <= estimated[part] for part in early)
 
 
 @pytest.mark.parametrize("form", ["matrix", *(pytest.param(f, marks=pytest.mark.slow) for f in ("cvxpy", "pyomo"))])
