@@ -26,7 +26,6 @@ from opticoll.instances.matrix_program import MatrixProgram
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable
 
-    from opticoll.formulations.model import Formulation
     from opticoll.formulations.variables import Links
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
