@@ -105,7 +105,7 @@ def program() -> int:
     Most objects come from imported modules and live as long as the process. Full collections, of which the last is at
     the exit, would examine them again and again: a quarter of the time of a small solve.
     """
-    gc.set_threshold(700, 10, 1000)
+    gc.set_threshold(700, 10, 50)
     atexit.register(gc.freeze)
     return main()
 
