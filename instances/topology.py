@@ -364,6 +364,13 @@ class Topology(Instance):
         )
         return new
 
+    def joined(self) -> Self:
+        """Join parallel arcs to one arc of their total capacity; this instance if there are none."""
+        key, arc = np.unique(self.tail * self.n + self.head, return_inverse=True)
+        if key.size == self.arcs:
+            return self
+        return self.with_arcs(key // self.n, key % self.n, np.bincount(arc, weights=self.capacity))
+
     @cached_property
     def out_degree(self) -> NDArray[np.int64]:
         """Arcs leaving each vertex, shape ``(n,)``."""
