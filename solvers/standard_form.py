@@ -469,12 +469,11 @@ def from_pyomo(model: PyomoModel, *, labelled: bool = False) -> tuple[StandardFo
     empty = np.array([pyomo_models.constant_row(one) for one in impossible], dtype=float).reshape(-1, 3)
     lower = np.concatenate([np.where(kinds <= 0, right, -np.inf), empty[:, 0] - empty[:, 1]])  # 0 is ==, -1 is >=
     upper = np.concatenate([np.where(kinds >= 0, right, np.inf), empty[:, 2] - empty[:, 1]])
-    integer = np.array([not v.fixed and v.is_integer() for v in found], dtype=bool)
-    pyomo_models.refuse_unknown_domain(v for v, whole in zip(found, integer, strict=True) if not whole)
+    integer = np.array(pyomo_models.integrality(found), dtype=bool)
     bounds = pyomo_models.bounds(found)
     low = np.array([-np.inf if lb is None else lb for lb, _ in bounds], dtype=float)
     high = np.array([np.inf if ub is None else ub for _, ub in bounds], dtype=float)
-    listed = [*(row.constraint for row in linear.rows), *impossible]
+    listed = [row.constraint for row in linear.rows] + impossible
     rows = pyomo_blocks(model.constraints, listed, labelled=labelled)
     form = _tidy(A, lower, upper, low, high, cost, sense, offset, integer, columns, rows)
     return form, found, listed
@@ -501,7 +500,8 @@ def pyomo_blocks(
         known = names[id(component)]
         if known is None:
             continue
-        left, at = as_tuple(item.index()), 0
+        key, at = item.index(), 0
+        left = key if isinstance(key, tuple) else (key,)
         for size, (width, positions) in places[known]:
             at = at * size + (left[0] if positions is None else positions[left[:width]])
             left = left[width:]
@@ -509,17 +509,12 @@ def pyomo_blocks(
     return blocks
 
 
-def as_tuple(key: Any) -> tuple[Any, ...]:
-    """An index of a Pyomo component as a tuple."""
-    return key if isinstance(key, tuple) else (key,)
-
-
 def _places(axis: Sequence[Hashable], *, alone: bool) -> tuple[int, dict[tuple[Hashable, ...], int]]:
     """Number of Pyomo indices per entry of an axis, and the position of each of its labels.
 
     The labels of an only axis may have different lengths; the number is then that of the longest.
     """
-    labels = [as_tuple(label) for label in axis]
+    labels = [label if isinstance(label, tuple) else (label,) for label in axis]
     width = max(map(len, labels), default=1) if alone else len(labels[0]) if labels else 1
     return width, {label: i for i, label in enumerate(labels)}
 

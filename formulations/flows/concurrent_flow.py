@@ -390,14 +390,13 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
     model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
 
     def balance(model: pyo.ConcreteModel, u: Hashable, *k: Hashable) -> object:
-        inflow, outflow = (pyo.quicksum(x[(a, *k)] for a in arcs[u]) for arcs in (into, out_of))
-        net = inflow - outflow
+        net = pyo.quicksum([x[(a, *k)] for a in into[u]]) - pyo.quicksum([x[(a, *k)] for a in out_of[u]])
         if (u, *k) in model.D:
             net -= model.D[(u, *k)] * model.F
         return net == 0 if data.equality else net >= 0
 
     model.balance = pyo.Constraint([index for index, holds in served.items() if holds], rule=balance)
-    model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum(x[(a, *k)] for k in K) <= model.c[a])
+    model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum([x[(a, *k)] for k in K]) <= model.c[a])
     return PyomoModel(model, {data.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
 
 
