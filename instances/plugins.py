@@ -22,7 +22,7 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
@@ -183,6 +183,8 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
 
 
 def _enter(plugin: Plugin) -> None:
+    if _FINDER not in sys.meta_path:  # only then, since every import passes through it
+        sys.meta_path.insert(0, _FINDER)
     _known[plugin.place] = plugin
     plugin_faults.places[plugin.module] = plugin.place
 
@@ -312,7 +314,7 @@ def _by_module(name: str) -> Plugin | None:
     return next((plugin for plugin in _known.values() if plugin.module == name), None)
 
 
-sys.meta_path.insert(0, _Finder())
+_FINDER = _Finder()
 
 
 def _note_import(name: str) -> None:
@@ -408,10 +410,9 @@ def _entry_points() -> tuple[str, ...]:
 # contributions ------------------------------------------------------------------------------------------------
 
 
-def contributed(attribute: str) -> Iterator[Any]:
+def contributed(attribute: str) -> list[Any]:
     """All contributions of a kind, a key of :data:`~opticoll.contributions.KINDS`, by the order of the plug-ins."""
-    for _, module in load_known():
-        yield from items(module, attribute)
+    return [one for _, module in load_known() for one in items(module, attribute)]
 
 
 def own_bounds(formulation: str) -> list[Callable[..., Any]]:
@@ -422,8 +423,15 @@ def own_bounds(formulation: str) -> list[Callable[..., Any]]:
 def load_known() -> list[tuple[Plugin, ModuleType]]:
     """Run all known plug-ins, except any that is being run, and return them with their modules."""
     load_configured()
+    if not _known:
+        return []
     with _lock:
         return _all_loaded()
+
+
+def known() -> bool:
+    """Whether this process has any plug-in."""
+    return bool(_known)
 
 
 def _all_loaded() -> list[tuple[Plugin, ModuleType]]:

@@ -539,7 +539,13 @@ def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
     object.__setattr__(instance, "spec", spec)
     object.__setattr__(instance, "parameters", tuple(values.items()))
     object.__setattr__(instance, "family", family_name(spec))
+    object.__setattr__(instance, "_parsed", spec)
     return instance
+
+
+def is_as_parsed(instance: Instance) -> bool:
+    """Whether an instance is the one that its spec describes."""
+    return instance._parsed == instance.spec or bool(parse(instance.spec) == instance)
 
 
 def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None:

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
-from opticoll.solvers import solver_log
+from opticoll.solvers import processes, solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
-from opticoll.solvers.processes import note_nested_peak, processor_s_of_children
-from opticoll.solvers.shared_files import removed_afterwards
+from opticoll.solvers.processes import processor_s_of_children
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SimplexBasis, SolveRequest, Termination
 from opticoll.solvers.worker import start_job, worker_job
@@ -115,16 +114,16 @@ def call_isolated(
     """
     if stop is not None and stop.is_set():
         return WorkerAnswer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
-    with removed_afterwards() as scratch:
-        described = worker_job(target, arguments, scratch, memory_limit_gib, pooled=pooled)
-        limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
-        job = start_job(described, arrays or {}, modules, threads)
-        try:
-            ending, message = _watch(job, limits, on_progress)
-            answer = _collect(job, limits, ending, message)
-        finally:
-            job.release()
-    note_nested_peak(answer.peak_memory_mb)
+    described = worker_job(target, arguments, memory_limit_gib, pooled=pooled)
+    limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
+    job = start_job(described, arrays or {}, modules, threads)
+    try:
+        ending, message = _watch(job, limits, on_progress)
+        answer = _collect(job, limits, ending, message)
+    finally:
+        job.release()
+    if processes.nested_peak_mb is not None:
+        processes.note_nested_peak(answer.peak_memory_mb)
     return answer
 
 

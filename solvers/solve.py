@@ -127,7 +127,9 @@ def _solve(
     else:
         with course.bounds_ahead(lambda: auto.bounds_of(plan.formulation)) as bounds:
             solved = solve_model(course) if plan.procedure is None else call_procedure(course, known.values)
-    run = finish(course, kept(course, solved), needed, list(bounds) or None)
+    if known.values is not None:
+        solved = kept(course, solved)
+    run = finish(course, solved, needed, list(bounds) or None)
     if plan.choice is None:
         return auto.explained(run)
     if plan.method == auto.TIME_FORM and run.termination is Termination.INFEASIBLE:  # no time is finite, F = 0 may be

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -39,7 +40,6 @@ from opticoll.solvers.processes import (
     tree_peak_mb,
     watch_parent,
 )
-from opticoll.solvers.shared_files import SCRATCH
 from opticoll.solvers.worker import FORKS, end_waiting
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
             system_library().fflush(None)
             working[0] = False
         try:
-            send(end, {**answer, "stays": stays}, results)
+            used_s = time.process_time() + processor_s_of_children()
+            send(end, {**answer, "stays": stays, "cpu_s": used_s}, results)
         except TypeError as error:
             working[0], stays = True, False
             send(end, {"failure": f"TypeError: {error}", "stays": False}, {})
@@ -157,7 +158,6 @@ def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
         if job["data_limit_bytes"] is not None:
             end_waiting()
             limit_data(job["data_limit_bytes"])
-        os.environ[SCRATCH] = job["scratch"] or ""
         if job["log"]:
             solver_log.show_in_worker()
         os.chdir(job["folder"])

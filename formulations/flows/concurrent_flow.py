@@ -705,11 +705,12 @@ def repair(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | 
 def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
     """F, T = 1/F, the number of ranks and their largest distance (None if some rank cannot reach another)."""
     positive = value is not None and value > 0
-    far = diameter(data.topology)
+    topology = data.topology
+    far = topology.diameter if topology.n < MANY_VERTICES else diameter(topology)
     return {
         "F": value,
         "T": 1.0 / value if positive and value is not None else None,
-        "ranks": data.topology.num_ranks,
+        "ranks": topology.num_ranks,
         "diameter": int(far) if np.isfinite(far) else None,
     }
 
