@@ -247,25 +247,28 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
     ModelError
         As :func:`compile_model`; also if its sense or problem class differs from what the formulation states.
     """
-    kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", MatrixModel: "matrix"}
-    kind: Any = kinds.get(type(model), type(model).__module__.partition(".")[0])
-    build = getattr(formulation, kind if kind in formulation.forms else formulation.forms[0])
-    where = f"{place_of(build)}formulation {formulation.name!r}"
     try:
         form = compile_model(model)
     except ModelError as error:
-        msg = f"{where}: {error}"
-        raise ModelError(msg) from error
+        raise _misbuilt(formulation, model, str(error)) from error
     if form.sense != formulation.sense and not form.cost.any():  # the minimum of a constant is its maximum
         form = replace(form, sense=formulation.sense)
     if form.sense != formulation.sense:
-        msg = f"{where}: it states sense={formulation.sense!r}, but its build has {form.sense!r}; correct one of them"
-        raise ModelError(msg)
+        why = f"it states sense={formulation.sense!r}, but its build has {form.sense!r}; correct one of them"
+        raise _misbuilt(formulation, model, why)
     if form.is_mip and formulation.problem == "LP":
-        msg = f"{where}: its build has {form.size['integers']} integer variables; state problem='MILP'"
-        raise ModelError(msg)
+        why = f"its build has {form.size['integers']} integer variables; state problem='MILP'"
+        raise _misbuilt(formulation, model, why)
     refuse_other_axes(formulation, form)
     return form
+
+
+def _misbuilt(formulation: Formulation, model: object, why: str) -> ModelError:
+    """The error for a model that a formulation has built, with the place of the build."""
+    kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", MatrixModel: "matrix"}
+    kind: Any = kinds.get(type(model), type(model).__module__.partition(".")[0])
+    build = getattr(formulation, kind if kind in formulation.forms else formulation.forms[0])
+    return ModelError(f"{place_of(build)}formulation {formulation.name!r}: {why}")
 
 
 def refuse_other_axes(formulation: Formulation, form: StandardForm) -> None:
