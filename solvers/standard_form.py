@@ -154,39 +154,9 @@ class StandardForm:
         """A name for every row, as :meth:`column_names`."""
         return named(self.rows, self.A.shape[0], "r")
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the problem as named plain arrays, without its blocks; :func:`assemble` is the inverse."""
-        return {
-            "indptr": self.A.indptr,
-            "indices": self.A.indices,
-            "data": self.A.data,
-            "row_lower": self.row_lower,
-            "row_upper": self.row_upper,
-            "col_lower": self.col_lower,
-            "col_upper": self.col_upper,
-            "cost": self.cost,
-            "integer": self.integer,
-            "scalars": np.array([self.A.shape[0], self.A.shape[1], self.offset, self.sense == "max"], dtype=float),
-        }
-
-
-def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:
-    """Rebuild the problem from :meth:`StandardForm.arrays`, without copies."""
-    import scipy.sparse as sp
-
-    m, n, offset, is_max = (float(value) for value in arrays["scalars"])
-    A = sp.csc_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(int(m), int(n)))
-    return StandardForm(
-        A,
-        arrays["row_lower"],
-        arrays["row_upper"],
-        arrays["col_lower"],
-        arrays["col_upper"],
-        arrays["cost"],
-        "max" if is_max else "min",
-        offset,
-        arrays["integer"],
-    )
+    def without_blocks(self) -> StandardForm:
+        """The problem itself, as solvers in other processes get it; labels may be of classes unknown there."""
+        return replace(self, columns={}, rows={})
 
 
 def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:

@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from typing import IO
 
     import psutil
-    from numpy.typing import NDArray
-
-    from opticoll.solvers.messages import Arrays, Message
-
 
 ROOT = Path(__file__).absolute().parents[2]
 """The folder that holds our packages; workers find them there from any working directory."""
@@ -82,8 +78,8 @@ class Worker:
 
     ``serves`` identifies the calls it can take: the modules that it has imported, whether there are plug-ins, the
     threads of its pools, the process that started it, and its environment. Of the job that it has taken last,
-    ``values`` and ``arrays`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it
-    has ended, and ``log`` is the file with what it has printed.
+    ``values`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it has ended, and
+    ``log`` is the file with what it has printed.
     """
 
     returncode: int | None
@@ -110,18 +106,17 @@ class Worker:
             self, _end_worker, self.process, self._connection, self._endings, self.log, scratch, os.getpid()
         )
 
-    def take(self, job: Mapping[str, object], arrays: Arrays) -> bool:
+    def take(self, job: Mapping[str, object]) -> bool:
         """Send a job to the worker; return False if the worker has died.
 
         A thread sends it, since the worker takes it only when it has imported its modules; if it never does, it is
         killed at the limits of the job like any other.
         """
         self.returncode, self.reports = None, 0
-        self.answer: Message | None = None
+        self.answer: dict[str, Any] | None = None
         self.values: dict[str, Any] = {}
-        self.arrays: dict[str, NDArray[Any]] = {}
         self._inbox = Inbox(self._connection)  # what the last job left in it is gone
-        parts = packed(job, arrays)
+        parts = packed(job)
         if self.process.poll() is not None:
             self.end()
             return False
@@ -141,15 +136,14 @@ class Worker:
         if self._endings in ready:
             status = os.read(self._endings, 8)
             self.returncode, self._used_s = int(status) if status else self.process.wait(), 0.0
-        for values, arrays in self._inbox.arrived():
-            if "report" in values:
+        for message in self._inbox.arrived():
+            if "report" in message:
                 self.reports += 1
-                self.values.update(values["report"])
-                self.arrays.update(arrays)
+                self.values.update(message["report"])
             else:
-                self.answer = values, arrays
-                if values["stays"]:
-                    self.returncode, self._used_s = 0, values["cpu_s"]
+                self.answer = message
+                if message["stays"]:
+                    self.returncode, self._used_s = 0, message["cpu_s"]
         return self.returncode is not None
 
     def memory_mb(self) -> float:
@@ -178,7 +172,7 @@ class Worker:
         """
         if self.returncode is None or self.answer is None or self.process.poll() is not None:
             self.end()
-        elif FORKS or self.answer[0]["stays"]:
+        elif FORKS or self.answer["stays"]:
             _keep(self)
         else:
             self.end()
@@ -236,7 +230,7 @@ def worker_job(
     """
     return {
         "target": target,
-        "arguments": dict(arguments),
+        "arguments": arguments,
         "path": importable_places(),
         "folder": str(Path.cwd()),
         "plugins": plugins.shipped(),
@@ -247,11 +241,11 @@ def worker_job(
     }
 
 
-def start_job(job: Mapping[str, object], arrays: Arrays, modules: tuple[str, ...], threads: int | None) -> Worker:
+def start_job(job: Mapping[str, object], modules: tuple[str, ...], threads: int | None) -> Worker:
     """Give a job to a worker with these modules, an idle one or a new one."""
     serves = _served(modules, threads)
     worker = idle_workers.waiting.pop(serves, None)
-    while worker is None or not worker.take(job, arrays):
+    while worker is None or not worker.take(job):
         worker = Worker(serves, modules, threads)
     return worker
 
