@@ -23,7 +23,7 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from importlib import import_module
@@ -34,7 +34,7 @@ from pathlib import Path
 from platform import node
 from secrets import token_hex
 from types import FrameType, ModuleType
-from typing import Any, TypedDict
+from typing import Any
 
 from opticoll.contributions import BOUNDS, KINDS
 from opticoll.errors import BadInput, OpticollError, import_remedy
@@ -477,16 +477,17 @@ def everywhere(modules: Iterable[str]) -> bool:
 # worker processes ---------------------------------------------------------------------------------------------
 
 
-class Shipment(TypedDict):
-    """Token of a process, and the fields of its plug-ins (:class:`Plugin`)."""
+@dataclass(frozen=True)
+class Shipment:
+    """Token of a process, and its plug-ins."""
 
     process: str
-    plugins: list[tuple[str, str, str | None, Mapping[str, str]]]
+    plugins: tuple[Plugin, ...]
 
 
 def shipped() -> Shipment:
-    """All known plug-ins, as JSON for a worker process, and the token of this one."""
-    return {"process": _PROCESS, "plugins": [astuple(plugin) for plugin in list(_known.values())]}
+    """All known plug-ins, for a worker process, and the token of this one."""
+    return Shipment(_PROCESS, tuple(_known.values()))
 
 
 def accept(sent: Shipment) -> None:
@@ -500,12 +501,11 @@ def accept(sent: Shipment) -> None:
         If a module is not installed here, or in a different version.
     """
     global _in_worker
-    if sent["process"] == _PROCESS:  # a thread of the sender itself
+    if sent.process == _PROCESS:  # a thread of the sender itself
         return
     with _lock:
         _in_worker = True
-        for one in sent["plugins"]:
-            plugin = Plugin(*one)
+        for plugin in sent.plugins:
             old = _known.get(plugin.place)
             if old == plugin and old.modules == plugin.modules:
                 continue

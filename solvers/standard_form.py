@@ -16,6 +16,7 @@ sign of the compiled row; those of ``<=`` and ``==`` rows agree.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -123,7 +124,7 @@ class StandardForm:
             "integers": int(np.count_nonzero(np.asarray(self.integer))),
         }
 
-    @property
+    @cached_property
     def is_mip(self) -> bool:
         """Whether some column must be integer."""
         return bool(np.any(self.integer))
