@@ -99,10 +99,7 @@ def run_procedure(
         answer = plan.procedure.run(context)
     except TimeoutError:
         answer = Answer(Termination.TIME_LIMIT, message="the time limit was reached between two steps of the method")
-    try:
-        return checked(answer, f"{where} returned")
-    except TypeError as error:
-        return Answer(Termination.ERROR, message=f"method {plan.method!r} returned an invalid answer: {error}")
+    return checked(answer, f"{where} returned")
 
 
 def checked(answer: object, where: str) -> Answer:
@@ -111,9 +108,7 @@ def checked(answer: object, where: str) -> Answer:
     Raises
     ------
     BadInput
-        If it is none, or its termination is none.
-    TypeError
-        If a field has another type.
+        If it is none, or a field of it has another type.
     """
     if not isinstance(answer, Answer):
         msg = f"{where} {type(answer).__name__}; write Answer(termination, values)"
@@ -123,12 +118,13 @@ def checked(answer: object, where: str) -> Answer:
         raise BadInput(msg)
     bound = answer.bound.item() if isinstance(answer.bound, np.generic) else answer.bound
     if bound is not None and (isinstance(bound, bool) or not isinstance(bound, (int, float))):
-        msg = f"bound = {str(bound)[:60]!r}, expected a number"
-        raise TypeError(msg)
+        msg = f"{where} an Answer with bound = {str(bound)[:60]!r}, expected a number"
+        raise BadInput(msg)
     for name, kind in (("metrics", Mapping), ("solver", Mapping), ("message", str)):
         if not isinstance(getattr(answer, name), kind):
-            msg = f"{name} of type {type(getattr(answer, name)).__name__}, expected {kind.__name__}"
-            raise TypeError(msg)
+            wrong = type(getattr(answer, name)).__name__
+            msg = f"{where} an Answer with {name} of type {wrong}, expected {kind.__name__}"
+            raise BadInput(msg)
     return dataclasses.replace(
         answer,
         values=None if answer.values is None else _arrays(answer.values),

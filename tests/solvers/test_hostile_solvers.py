@@ -110,7 +110,7 @@ def test_messages_are_one_line_that_can_be_stored() -> None:
     ],
 )
 def test_a_wrong_answer_of_a_method_is_refused(answer: Answer) -> None:
-    with pytest.raises((TypeError, BadInput)):
+    with pytest.raises(BadInput, match="it returned an Answer with"):
         checked(answer, "it returned")
 
 

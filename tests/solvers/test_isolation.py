@@ -677,13 +677,12 @@ def test_descendants_are_the_processes_below_one(listed, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="the system has no waitid")
 def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    known = psutil.Process(process.pid)
-    assert not processes._has_ended(known)
+    assert not processes._has_ended(process.pid)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
-    assert processes._has_ended(known)
+    assert processes._has_ended(process.pid)
     process.communicate()
-    assert processes._has_ended(known)
+    assert processes._has_ended(process.pid)
 
 
 #: A limit that is reached and one that is not; then a profiler, as a debugger or a notebook's %prun sets one.
