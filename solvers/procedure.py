@@ -54,10 +54,11 @@ def send(
     if not isinstance(task.instance, str) or names_file(task.instance) or not known:
         task = replace(task, instance=instance)
     task = replace(task, formulation=model.name if named(model) else model)
-    known_data, known_start = (
-        None if of is None else {k: np.asarray(v) for k, v in of.items()} for of in (needed, start)
-    )
-    return {"sent": cloudpickle.dumps(task), "needed": known_data, "start": known_start}
+    return {
+        "sent": cloudpickle.dumps(task),
+        "needed": {name: np.asarray(array) for name, array in (needed or {}).items()},
+        "start": {name: np.asarray(array) for name, array in (start or {}).items()},
+    }
 
 
 def rebuild(sent: bytes) -> Task:
@@ -66,9 +67,7 @@ def rebuild(sent: bytes) -> Task:
     return replace(task, instance=parse(task.instance) if isinstance(task.instance, str) else task.instance)
 
 
-def run_procedure(
-    sent: bytes, needed: Arrays | None, start: Arrays | None, report: Report, solve: Callable[..., Run]
-) -> Answer:
+def run_procedure(sent: bytes, needed: Arrays, start: Arrays, report: Report, solve: Callable[..., Run]) -> Answer:
     """Plan the task in this worker and run its procedure, with ``solve`` for sub-problems."""
     begun = time.monotonic()
     task = rebuild(sent)
@@ -81,9 +80,12 @@ def run_procedure(
 
     def save(answer: Answer, objective: float | None = None) -> None:
         answer = checked(answer, f"{where} saved")
-        arrays = {"values": answer.values, "duals": answer.duals}  # those of an earlier one are kept in place of None
-        rest = dataclasses.replace(answer, values=None, duals=None)
-        report({"answer": rest, "objective": objective, **{k: v for k, v in arrays.items() if v is not None}})
+        saved: dict[str, Any] = {"answer": dataclasses.replace(answer, values=None, duals=None), "objective": objective}
+        if answer.values is not None:  # else those of an earlier one remain
+            saved["values"] = answer.values
+        if answer.duals is not None:
+            saved["duals"] = answer.duals
+        report(saved)
 
     context = Context(
         task=task,

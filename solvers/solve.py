@@ -340,6 +340,6 @@ def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
     return value, plan.formulation, compile_built(plan.formulation, built)
 
 
-def run_in_worker(sent: bytes, needed: Arrays | None, start: Arrays | None, report: Report) -> Answer:
+def run_in_worker(sent: bytes, needed: Arrays, start: Arrays, report: Report) -> Answer:
     """Run a method's procedure; target of :func:`opticoll.solvers.isolation.call_isolated`."""
     return run_procedure(sent, needed, start, report, solve)
