@@ -211,7 +211,7 @@ def concurrent_objective(problem: Any, values: Values) -> float:
 
 def negative(problem: Any, values: Values) -> dict[str, float]:
     """The most negative flow of a formulation of one's own that is a concurrent flow, as a block of its checker."""
-    if not problem.own or problem.concurrent not in problem.axes:
+    if problem.concurrent not in problem.axes:
         return {}
     flows = [name for name, along in problem.axes.items() if name == problem.concurrent or ARC in along]
     return {"nonnegative": max(float(-np.asarray(values[name], dtype=float).min(initial=0.0)) for name in flows)}

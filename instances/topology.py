@@ -127,6 +127,7 @@ class Instance(ABC):
     spec: str
     parameters: tuple[tuple[str, Any], ...]
     family: ClassVar[str | None] = None  # every instance has its own
+    _parsed: ClassVar[str | None] = None  # the spec from which it was made, if there was one
 
     @property
     def arguments(self) -> dict[str, Json]:
