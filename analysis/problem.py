@@ -16,6 +16,7 @@ from opticoll.formulations.model import read_parameters, states
 from opticoll.formulations.variables import check_arrays
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.demands import DemandSpec
+from opticoll.instances.plugin_faults import exits_refused
 from opticoll.solvers import verify
 from opticoll.solvers.methods.registry import prepared
 from opticoll.solvers.standard_form import declared_arrays
@@ -183,4 +184,5 @@ def problem(
     asked = parameters.get("demand")
     if isinstance(asked, DemandSpec) and isinstance(value, Topology):
         parameters["demand"] = asked.on(value, stated.name)
-    return Problem(formulation, prepared(stated, value, parameters), value, chosen)
+    with exits_refused():
+        return Problem(formulation, prepared(stated, value, parameters), value, chosen)
