@@ -11,6 +11,7 @@ from opticoll.analysis.iteration import iteration
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, residuals
 from opticoll.formulations.topoopt.rack_uplinks import fair_rates
+from opticoll.instances.arguments import check_mapping, number, whole_number
 from opticoll.instances.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.instances.topology import parse_rate
 from opticoll.solvers.methods.topoopt.cluster_queue import simulate_cluster
@@ -154,6 +155,15 @@ def cluster(
     BadInput
         For settings out of range or unknown names.
     """
+    if mix is not None:
+        check_mapping(mix, "cluster: mix")
+    whole = {"servers": servers, "degree": degree, "job_servers": job_servers, "rack": rack, "seed": seed}
+    for name, value in (whole if active is None else whole | {"active": active}).items():
+        whole_number(value, f"cluster: {name}", 0 if name == "seed" else None)
+    real = {"oversubscription": oversubscription, "slower": slower, "setup": setup}
+    for name, size in (real if load is None else real | {"load": load}).items():
+        number(size, f"cluster: {name}")
+    number(work, "cluster: work", positive=True)
     _check(network, contention, load, active, servers, job_servers, rack, oversubscription, slower)
     rate = parse_rate(link, "link") / (slower if network == "fat-tree" else 1.0)
     offered = None if active is not None else 0.6 if load is None else load

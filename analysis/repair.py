@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,7 +98,8 @@ def repair(instance: Any, *, circuits: Sequence[str] = (), optimum: bool | None 
     """
     pool = server_pool(parse(instance) if isinstance(instance, str) else instance, "repair")
     design, problem = topology_finder(pool), Wiring.prepare(pool)
-    if isinstance(circuits, str) or not all(isinstance(text, str) for text in circuits):
+    listed = isinstance(circuits, Iterable) and not isinstance(circuits, str)
+    if not listed or not all(isinstance(text, str) for text in circuits):
         raise refused(circuits, "repair: circuits", "a list of pairs of servers, such as ['0-1']")
     wanted = [link_repair.parse_pair(text, design) for text in circuits] or link_repair.pairs_of(design)
     if not wanted:

@@ -157,7 +157,7 @@ def solve(
             msg = "solve: a Task holds the instance, settings and limits; set them in the Task, and pass nothing else"
             raise BadInput(msg)
         task = formulation
-    elif layer_of(formulation) is not None:
+    elif not isinstance(formulation, str | type) and layer_of(formulation) is not None:
         if not alone:
             msg = "solve: a model of your own holds its data; pass no instance, demand or form beside it"
             raise BadInput(msg)

@@ -131,6 +131,11 @@ def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, objec
     return {name: p.read(given[name], where) if name in given else p.default for name, p in known.items()}
 
 
+def changed_from_defaults(parameters: Iterable[Parameter], given: Settings) -> list[str]:
+    """Names of the parameters whose value is not the default."""
+    return [one.name for one in parameters if given.get(one.name, one.default) != one.default]
+
+
 def _unknown(name: str, known: Mapping[str, object], where: str) -> BadInput:
     hint = nearest(name, known) if known else "it has no parameters"
     return BadInput(f"{where}: no parameter {name!r}; {hint}")

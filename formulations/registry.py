@@ -97,7 +97,16 @@ def formulation(name: str | type[Formulation]) -> type[Formulation]:
 
 
 def _lookup(name: str) -> type[Formulation] | None:
-    """Look up a formulation, ours by importing only its module; None if there is none."""
+    """Look up a formulation; None if there is none."""
+    ours = _our_formulation(name)
+    if ours is not None:
+        return ours
+    return next((model for model in plugins.contributed("FORMULATION") if model.name == name), None)
+
+
+@cache
+def _our_formulation(name: str) -> type[Formulation] | None:
+    """Look up a formulation of the package, importing only its module; None if there is none."""
     room, _, module = name.replace("-", "_").partition(".")
     path = f"opticoll.formulations.{room}.{module}"
     if room in ROOMS and module.isidentifier() and find_spec(path) is not None:
@@ -105,7 +114,7 @@ def _lookup(name: str) -> type[Formulation] | None:
             found: type[Formulation] = model
             if found.name == name:
                 return found
-    return next((model for model in plugins.contributed("FORMULATION") if model.name == name), None)
+    return None
 
 
 def paper_of(model: Formulation | type[Formulation]) -> str:

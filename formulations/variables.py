@@ -376,19 +376,20 @@ def arc_names(topology: Topology) -> list[str]:
     vertices, copies, names = vertex_names(topology), Counter[tuple[int, int]](), []
     for ends in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
         copies[ends] += 1
-        name = "->".join(str(vertices[u]) for u in ends)
+        name = f"{vertices[ends[0]]}->{vertices[ends[1]]}"
         names.append(name if copies[ends] == 1 else f"{name}#{copies[ends]}")
     return names
 
 
 def incident_arcs(topology: Topology) -> tuple[dict[Hashable, list[str]], dict[Hashable, list[str]]]:
     """Indices in Pyomo of the arcs into and out of every vertex, by the index of the vertex."""
-    V, A = vertex_names(topology), arc_names(topology)
-
-    def named(incident: Sequence[Sequence[int]]) -> dict[Hashable, list[str]]:
-        return {u: [A[a] for a in arcs] for u, arcs in zip(V, incident, strict=True)}
-
-    return named(topology.arcs_in), named(topology.arcs_out)
+    V = vertex_names(topology)
+    into: dict[Hashable, list[str]] = {u: [] for u in V}
+    out_of: dict[Hashable, list[str]] = {u: [] for u in V}
+    for name, tail, head in zip(arc_names(topology), topology.tail.tolist(), topology.head.tolist(), strict=True):
+        into[V[head]].append(name)
+        out_of[V[tail]].append(name)
+    return into, out_of
 
 
 def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, ...], float]:
@@ -404,8 +405,8 @@ def pyomo_parameter(array: NDArray[Any], *axes: Sequence[Hashable], zeros: bool 
     """A mutable parameter of a Pyomo model with the entries of an array (:func:`entries`), or those that are not 0."""
     import pyomo.environ as pyo
 
-    stated = ((key, value) for key, value in entries(array, *axes).items() if zeros or value)
-    values = {key if len(key) > 1 else key[0]: value for key, value in stated}
+    stated = entries(array, *axes).items()
+    values = {key if len(key) > 1 else key[0]: value for key, value in stated if zeros or value}
     return pyo.Param(list(values), initialize=values, mutable=True, within=pyo.Any)
 
 

@@ -6,12 +6,14 @@ import sys
 from contextlib import contextmanager
 from inspect import unwrap
 from traceback import walk_tb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opticoll.errors import BadInput, OpticollError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 #: What a fault in the code of a plug-in raises, next to classes derived from BaseException itself.
 FAULTS = (Exception, SystemExit, GeneratorExit)
@@ -77,6 +79,11 @@ def blaming(function: object) -> Iterator[None]:
                 error.args = (f"{where}: {error}",)
             raise
         raise BadInput(_message(where, error)) from error
+
+
+def blamed(function: _Function) -> _Function:
+    """A function whose errors :func:`blaming` explains if a plug-in defines it; any other one as it is."""
+    return blaming(function)(function) if _module_of(function) in places else function
 
 
 @contextmanager

@@ -22,8 +22,8 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from importlib import import_module
@@ -34,7 +34,7 @@ from pathlib import Path
 from platform import node
 from secrets import token_hex
 from types import FrameType, ModuleType
-from typing import Any, TypedDict
+from typing import Any
 
 from opticoll.contributions import BOUNDS, KINDS
 from opticoll.errors import BadInput, OpticollError, import_remedy
@@ -183,6 +183,8 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
 
 
 def _enter(plugin: Plugin) -> None:
+    if _FINDER not in sys.meta_path:  # only then, since every import passes through it
+        sys.meta_path.insert(0, _FINDER)
     _known[plugin.place] = plugin
     plugin_faults.places[plugin.module] = plugin.place
 
@@ -312,7 +314,7 @@ def _by_module(name: str) -> Plugin | None:
     return next((plugin for plugin in _known.values() if plugin.module == name), None)
 
 
-sys.meta_path.insert(0, _Finder())
+_FINDER = _Finder()
 
 
 def _note_import(name: str) -> None:
@@ -408,10 +410,9 @@ def _entry_points() -> tuple[str, ...]:
 # contributions ------------------------------------------------------------------------------------------------
 
 
-def contributed(attribute: str) -> Iterator[Any]:
+def contributed(attribute: str) -> list[Any]:
     """All contributions of a kind, a key of :data:`~opticoll.contributions.KINDS`, by the order of the plug-ins."""
-    for _, module in load_known():
-        yield from items(module, attribute)
+    return [one for _, module in load_known() for one in items(module, attribute)]
 
 
 def own_bounds(formulation: str) -> list[Callable[..., Any]]:
@@ -422,8 +423,15 @@ def own_bounds(formulation: str) -> list[Callable[..., Any]]:
 def load_known() -> list[tuple[Plugin, ModuleType]]:
     """Run all known plug-ins, except any that is being run, and return them with their modules."""
     load_configured()
+    if not _known:
+        return []
     with _lock:
         return _all_loaded()
+
+
+def known() -> bool:
+    """Whether this process has any plug-in."""
+    return bool(_known)
 
 
 def _all_loaded() -> list[tuple[Plugin, ModuleType]]:
@@ -469,16 +477,17 @@ def everywhere(modules: Iterable[str]) -> bool:
 # worker processes ---------------------------------------------------------------------------------------------
 
 
-class Shipment(TypedDict):
-    """Token of a process, and the fields of its plug-ins (:class:`Plugin`)."""
+@dataclass(frozen=True)
+class Shipment:
+    """Token of a process, and its plug-ins."""
 
     process: str
-    plugins: list[tuple[str, str, str | None, Mapping[str, str]]]
+    plugins: tuple[Plugin, ...]
 
 
 def shipped() -> Shipment:
-    """All known plug-ins, as JSON for a worker process, and the token of this one."""
-    return {"process": _PROCESS, "plugins": [astuple(plugin) for plugin in list(_known.values())]}
+    """All known plug-ins, for a worker process, and the token of this one."""
+    return Shipment(_PROCESS, tuple(_known.values()))
 
 
 def accept(sent: Shipment) -> None:
@@ -492,12 +501,11 @@ def accept(sent: Shipment) -> None:
         If a module is not installed here, or in a different version.
     """
     global _in_worker
-    if sent["process"] == _PROCESS:  # a thread of the sender itself
+    if sent.process == _PROCESS:  # a thread of the sender itself
         return
     with _lock:
         _in_worker = True
-        for one in sent["plugins"]:
-            plugin = Plugin(*one)
+        for plugin in sent.plugins:
             old = _known.get(plugin.place)
             if old == plugin and old.modules == plugin.modules:
                 continue

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import plugins
-from opticoll.instances.plugin_faults import blaming, place_of
+from opticoll.instances.plugin_faults import blamed, place_of
 from opticoll.instances.readers.reading import parses_as_float
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ def family(
         for role, function in (("automorphisms", automorphisms), ("closed_form", closed_form)):
             if function is not None:
                 _check_takes(f"family {name!r}: {role}", function, inspect.signature(build).parameters)
-        FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest, automorphisms, closed_form)
+        time = None if closed_form is None else blamed(closed_form)
+        FAMILIES[name] = Family(name, blamed(build), example, _first_line(build), source, rest, automorphisms, time)
         return build
 
     return register
@@ -165,7 +166,7 @@ def modifier(name: str, *, example: str) -> Callable[[Apply], Apply]:
 
     def register(apply: Apply) -> Apply:
         _check_definition(f"modifier {name!r}", name, apply, MODIFIERS, skip=1)
-        MODIFIERS[name] = Modifier(name, apply, example, _first_line(apply))
+        MODIFIERS[name] = Modifier(name, blamed(apply), example, _first_line(apply))
         return apply
 
     return register
@@ -516,8 +517,7 @@ def _family_of(spec: str, name: str, rest: str) -> Family:
 
 def _built(function: Callable[..., Any], wanted: type, *arguments: Any, **settings: Any) -> Any:
     """Call a family or modifier and check the type of its result."""
-    with blaming(function):
-        result = function(*arguments, **settings)
+    result = function(*arguments, **settings)
     if not isinstance(result, wanted):
         what = f"{place_of(function)}{function.__name__} returned {type(result).__name__}"
         msg = f"{what}; return oc.Topology(n, tail, head, capacity)"
@@ -539,7 +539,13 @@ def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
     object.__setattr__(instance, "spec", spec)
     object.__setattr__(instance, "parameters", tuple(values.items()))
     object.__setattr__(instance, "family", family_name(spec))
+    object.__setattr__(instance, "_parsed", spec)
     return instance
+
+
+def is_as_parsed(instance: Instance) -> bool:
+    """Whether an instance is the one that its spec describes."""
+    return instance._parsed == instance.spec or bool(parse(instance.spec) == instance)
 
 
 def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None:

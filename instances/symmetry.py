@@ -97,8 +97,6 @@ def one_of_each_orbit(topology: Topology, lengths: F64) -> tuple[I64, I64]:
 
 def diameter(topology: Topology) -> float:
     """Largest hop distance between two terminals, from one terminal of each orbit; ``inf`` if a pair is unreachable."""
-    if topology.n < MANY_VERTICES:
-        return topology.diameter
     from scipy.sparse.csgraph import dijkstra
 
     ones, most = np.ones(topology.arcs), 0.0

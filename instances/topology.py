@@ -127,6 +127,7 @@ class Instance(ABC):
     spec: str
     parameters: tuple[tuple[str, Any], ...]
     family: ClassVar[str | None] = None  # every instance has its own
+    _parsed: ClassVar[str | None] = None  # the spec from which it was made, if there was one
 
     @property
     def arguments(self) -> dict[str, Json]:
@@ -363,6 +364,13 @@ class Topology(Instance):
             places=self.places,
         )
         return new
+
+    def joined(self) -> Self:
+        """Join parallel arcs to one arc of their total capacity; this instance if there are none."""
+        key, arc = np.unique(self.tail * self.n + self.head, return_inverse=True)
+        if key.size == self.arcs:
+            return self
+        return self.with_arcs(key // self.n, key % self.n, np.bincount(arc, weights=self.capacity))
 
     @cached_property
     def out_degree(self) -> NDArray[np.int64]:

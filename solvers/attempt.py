@@ -18,7 +18,7 @@ from opticoll.solvers.isolation import call_isolated, modules_of
 from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.own_limits import LimitReached
 from opticoll.solvers.plan import parameters_named
-from opticoll.solvers.procedure import receive, send
+from opticoll.solvers.procedure import last_saved, send
 from opticoll.solvers.relaxation import (
     CLAIMED,
     FARKAS,
@@ -190,18 +190,16 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
         course.start_used.append(plan.method)
     pinned = {name: plan.settings[name] for name in task.settings}
 
-    def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
-        course.tell(values.get("objective"), values.get("bound"))
+    def relay(reported: dict[str, Any]) -> None:
+        course.tell(reported["objective"], reported["answer"].bound)
 
     with course.spent_on("solve_s"):
         left = course.left_s()
         left = None if left is None else max(left, 0.01)
         sent = msgspec.structs.replace(task, settings=pinned, method=plan.method, exact=False, time_limit_s=left)
-        arrays = send(sent, plan.instance, plan.needed, start)
         call = call_isolated(
             "opticoll.solvers.solve:run_in_worker",
-            {},
-            arrays,
+            send(sent, plan.instance, plan.needed, start),
             wall_limit_s=None if left is None else left * 1.05 + 3.0,
             memory_limit_gib=course.budget.memory_left_gib(),
             threads=task.threads,
@@ -209,10 +207,7 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
             on_progress=relay,
             stop=course.stop,
         )
-    try:
-        answer = receive(call.values, call.arrays, call.ending)
-    except (TypeError, ValueError, OverflowError) as error:
-        answer = Answer(Termination.ERROR, message=f"method {plan.method!r} returned an invalid answer: {error}")
+    answer: Answer = call.values if call.ending is None else last_saved(call.values, call.ending)
     if answer.bound is not None and answer.bound_source is not None:
         bounds += (Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"),)
     return Solved(

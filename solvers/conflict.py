@@ -14,12 +14,9 @@ import numpy as np
 
 from opticoll.errors import BadInput, NoSolution
 from opticoll.solvers.isolation import call_isolated, modules_of
-from opticoll.solvers.standard_form import assemble
 
 if TYPE_CHECKING:
     import threading
-
-    from numpy.typing import NDArray
 
     from opticoll.solvers.messages import Report
     from opticoll.solvers.standard_form import StandardForm
@@ -79,8 +76,7 @@ def find_conflict(
         raise BadInput(msg)
     answer = call_isolated(
         "opticoll.solvers.conflict:search_in_worker",
-        {"time_limit_s": time_limit},
-        form.arrays(),
+        {"form": form.without_blocks(), "time_limit_s": time_limit},
         wall_limit_s=None if time_limit is None else 2 * time_limit + STEP_S,
         threads=1,
         modules=modules_of("highs"),
@@ -92,11 +88,9 @@ def find_conflict(
     return Conflict(**{name: answer.values[name] for name in Conflict.__dataclass_fields__})
 
 
-def search_in_worker(
-    arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def search_in_worker(form: StandardForm, time_limit_s: float | None, report: Report) -> dict[str, Any]:
     """Search in the worker; target of :func:`find_conflict`."""
-    return _Search(assemble(arrays), arguments["time_limit_s"]).found(), {}
+    return _Search(form, time_limit_s).found()
 
 
 class _Search:

@@ -187,11 +187,9 @@ UNSOLVED = [name for name in PROBLEMS if name not in SOLVED]
 # In the worker -------------------------------------------------------------------------------------------------
 
 
-def battery(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def battery(name: str, misspelt: str, bad_value: tuple[str, Any] | None, report: Any) -> dict[str, Any]:
     """Solve all problems with one adapter; runs in a worker."""
-    name = arguments["adapter"]
     outcomes: dict[str, Any] = {}
-    vectors: dict[str, Any] = {}
 
     def run(case: str, form: StandardForm, request: SolveRequest) -> None:
         reports: list[list[float | None]] = []
@@ -200,9 +198,9 @@ def battery(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[s
         except OpticollError as error:
             outcomes[case] = {"error": type(error).__name__, "text": str(error)}
             return
-        outcomes[case] = {key: value for key, value in vars(outcome).items() if key not in ("x", "row_duals")}
-        outcomes[case]["reports"] = reports
-        vectors[f"{case} x"], vectors[f"{case} y"] = outcome.x, outcome.row_duals
+        found = {key: value for key, value in vars(outcome).items() if key not in ("x", "row_duals")}
+        vectors = {key: vector for key, vector in (("x", outcome.x), ("y", outcome.row_duals)) if vector is not None}
+        outcomes[case] = {**found, **vectors, "reports": reports}
 
     default = SolveRequest(time_limit_s=120.0, threads=1, rel_tol=1e-7)
     capabilities = adapter(name).capabilities
@@ -210,9 +208,9 @@ def battery(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[s
         if capabilities.mip if form.is_mip else capabilities.lp:
             run(case, form, default)
     simple = two_rows() if capabilities.lp else knapsack()
-    run("misspelt", simple, SolveRequest(options={arguments["misspelt"]: 1}))
-    if arguments["bad_value"] is not None:
-        run("bad-value", simple, SolveRequest(options=dict([arguments["bad_value"]])))
+    run("misspelt", simple, SolveRequest(options={misspelt: 1}))
+    if bad_value is not None:
+        run("bad-value", simple, SolveRequest(options=dict([bad_value])))
     if capabilities.mip:
         for trial in ("first", "second"):
             run(f"seed-{trial}", knapsack(40), SolveRequest(threads=1, seed=11, time_limit_s=120.0))
@@ -232,7 +230,7 @@ def battery(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[s
     if capabilities.lp:
         result = (_disagreement(name, random_lp(seed), seed) for seed in range(RANDOM_LPS))
         outcomes["disagreement"] = {"text": next(filter(None, result), "")}
-    return outcomes, {key: array for key, array in vectors.items() if array is not None}
+    return outcomes
 
 
 def _disagreement(name: str, form: StandardForm, seed: int) -> str:
@@ -300,15 +298,12 @@ def results(name: str, misspelt: str, bad_value: tuple[str, Any] | None) -> Resu
     state = probe(name)
     if not state.usable:
         return {"skip": {"reason": f"{name}: {state.state}"}}
-    arguments = {"adapter": name, "misspelt": misspelt, "bad_value": bad_value and list(bad_value)}
+    arguments = {"name": name, "misspelt": misspelt, "bad_value": bad_value}
     answer = call_isolated("opticoll.solvers.contract:battery", arguments, wall_limit_s=900, threads=1)
     if not answer.finished:
         return {"broken": {"reason": f"{name}: {answer.message}"}}
-    result = dict(answer.values)
-    for key, array in answer.arrays.items():
-        case, which = key.rsplit(" ", 1)
-        result[case][which] = array
-    return result
+    found: Results = answer.values
+    return found
 
 
 class AdapterContract:

@@ -19,8 +19,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
 from opticoll.solvers.isolation import call_isolated
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
     from typing import Self
-
-    from numpy.typing import NDArray
 
     from opticoll.solvers.messages import Report
 
@@ -143,11 +139,10 @@ def _call(function: Callable[[Any], Any], item: Any, stop: threading.Event) -> A
     """
     import pickle
 
-    job = np.frombuffer(_packed(function, item), dtype=np.uint8)
+    job = _packed(function, item)
     try:
         call = call_isolated(
             "opticoll.solvers.executor:run_in_worker",
-            {},
             {"job": job},
             modules=("opticoll.solvers.executor",),
             stop=stop,
@@ -157,19 +152,18 @@ def _call(function: Callable[[Any], Any], item: Any, stop: threading.Event) -> A
         return error
     if not call.finished:
         return JobCrashed(f"a job's process died ({call.message}); the other jobs continue")
-    return pickle.loads(call.arrays["result"].tobytes())  # noqa: S301 - from our own process
+    return pickle.loads(call.values)  # noqa: S301 - from our own process
 
 
-def run_in_worker(arguments: Any, arrays: dict[str, NDArray[Any]], report: Report) -> Any:
+def run_in_worker(job: bytes, report: Report) -> bytes:
     """Run a job of :class:`LocalProcesses`; target of :func:`opticoll.solvers.isolation.call_isolated`."""
     import pickle
 
-    result = _attempt(run_packed, arrays["job"].tobytes())
+    result = _attempt(run_packed, job)
     try:
-        packed = pickle.dumps(result)
+        return pickle.dumps(result)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        packed = pickle.dumps(OpticollError(f"the result of a job cannot be sent back: {error}"))
-    return {}, {"result": np.frombuffer(packed, dtype=np.uint8)}
+        return pickle.dumps(OpticollError(f"the result of a job cannot be sent back: {error}"))
 
 
 def _packed(function: Callable[[Any], Any], item: Any) -> bytes:

@@ -7,26 +7,25 @@ crashes, hangs or runs out of memory, the caller continues with the last report 
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import signal
 import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
-from opticoll.solvers import solver_log
+from opticoll.solvers import processes, solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
-from opticoll.solvers.processes import note_nested_peak, processor_s_of_children
-from opticoll.solvers.shared_files import removed_afterwards
-from opticoll.solvers.standard_form import assemble
-from opticoll.solvers.task import Outcome, PrimalStatus, SimplexBasis, SolveRequest, Termination
+from opticoll.solvers.processes import processor_s_of_children
+from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
 from opticoll.solvers.worker import start_job, worker_job
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.solvers.adapters.interface import ProgressCallback
+    from opticoll.solvers.adapters.interface import Adapter, ProgressCallback
     from opticoll.solvers.messages import Report
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.worker import Worker
@@ -53,15 +52,13 @@ _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate 
 class WorkerAnswer:
     """The result of an isolated call.
 
-    ``ending`` is None if the function returned; then ``values`` and ``arrays`` are what it returned.
-    Otherwise they are its last report, and ``message`` states what happened. ``peak_memory_mb`` is the largest memory
-    of the worker and of the workers that it started together [MB], ``cpu_s`` their processor time when the worker was
-    killed [s].
+    ``ending`` is None if the function returned; then ``values`` is what it returned. Otherwise they are its reports so
+    far, and ``message`` states what happened. ``peak_memory_mb`` is the largest memory of the worker and of the workers
+    that it started together [MB], ``cpu_s`` their processor time when the worker was killed [s].
     """
 
     ending: Termination | None
-    values: dict[str, Any] = field(default_factory=dict)
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    values: Any = field(default_factory=dict)
     message: str = ""
     wall_s: float = 0.0
     peak_memory_mb: float | None = None
@@ -76,13 +73,12 @@ class WorkerAnswer:
 def call_isolated(
     target: str,
     arguments: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]] | None = None,
     *,
     wall_limit_s: float | None = None,
     memory_limit_gib: float | None = None,
     threads: int | None = None,
     modules: tuple[str, ...] = (),
-    on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None = None,
+    on_progress: Callable[[dict[str, Any]], None] | None = None,
     stop: threading.Event | None = None,
     pooled: bool = False,
 ) -> WorkerAnswer:
@@ -91,10 +87,10 @@ def call_isolated(
     Parameters
     ----------
     target
-        ``"module:function"``; called as ``function(arguments, arrays, report)`` it returns
-        ``(values, arrays)``. ``report(values, arrays)`` saves an intermediate state that survives a kill.
-    arguments, arrays
-        JSON-able arguments; named arrays, which the worker gets read-only.
+        ``"module:function"``; called as ``function(**arguments, report=report)``, where ``report(values)`` saves an
+        intermediate state that survives a kill.
+    arguments
+        What can be pickled and needs no module of the user's, nor may the result; arrays are read-only in the worker.
     wall_limit_s, memory_limit_gib
         Wall-clock limit [s] and limit on the resident memory of the worker's whole process tree [GiB].
     threads
@@ -102,7 +98,7 @@ def call_isolated(
     modules
         Modules that the worker imports before the call; an idle worker that has imported them is reused.
     on_progress
-        Called in this process, at most every 50 ms, with the latest report.
+        Called in this process, at most every 50 ms, with the reports so far.
     stop
         Kills the worker when set, e.g. from another thread.
     pooled
@@ -114,17 +110,20 @@ def call_isolated(
         Typed errors of the function are raised here with the same class.
     """
     if stop is not None and stop.is_set():
-        return WorkerAnswer(Termination.INTERRUPTED, {}, {}, "stopped by its caller before it began")
-    with removed_afterwards() as scratch:
-        described = worker_job(target, arguments, scratch, memory_limit_gib, pooled=pooled)
-        limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
-        job = start_job(described, arrays or {}, modules, threads)
+        return WorkerAnswer(Termination.INTERRUPTED, {}, "stopped by its caller before it began")
+    described = worker_job(target, arguments, memory_limit_gib, pooled=pooled)
+    limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
+    job = start_job(described, modules, threads)
+    try:
         try:
             ending, message = _watch(job, limits, on_progress)
-            answer = _collect(job, limits, ending, message)
-        finally:
-            job.release()
-    note_nested_peak(answer.peak_memory_mb)
+        except pickle.UnpicklingError as error:
+            ending, message = Termination.ERROR, str(error)
+        answer = _collect(job, limits, ending, message)
+    finally:
+        job.release()
+    if processes.nested_peak_mb is not None:
+        processes.note_nested_peak(answer.peak_memory_mb)
     return answer
 
 
@@ -158,7 +157,7 @@ class _Limits:
 
 
 def _watch(
-    job: Worker, limits: _Limits, on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None
+    job: Worker, limits: _Limits, on_progress: Callable[[dict[str, Any]], None] | None
 ) -> tuple[Termination | None, str]:
     """Wait for a job and relay its progress; return why it must be killed, or (None, "") if it has ended by itself."""
     log, relayed, next_relay_s = solver_log.Tail(job.log), 0, 0.0
@@ -170,7 +169,7 @@ def _watch(
         log.copy()
         if on_progress is not None and job.reports > relayed and (ended or limits.wall_s >= next_relay_s):
             relayed, next_relay_s = job.reports, limits.wall_s + _POLL_S
-            on_progress(dict(job.values), dict(job.arrays))
+            on_progress(dict(job.values))
         if ended:
             return None, ""
         memory_mb = None
@@ -185,16 +184,15 @@ def _watch(
 def _collect(job: Worker, limits: _Limits, ending: Termination | None, message: str) -> WorkerAnswer:
     """The job's answer, or the worker's typed error."""
     wall_s = limits.wall_s
-    values: dict[str, Any]
-    values, results = job.answer or ({}, {})
-    peak = max(limits.peak_mb, values.get("peak_memory_mb") or 0.0) or None
-    if "error" in values:
-        raise _typed(values["error"])
-    if "values" in values:
-        return WorkerAnswer(None, values["values"], results, wall_s=wall_s, peak_memory_mb=peak)
+    answer = job.answer or {}
+    peak = max(limits.peak_mb, answer.get("peak_memory_mb") or 0.0) or None
+    if "error" in answer:
+        raise _typed(answer["error"])
+    if "result" in answer:
+        return WorkerAnswer(None, answer["result"], wall_s=wall_s, peak_memory_mb=peak)
     if ending is None:
-        ending, message = _diagnose(job, values, limited=limits.memory_limit_gib is not None)
-    return WorkerAnswer(ending, job.values, job.arrays, message, wall_s, peak, limits.cpu_s)
+        ending, message = _diagnose(job, answer, limited=limits.memory_limit_gib is not None)
+    return WorkerAnswer(ending, job.values, message, wall_s, peak, limits.cpu_s)
 
 
 def _diagnose(job: Worker, answer: dict[str, Any], *, limited: bool) -> tuple[Termination, str]:
@@ -277,20 +275,14 @@ def solve_isolated(
         if limit is not None and not limit > 0:
             msg = f"{name} must be positive, not {limit}"
             raise BadOption(msg)
-    arrays = form.arrays()
-    if request.warm_start is not None:
-        arrays["warm_start"] = request.warm_start
-    arrays |= _basis_arrays(request.basis)
-    asked = asdict(replace(request, warm_start=None, basis=None))
 
-    def relay(values: dict[str, Any], result: dict[str, NDArray[Any]]) -> None:
+    def relay(values: dict[str, Any]) -> None:
         if on_progress is not None:
-            on_progress(values.get("objective"), values.get("bound"), result.get("x"))
+            on_progress(values.get("objective"), values.get("bound"), values.get("x"))
 
     answer = call_isolated(
         "opticoll.solvers.isolation:solve_in_worker",
-        {"adapter": adapter_name, "request": asked},
-        arrays,
+        {"form": form.without_blocks(), "solver": adapter_name, "request": request},
         wall_limit_s=wall_limit_s,
         memory_limit_gib=memory_limit_gib,
         threads=request.threads,
@@ -298,39 +290,19 @@ def solve_isolated(
         on_progress=None if on_progress is None else relay,
         stop=stop,
     )
-    outcome = _outcome(answer, adapter_name)
+    if answer.finished:
+        outcome: Outcome = answer.values
+        outcome.peak_memory_mb = answer.peak_memory_mb
+        return outcome
+    outcome = _unfinished(answer, chosen)
     if outcome.message == CPU_LIMIT:
         outcome.cpu_s = request.cpu_limit_s
     return accepted(adapter_name, form, outcome)
 
 
-def _basis_arrays(basis: SimplexBasis | None) -> dict[str, NDArray[Any]]:
-    """A basis as arrays that can be sent; :func:`_basis_of` is the inverse."""
-    return {} if basis is None else {"basis_columns": basis.columns, "basis_rows": basis.rows}
-
-
-def _basis_of(arrays: Mapping[str, NDArray[Any]]) -> SimplexBasis | None:
-    return SimplexBasis(arrays["basis_columns"], arrays["basis_rows"]) if "basis_columns" in arrays else None
-
-
-def _outcome(answer: WorkerAnswer, adapter_name: str) -> Outcome:
-    """Build the Outcome of a finished or failed call."""
-    values = dict(answer.values)
-    x = answer.arrays.get("x")
-    incumbents = [(float(t), float(v)) for t, v in values.pop("incumbents", [])]
-    if answer.finished:
-        return Outcome(
-            **{
-                **values,
-                "termination": Termination(values["termination"]),
-                "primal": PrimalStatus(values["primal"]),
-                "x": x,
-                "row_duals": answer.arrays.get("row_duals"),
-                "basis": _basis_of(answer.arrays),
-                "incumbents": incumbents,
-                "peak_memory_mb": answer.peak_memory_mb,
-            }
-        )
+def _unfinished(answer: WorkerAnswer, chosen: Adapter) -> Outcome:
+    """What is known of a solve that has ended without an answer."""
+    values, x = answer.values, answer.values.get("x")
     assert answer.ending is not None
     return Outcome(
         termination=answer.ending,
@@ -339,23 +311,18 @@ def _outcome(answer: WorkerAnswer, adapter_name: str) -> Outcome:
         bound=values.get("bound"),
         x=x,
         raw="worker killed" if answer.ending != Termination.ERROR else "exception",
-        algorithm=adapter(adapter_name).algorithm,
-        version=adapter(adapter_name).version(),
+        algorithm=chosen.algorithm,
+        version=chosen.version(),
         solve_s=answer.wall_s,
         cpu_s=answer.cpu_s,
         peak_memory_mb=answer.peak_memory_mb,
         message=answer.message,
-        incumbents=incumbents,
+        incumbents=values.get("incumbents", []),
     )
 
 
-def solve_in_worker(
-    arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def solve_in_worker(form: StandardForm, solver: str, request: SolveRequest, report: Report) -> Outcome:
     """Solve in the worker; target of :func:`solve_isolated`."""
-    warm = {"warm_start": arrays.pop("warm_start", None), "basis": _basis_of(arrays)}
-    request = SolveRequest(**{**arguments["request"], **warm})
-    form = assemble(arrays)
     start = time.perf_counter()
     history: list[tuple[float, float]] = []
 
@@ -368,15 +335,11 @@ def solve_in_worker(
             del history[:-1000]
             values["incumbents"] = history
         if objective is not None and x is not None:
-            values["objective"] = objective
-            report(values, {"x": x})
-        elif values:
+            values |= {"objective": objective, "x": x}
+        if values:
             report(values)
 
-    outcome = solve_here(form, arguments["adapter"], request, progress)
-    values = {name: value for name, value in vars(outcome).items() if name not in ("x", "row_duals", "basis")}
-    result = {"x": outcome.x, "row_duals": outcome.row_duals, **_basis_arrays(outcome.basis)}
-    return values, {name: array for name, array in result.items() if array is not None}
+    return solve_here(form, solver, request, progress)
 
 
 def solve_here(
@@ -452,8 +415,13 @@ def write_isolated(
     if not chosen.installed():
         raise SolverUnavailable(chosen.missing())
     columns, rows = names if names is not None else (form.column_names(), form.row_names())
-    arguments = {"adapter": adapter_name, "path": str(path.resolve()), "columns": columns, "rows": rows}
-    answer = call_isolated("opticoll.solvers.isolation:write_in_worker", arguments, form.arrays())
+    arguments = {
+        "form": form.without_blocks(),
+        "solver": adapter_name,
+        "path": path.resolve(),
+        "names": (columns, rows),
+    }
+    answer = call_isolated("opticoll.solvers.isolation:write_in_worker", arguments)
     if not answer.finished:
         msg = f"{adapter_name} could not write {path}: {answer.message}"
         raise BadOption(msg)
@@ -467,14 +435,11 @@ def write_isolated(
 
 
 def write_in_worker(
-    arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    form: StandardForm, solver: str, path: Path, names: tuple[list[str], list[str]], report: Report
+) -> None:
     """Write the file in the worker; target of :func:`write_isolated`."""
-    form = assemble(arrays)
     lower, upper = rounded_bounds(form)
-    form = replace(form, col_lower=lower, col_upper=upper)
-    adapter(arguments["adapter"]).write(form, Path(arguments["path"]), (arguments["columns"], arguments["rows"]))
-    return {}, {}
+    adapter(solver).write(replace(form, col_lower=lower, col_upper=upper), path, names)
 
 
 def modules_of(adapter_name: str) -> tuple[str, ...]:
@@ -492,17 +457,16 @@ def probe(adapter_name: str) -> LicenceState:
         return LicenceState(usable=False, state="not installed", remedy=chosen.install)
     try:
         answer = call_isolated(
-            "opticoll.solvers.isolation:probe_in_worker", {"adapter": adapter_name}, wall_limit_s=60, threads=1
+            "opticoll.solvers.isolation:probe_in_worker", {"solver": adapter_name}, wall_limit_s=60, threads=1
         )
     except SolverUnavailable as error:
         return LicenceState(usable=False, state=str(error), remedy=chosen.install)
     if not answer.finished:
         return LicenceState(usable=False, state=f"probe failed: {answer.message}", remedy=chosen.install)
-    return LicenceState(**answer.values)
+    state: LicenceState = answer.values
+    return state
 
 
-def probe_in_worker(
-    arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def probe_in_worker(solver: str, report: Report) -> LicenceState:
     """Probe the licence in the worker; target of :func:`probe`."""
-    return asdict(adapter(arguments["adapter"]).probe_licence()), {}
+    return adapter(solver).probe_licence()

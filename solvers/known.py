@@ -92,10 +92,9 @@ class Known:
 
 
 def kept(course: Course, solved: Solved) -> Solved:
-    """What was solved, or the start in its place if nothing better was found; the record says what became of it."""
+    """What was solved, or the given start if nothing better was found; the record says what became of it."""
     known, problem = course.known, course.plan.formulation
-    if known.values is None:
-        return solved
+    assert known.values is not None
     given = verify.objective(problem, known.values)
     found = None if solved.values is None else verify.objective(problem, solved.values)
     lead = None if found is None else verify.relative_gap(given, found, problem.sense)

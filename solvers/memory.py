@@ -34,8 +34,8 @@ GIB = 2**30
 BUILD = {"matrix": 45.0, "cvxpy": 90.0, "pyomo": 160.0}
 #: Size of the compiled form, which the caller keeps while it is solved [bytes per entry].
 KEPT = 20.0
-#: Up to this need [bytes], the available memory is not determined, which would take milliseconds.
-NEGLIGIBLE = 4 * 2**20
+#: Models of up to this many entries are not compared with the available memory: any solver needs less than 25 MB.
+FEW_ENTRIES = 25_000
 #: Per-commodity flows are dense arrays of at most this many entries (8 bytes each).
 MOST_ENTRIES = 200_000_000
 
@@ -69,6 +69,11 @@ def entries(size: Size) -> int:
     return size["variables"] + size["constraints"] + size["nonzeros"]
 
 
+def negligible(task: Task, size: Size) -> bool:
+    """Whether a model is too small to be compared with the available memory."""
+    return task.memory_limit_gib is None and entries(size) <= FEW_ENTRIES
+
+
 def needed_bytes(size: Size, form: str, solver: str | None) -> float:
     """Lower estimate of the peak [bytes] of building a model of this size and of solving it with a solver."""
     chosen = adapters().get(solver or "")
@@ -88,7 +93,7 @@ def refuse_plan(task: Task, plan: Plan) -> None:
     size: Size | None = foreseen(model, plan.instance, plan.parameters)
     if size is None and plan.adapter is not None:
         size = model.estimate()
-    if size is not None:
+    if size is not None and not negligible(task, size):
         solver = None if plan.adapter is None else plan.adapter.name
         share = None
         if plan.procedure is not None and (of_method := plan.procedure.share) is not None:
@@ -128,7 +133,7 @@ def refuse(
         The message states the need and names methods that fit.
     """
     needed = _needed_by(size, method, form, solver)
-    if needed is None or (task.memory_limit_gib is None and needed <= NEGLIGIBLE):
+    if needed is None:
         return
     limit = Limit.of(task)
     if needed > limit.bytes and share is not None:

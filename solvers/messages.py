@@ -1,35 +1,28 @@
-"""Messages between a process and its worker over a socket: JSON-able values and named arrays.
+"""Messages between a process and its worker over a socket: pickled objects, followed by the contents of their arrays.
 
-A message is a header, whose length comes first, followed by the bytes of the arrays. The receiver takes it apart as the
-bytes arrive, so a sender that is killed within a message costs only that message.
+A message begins with the lengths of its parts. The receiver takes it apart as the bytes arrive, so a sender that is
+killed within a message costs only that message. Both ends import the same modules; anything whose module only one of
+them may find (what plug-ins and main scripts define) is pickled by itself and sent as bytes.
 """
 
 from __future__ import annotations
 
-import json
-import math
+import pickle
 import socket
 import struct
 import threading
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    Arrays = Mapping[str, NDArray[Any]]
-    Message = tuple[dict[str, Any], dict[str, NDArray[Any]]]
-
-#: The lengths of a header and of the arrays after it; arrays begin at multiples of ``_ALIGNED`` bytes.
-_LENGTHS = struct.Struct("!QQ")
+#: Every part begins at a multiple of so many bytes, as solvers expect of arrays.
 _ALIGNED = 16
 _CHUNK = 2**20
 
 
-def send(end: socket.socket, values: Mapping[str, object], arrays: Arrays) -> None:
+def send(end: socket.socket, message: object) -> None:
     """Send a message; waits until the receiver has taken all but what the system buffers.
 
     Raises
@@ -39,55 +32,48 @@ def send(end: socket.socket, values: Mapping[str, object], arrays: Arrays) -> No
     OSError
         If the receiver is gone.
     """
-    for part in packed(values, arrays):
+    for part in packed(message):
         end.sendall(part)
 
 
-def packed(values: Mapping[str, object], arrays: Arrays) -> list[bytes | memoryview]:
-    """The bytes of a message, in parts to be sent one after the other.
+def packed(message: object) -> list[bytes | memoryview]:
+    """The bytes of a message, in parts to be sent one after the other; arrays are not copied.
 
     Raises
     ------
     TypeError
-        For arrays of objects or records.
+        If it cannot be pickled.
     """
-    described: list[tuple[str, int, str, tuple[int, ...]]] = []
-    contents: list[memoryview | bytes] = []
-    size = 0
-    for name, array in arrays.items():
-        whole = np.asarray(array, order="C")
-        if whole.dtype.hasobject or whole.dtype.names:
-            msg = f"array {name!r} has the type {whole.dtype}; only numbers, booleans and strings can be sent"
-            raise TypeError(msg)
-        described.append((name, size, whole.dtype.str, whole.shape))
-        padding = -whole.nbytes % _ALIGNED
-        contents += [whole.reshape(-1).view(np.uint8).data, bytes(padding)]
-        size += whole.nbytes + padding
-    header = json.dumps({"values": dict(values), "arrays": described}, default=_plain).encode()
-    header += b" " * (-len(header) % _ALIGNED)
-    parts = [_LENGTHS.pack(len(header), size) + header, *contents]
-    return parts if size > _CHUNK else [b"".join(parts)]
-
-
-def _plain(value: Any) -> Any:
-    """Convert values that solvers return to JSON: numpy scalars, paths, enumerations."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return str(value)
+    arrays: list[pickle.PickleBuffer] = []
+    parts: list[bytes | memoryview]
+    try:
+        parts = [pickle.dumps(message, protocol=5, buffer_callback=arrays.append), *(one.raw() for one in arrays)]
+    except Exception as error:  # any type, by the objects
+        msg = f"this cannot be sent to another process: {error}"
+        raise TypeError(msg) from error
+    head = struct.pack(f"!{len(parts) + 1}Q", len(parts), *map(len, parts))
+    padded: list[bytes | memoryview] = [
+        piece for part in (head, *parts) for piece in (part, bytes(-len(part) % _ALIGNED))
+    ]
+    return padded if sum(map(len, parts)) > _CHUNK else [b"".join(padded)]
 
 
 class Inbox:
-    """The messages that arrive at one end of a socket."""
+    """The messages that arrive at one end of a socket; with ``read_only`` arrays, or such as may be changed."""
 
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
+    def __init__(self, end: socket.socket, *, read_only: bool = False) -> None:
+        self._end, self._read_only = end, read_only
         self._received = bytearray()
 
-    def arrived(self) -> list[Message]:
-        """The messages that are complete by now; does not wait."""
-        result: list[Message] = []
+    def arrived(self) -> list[Any]:
+        """The messages that are complete by now; does not wait.
+
+        Raises
+        ------
+        pickle.UnpicklingError
+            If one is malformed.
+        """
+        result: list[Any] = []
         while True:
             try:
                 chunk = self._end.recv(_CHUNK, socket.MSG_DONTWAIT)
@@ -99,13 +85,15 @@ class Inbox:
             if not chunk:
                 return result
 
-    def wait(self) -> Message:
+    def wait(self) -> Any:
         """Wait for a message.
 
         Raises
         ------
         EOFError
             If the sender is gone.
+        pickle.UnpicklingError
+            If the message is malformed.
         """
         while (message := self._first()) is None:
             chunk = self._end.recv(_CHUNK)
@@ -114,36 +102,40 @@ class Inbox:
             self._received += chunk
         return message
 
-    def _first(self) -> Message | None:
+    def _first(self) -> Any | None:
         """Take the first message if all of it has arrived."""
-        whole = self._received
-        if len(whole) < _LENGTHS.size:
+        whole = memoryview(self._received)
+        if len(whole) < 8:
             return None
-        length, size = _LENGTHS.unpack_from(whole)
-        start = _LENGTHS.size + length
-        if len(whole) < start + size:
+        (count,) = struct.unpack_from("!Q", whole)
+        if len(whole) < 8 * (count + 1):
             return None
-        self._received = whole[start + size :]
-        header = json.loads(whole[_LENGTHS.size : start])
-        arrays = {}
-        for name, offset, kind, shape in header["arrays"]:
-            whole_array = np.frombuffer(whole, np.dtype(kind), math.prod(shape), start + offset)
-            arrays[name] = whole_array.reshape(shape)
-        return header["values"], arrays
+        sizes = struct.unpack_from(f"!{count + 1}Q", whole)
+        starts = list(accumulate([size + -size % _ALIGNED for size in (8 * len(sizes), *sizes[1:])]))
+        if len(whole) < starts[-1]:
+            return None
+        self._received = self._received[starts[-1] :]
+        pieces = whole.toreadonly() if self._read_only else whole
+        first, *arrays = [pieces[start : start + size] for start, size in zip(starts, sizes[1:], strict=False)]
+        try:
+            return pickle.loads(first, buffers=arrays)  # noqa: S301 - from our own parent or worker
+        except Exception as error:  # any type, by the objects
+            msg = f"a message between processes is malformed: {error}"
+            raise pickle.UnpicklingError(msg) from error
 
 
 class Report:
     """Sends the progress of a worker, which its parent keeps even if the worker dies.
 
-    New values and arrays replace earlier ones of the same name; the others remain, so a new bound keeps the incumbent.
-    May be called from any thread of the solver.
+    New values replace earlier ones of the same name; the others remain, so a new bound keeps the incumbent. May be
+    called from any thread of the solver.
     """
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._lock = threading.Lock()
 
-    def __call__(self, values: Mapping[str, Any], arrays: Arrays | None = None) -> None:
-        """Send ``values`` and ``arrays``."""
+    def __call__(self, values: Mapping[str, Any]) -> None:
+        """Send ``values``."""
         with self._lock:
-            send(self._end, {"report": dict(values)}, arrays or {})
+            send(self._end, {"report": dict(values)})

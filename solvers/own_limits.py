@@ -55,13 +55,13 @@ class OwnLimits:
         self, deadline: float | None, memory_limit_mb: float | None, stop: threading.Event | None, least_s: float = 0.0
     ) -> None:
         self._limits = (deadline, memory_limit_mb, stop)
-        self._least_s, self._begun_s = least_s, time.process_time()
-        self._lock = threading.Lock()
-        self._done = threading.Event()
+        self._least_s = least_s
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         if self._limits != (None, None, None):
+            self._begun_s = time.process_time()
+            self._lock, self._done = threading.Lock(), threading.Event()
             caller = (threading.get_ident(), wakeable())
             self._thread = threading.Thread(target=self._watch, args=caller, daemon=True)
             self._thread.start()
@@ -190,7 +190,7 @@ class Budget:
         return self.own_limits(self.deadline, least_s=READING_S)
 
     def checking(self) -> tuple[OwnLimits, float]:
-        """The limits of a function that checks or describes a solution: none without a time limit; its minimum [s]."""
+        """The limits of a function that checks or describes a solution, if there is a time limit; its minimum [s]."""
         least_s = max(CHECK_S, self.task.time_limit_s or 0.0)
         return OwnLimits(self.deadline, None, None, least_s), least_s
 

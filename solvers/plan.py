@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from msgspec import structs
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.foreseen_size import foreseen
-from opticoll.formulations.model import forms_of, read_parameters
+from opticoll.formulations.model import forms_of, is_own, read_parameters
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import DemandSpec
 from opticoll.instances.plugin_faults import exits_refused
@@ -84,13 +84,22 @@ class Plan:
         """All effective settings, as they enter the resume key."""
         return {**self.parameters, **self.method_parameters, **self.options}
 
+    @cached_property
+    def plugin_digests(self) -> dict[str, str]:
+        """The plug-ins that it uses and the modules they load, with their SHA-256.
+
+        A formulation that belongs neither to the package nor to a plug-in is listed by name, with a digest of its code.
+        """
+        model = type(self.formulation)
+        result = plugins.digests(_plugins_of(self)) if plugins.known() else {}
+        return {**result, model.name: code_digest(model)} if is_own(model) and not named(model) else result
+
 
 def instance_of(task: Task) -> Instance:
     """The instance of a task, parsed if it is given by its spec."""
     return parse(task.instance) if isinstance(task.instance, str) else task.instance
 
 
-@exits_refused()
 def make_plan(
     task: Task, *, instance: Instance | None = None, needed: Mapping[str, NDArray[np.float64]] | None = None
 ) -> Plan:
@@ -127,7 +136,7 @@ def make_plan(
     parameters = read_parameters(model.parameters, own, model.name)
     instance = instance_of(task) if instance is None else instance
     demand = parameters.get("demand")
-    if isinstance(demand, DemandSpec) and isinstance(instance, Topology):
+    if isinstance(demand, DemandSpec) and demand.data is not None and isinstance(instance, Topology):
         parameters["demand"] = demand.on(instance, model.name)
     _refuse_too_large(task, model, instance, parameters, form)
     problem = prepared(model, instance, parameters, needed)
@@ -195,7 +204,7 @@ def _refuse_too_large(
     :func:`opticoll.solvers.memory.refuse_plan` decides later.
     """
     size = foreseen(model, instance, parameters)
-    if size is None:
+    if size is None or memory.negligible(task, size):
         return
     method, solver = task.method, task.method
     if method == "auto":
@@ -294,6 +303,7 @@ def parameters_named(plan: Plan) -> Iterator[None]:
         raise BadOption(msg) from None
 
 
+@exits_refused()
 def resume_key(task: Task) -> str:
     """SHA-256 of everything that may change the answer or the time; studies use it to resume."""
     return plan_key(task, make_plan(task))
@@ -327,7 +337,7 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
             **{name: getattr(task, name) for name in LIMITS},
             **({"exact": True} if task.exact else {}),
             **({} if needed is None else {"needed": needed}),
-            **({"plugins": taking_part} if (taking_part := digests_of(plan)) else {}),
+            **({"plugins": plan.plugin_digests} if plan.plugin_digests else {}),
         }
     )
 
@@ -367,16 +377,8 @@ def versions_of(plan: Plan, *, exact: bool = False) -> dict[str, str | None]:
     used = [plan.adapter] if plan.adapter is not None else []
     if plan.procedure is not None and plan.procedure.name not in names():
         used += adapters().values()
-    always = ALWAYS_USED + (EXACT_USED if exact else ()) + (PLUGINS_USE if digests_of(plan) else ())
+    always = ALWAYS_USED + (EXACT_USED if exact else ()) + (PLUGINS_USE if plan.plugin_digests else ())
     return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in always}
-
-
-def digests_of(plan: Plan) -> dict[str, str]:
-    """The plug-ins that a plan uses and the modules they load, with their SHA-256.
-
-    A formulation that belongs neither to the package nor to a plug-in is listed by name, with a digest of its code.
-    """
-    return {**plugins.digests(_plugins_of(plan)), **_own_code(type(plan.formulation))}
 
 
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
@@ -385,10 +387,6 @@ def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
     basis = None if model.needs is None else formulation(model.needs.formulation)
     objects = (model, plan.reformulation, plan.procedure, plan.adapter, basis, *makers)
     return plugins.involved(objects, modules_behind(plan.instance.spec))
-
-
-def _own_code(model: type[Formulation]) -> dict[str, str]:
-    return {} if named(model) else {model.name: code_digest(model)}
 
 
 def rehearse_options(plan: Plan) -> None:

@@ -9,10 +9,7 @@ import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import psutil
+from typing import Any
 
 #: File in which Linux lists the children of this thread.
 _LISTED = Path("/proc/thread-self/children")
@@ -28,11 +25,13 @@ def descendants(root: int) -> list[int]:
     If the system lists the children of a process, only those are examined: a search through all processes takes ten
     times as long, and this function is called continually.
     """
+    result, todo = list[int](), [root]
     if not _LISTED.exists():
         import psutil
 
-        return [child.pid for child in psutil.Process(root).children(recursive=True)]
-    result, todo = [], [root]
+        with suppress(psutil.Error):
+            result = [child.pid for child in psutil.Process(root).children(recursive=True)]
+        return result
     while todo:
         with suppress(OSError):  # it has ended
             for thread in Path(f"/proc/{todo.pop()}/task").iterdir():
@@ -48,15 +47,10 @@ def kill_tree(process: subprocess.Popen[bytes], collecting_s: float = 0.0) -> No
     The others are killed first. For ``collecting_s`` seconds, the process may then collect them and end by itself, so
     that their processor time counts as that of children of ours.
     """
-    import psutil
-
-    family: list[psutil.Process] = []
-    if process.poll() is None:
-        with suppress(psutil.Error):
-            family = psutil.Process(process.pid).children(recursive=True)
-    for child in family:
-        with suppress(psutil.Error):
-            child.kill()
+    family = descendants(process.pid) if process.poll() is None else []
+    for pid in family:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
     if family and collecting_s:
         with suppress(subprocess.TimeoutExpired):
             process.wait(collecting_s)
@@ -70,12 +64,12 @@ def kill_tree(process: subprocess.Popen[bytes], collecting_s: float = 0.0) -> No
         time.sleep(0.001)
 
 
-def _has_ended(process: psutil.Process) -> bool:
+def _has_ended(pid: int) -> bool:
     """Whether a process has ended; it may be a zombie for long if the system's first process collects it late."""
     import psutil
 
     try:
-        return process.status() == psutil.STATUS_ZOMBIE
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
 
@@ -145,13 +139,14 @@ def limit_data(limit_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-_nested_peak_mb = 0.0
+#: Largest memory of this process and a worker of its own together [MB]; None in a process that is no worker itself.
+nested_peak_mb: float | None = None
 
 
 def forget_peak() -> bool:
     """Measure peak memory from now on; return whether the system can."""
-    global _nested_peak_mb
-    _nested_peak_mb = 0.0
+    global nested_peak_mb
+    nested_peak_mb = 0.0
     try:
         Path("/proc/self/clear_refs").write_bytes(b"5")
     except OSError:
@@ -161,13 +156,13 @@ def forget_peak() -> bool:
 
 def note_nested_peak(child_mb: float | None) -> None:
     """Record the peak memory of a child together with our own, since it may be too short-lived to be sampled."""
-    global _nested_peak_mb
-    _nested_peak_mb = max(_nested_peak_mb, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
+    global nested_peak_mb
+    nested_peak_mb = max(nested_peak_mb or 0.0, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
 
 
 def tree_peak_mb() -> float | None:
     """Largest memory of this process and of the workers it started [MB], None if the system does not report it."""
-    return max(peak_memory_mb() or 0.0, _nested_peak_mb) or None
+    return max(peak_memory_mb() or 0.0, nested_peak_mb or 0.0) or None
 
 
 def peak_memory_mb() -> float | None:

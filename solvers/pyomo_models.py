@@ -257,21 +257,25 @@ def constant_row(constraint: Any) -> tuple[float, float | None, float]:
     )
 
 
-def refuse_unknown_domain(variables: Iterable[Any]) -> None:
-    """Refuse variables whose domain is neither an interval of numbers nor the whole numbers in one.
+def integrality(variables: Iterable[Any]) -> list[bool]:
+    """Whether each variable must be a whole number; a fixed one need not.
 
     Raises
     ------
     ModelError
-        The message names the first variable and its domain.
+        For a domain that is neither an interval of numbers nor the whole numbers in one; the message names the first
+        variable and its domain.
     """
+    result = []
     for one in variables:
-        if not (one.fixed or one.is_continuous() or one.is_integer()):
+        result.append(not one.fixed and one.is_integer())
+        if not (result[-1] or one.fixed or one.is_continuous()):
             msg = (
                 f"the Pyomo variable {one.name!r} has the domain {one.domain}, which is neither an interval nor the "
                 "whole numbers of one; choose such a domain, and state the rest with binary variables and constraints"
             )
             raise ModelError(msg)
+    return result
 
 
 def refuse_fixed_without_value(variables: Iterable[Any]) -> None:
@@ -309,7 +313,7 @@ def unused(model: PyomoModel, columns: Sequence[Any]) -> list[Any]:
         if id(one) not in used
     ]
     refuse_fixed_without_value(rest)
-    refuse_unknown_domain(rest)
+    integrality(rest)  # refuses other domains
     return [
         one
         for one, (low, high) in zip(rest, bounds(rest), strict=True)

@@ -9,7 +9,7 @@ from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
 from opticoll.solvers.judgement import accuracy
-from opticoll.solvers.plan import digests_of, plan_key
+from opticoll.solvers.plan import plan_key
 from opticoll.solvers.task import (
     NOTE,
     Needed,
@@ -91,5 +91,5 @@ def record_of(
         needed=None if needed is None else Needed.of(needed.record),
         repaired=checked.repaired,
         start=course.start,
-        plugins=digests_of(plan) or None,
+        plugins=plan.plugin_digests or None,
     )

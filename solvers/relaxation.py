@@ -51,7 +51,7 @@ SMALLEST = 1e-8
 def scaling_steps(form: StandardForm) -> list[Reformulation]:
     """The reformulations that scale a problem's rows and columns, in order; none if they are well scaled."""
     steps: list[Reformulation] = []
-    for unit in (unit_rows, unit_integers, unit_columns):
+    for unit in (unit_integers if form.is_mip else unit_rows, unit_columns):
         step = unit(steps[-1].form if steps else form)
         steps += [] if step is None else [step]
     return steps
@@ -101,7 +101,7 @@ def solve_scaled(
 
 
 def unit_rows(form: StandardForm) -> Reformulation | None:
-    """The linear program with row bounds of at most 1 in size; None if it needs no scaling, or has integer columns.
+    """The linear program with row bounds of at most 1 in size; None if it needs no scaling.
 
     The unit is the largest row bound, or the largest column bound if all row bounds are 0. A program with column bounds
     other than 0 and infinity is left unchanged if the unit lies between TINY and LARGE.
@@ -114,7 +114,7 @@ def unit_rows(form: StandardForm) -> Reformulation | None:
         )
     )
     size = float(rows or columns)
-    if form.is_mip or size in (0.0, 1.0) or (columns > 0 and TINY <= size <= LARGE):
+    if size in (0.0, 1.0) or (columns > 0 and TINY <= size <= LARGE):
         return None
     scaled = replace(
         form,

@@ -188,23 +188,21 @@ def _is_current(path: Path, descriptor: int) -> bool:
         return False
 
 
-#: Environment variable with the place for the folders of a worker; its parent removes it, also if the worker is killed.
+#: Environment variable with the place for the folders of a worker; its parent removes it when the worker has ended.
 SCRATCH = "OPTICOLL_SCRATCH"
 
 
-@contextmanager
-def removed_afterwards() -> Iterator[Path]:
-    """The name of a folder that does not exist yet; whatever has been made under it is removed after the block."""
-    place = Path(os.environ.get(SCRATCH) or tempfile.gettempdir()) / f"opticoll-{secrets.token_hex(8)}"
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+def scratch_place() -> Path:
+    """A path for a private folder that does not exist yet."""
+    return Path(os.environ.get(SCRATCH) or tempfile.gettempdir()) / f"opticoll-{secrets.token_hex(8)}"
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Make a private folder, and remove it afterwards."""
-    with removed_afterwards() as folder:
-        folder.mkdir(mode=0o700, parents=True)
+    folder = scratch_place()
+    folder.mkdir(mode=0o700, parents=True)
+    try:
         yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import OnProgress
     from opticoll.solvers.messages import Report
+    from opticoll.solvers.methods.method import Answer
     from opticoll.solvers.standard_form import StandardForm
 
     Arrays = dict[str, NDArray[np.float64]]
@@ -127,7 +128,9 @@ def _solve(
     else:
         with course.bounds_ahead(lambda: auto.bounds_of(plan.formulation)) as bounds:
             solved = solve_model(course) if plan.procedure is None else call_procedure(course, known.values)
-    run = finish(course, kept(course, solved), needed, list(bounds) or None)
+    if known.values is not None:
+        solved = kept(course, solved)
+    run = finish(course, solved, needed, list(bounds) or None)
     if plan.choice is None:
         return auto.explained(run)
     if plan.method == auto.TIME_FORM and run.termination is Termination.INFEASIBLE:  # no time is finite, F = 0 may be
@@ -337,6 +340,6 @@ def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
     return value, plan.formulation, compile_built(plan.formulation, built)
 
 
-def run_in_worker(arguments: dict[str, Any], arrays: Arrays, report: Report) -> tuple[dict[str, Any], Arrays]:
+def run_in_worker(sent: bytes, needed: Arrays, start: Arrays, report: Report) -> Answer:
     """Run a method's procedure; target of :func:`opticoll.solvers.isolation.call_isolated`."""
-    return run_procedure(arrays, report, solve)
+    return run_procedure(sent, needed, start, report, solve)

@@ -16,6 +16,7 @@ sign of the compiled row; those of ``<=`` and ``==`` rows agree.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -132,7 +133,7 @@ class StandardForm:
             "integers": int(np.count_nonzero(np.asarray(self.integer))),
         }
 
-    @property
+    @cached_property
     def is_mip(self) -> bool:
         """Whether some column must be integer."""
         return bool(np.any(self.integer))
@@ -163,39 +164,9 @@ class StandardForm:
         """A name for every row, as :meth:`column_names`."""
         return named(self.rows, self.A.shape[0], "r")
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the problem as named plain arrays, without its blocks; :func:`assemble` is the inverse."""
-        return {
-            "indptr": self.A.indptr,
-            "indices": self.A.indices,
-            "data": self.A.data,
-            "row_lower": self.row_lower,
-            "row_upper": self.row_upper,
-            "col_lower": self.col_lower,
-            "col_upper": self.col_upper,
-            "cost": self.cost,
-            "integer": self.integer,
-            "scalars": np.array([self.A.shape[0], self.A.shape[1], self.offset, self.sense == "max"], dtype=float),
-        }
-
-
-def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:
-    """Rebuild the problem from :meth:`StandardForm.arrays`, without copies."""
-    import scipy.sparse as sp
-
-    m, n, offset, is_max = (float(value) for value in arrays["scalars"])
-    A = sp.csc_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(int(m), int(n)))
-    return StandardForm(
-        A,
-        arrays["row_lower"],
-        arrays["row_upper"],
-        arrays["col_lower"],
-        arrays["col_upper"],
-        arrays["cost"],
-        "max" if is_max else "min",
-        offset,
-        arrays["integer"],
-    )
+    def without_blocks(self) -> StandardForm:
+        """The problem itself, as solvers in other processes get it; labels may be of classes unknown there."""
+        return replace(self, columns={}, rows={})
 
 
 def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
@@ -256,25 +227,28 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
     ModelError
         As :func:`compile_model`; also if its sense or problem class differs from what the formulation states.
     """
-    kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", MatrixModel: "matrix"}
-    kind: Any = kinds.get(type(model), type(model).__module__.partition(".")[0])
-    build = getattr(formulation, kind if kind in forms_of(formulation) else forms_of(formulation)[0])
-    where = f"{place_of(build)}formulation {formulation.name!r}"
     try:
         form = compile_model(model)
     except ModelError as error:
-        msg = f"{where}: {error}"
-        raise ModelError(msg) from error
+        raise _misbuilt(formulation, model, str(error)) from error
     if form.sense != formulation.sense and not form.cost.any():  # the minimum of a constant is its maximum
         form = replace(form, sense=formulation.sense)
     if form.sense != formulation.sense:
-        msg = f"{where}: it states sense={formulation.sense!r}, but its build has {form.sense!r}; correct one of them"
-        raise ModelError(msg)
+        why = f"it states sense={formulation.sense!r}, but its build has {form.sense!r}; correct one of them"
+        raise _misbuilt(formulation, model, why)
     if form.is_mip and formulation.problem == "LP":
-        msg = f"{where}: its build has {form.size['integers']} integer variables; state problem='MILP'"
-        raise ModelError(msg)
+        why = f"its build has {form.size['integers']} integer variables; state problem='MILP'"
+        raise _misbuilt(formulation, model, why)
     refuse_other_axes(formulation, form)
     return form
+
+
+def _misbuilt(formulation: Formulation, model: object, why: str) -> ModelError:
+    """The error for a model that a formulation has built, with the place of the build."""
+    kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", MatrixModel: "matrix"}
+    kind: Any = kinds.get(type(model), type(model).__module__.partition(".")[0])
+    build = getattr(formulation, kind if kind in forms_of(formulation) else forms_of(formulation)[0])
+    return ModelError(f"{place_of(build)}formulation {formulation.name!r}: {why}")
 
 
 def refuse_other_axes(formulation: Formulation, form: StandardForm) -> None:
@@ -478,12 +452,11 @@ def from_pyomo(model: PyomoModel, *, labelled: bool = False) -> tuple[StandardFo
     empty = np.array([pyomo_models.constant_row(one) for one in impossible], dtype=float).reshape(-1, 3)
     lower = np.concatenate([np.where(kinds <= 0, right, -np.inf), empty[:, 0] - empty[:, 1]])  # 0 is ==, -1 is >=
     upper = np.concatenate([np.where(kinds >= 0, right, np.inf), empty[:, 2] - empty[:, 1]])
-    integer = np.array([not v.fixed and v.is_integer() for v in found], dtype=bool)
-    pyomo_models.refuse_unknown_domain(v for v, whole in zip(found, integer, strict=True) if not whole)
+    integer = np.array(pyomo_models.integrality(found), dtype=bool)
     bounds = pyomo_models.bounds(found)
     low = np.array([-np.inf if lb is None else lb for lb, _ in bounds], dtype=float)
     high = np.array([np.inf if ub is None else ub for _, ub in bounds], dtype=float)
-    listed = [*(row.constraint for row in linear.rows), *impossible]
+    listed = [row.constraint for row in linear.rows] + impossible
     rows = pyomo_blocks(model.constraints, listed, labelled=labelled)
     form = _tidy(A, lower, upper, low, high, cost, sense, offset, integer, columns, rows)
     return form, found, listed
@@ -510,7 +483,8 @@ def pyomo_blocks(
         known = names[id(component)]
         if known is None:
             continue
-        left, at = as_tuple(item.index()), 0
+        key, at = item.index(), 0
+        left = key if isinstance(key, tuple) else (key,)
         for size, (width, positions) in places[known]:
             at = at * size + (left[0] if positions is None else positions[left[:width]])
             left = left[width:]
@@ -518,17 +492,12 @@ def pyomo_blocks(
     return blocks
 
 
-def as_tuple(key: Any) -> tuple[Any, ...]:
-    """An index of a Pyomo component as a tuple."""
-    return key if isinstance(key, tuple) else (key,)
-
-
 def _places(axis: Sequence[Hashable], *, alone: bool) -> tuple[int, dict[tuple[Hashable, ...], int]]:
     """Number of Pyomo indices per entry of an axis, and the position of each of its labels.
 
     The labels of an only axis may have different lengths; the number is then that of the longest.
     """
-    labels = [as_tuple(label) for label in axis]
+    labels = [label if isinstance(label, tuple) else (label,) for label in axis]
     width = max(map(len, labels), default=1) if alone else len(labels[0]) if labels else 1
     return width, {label: i for i, label in enumerate(labels)}
 

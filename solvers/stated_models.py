@@ -14,7 +14,7 @@ from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import CvxpyModel, PyomoModel
 from opticoll.formulations.variables import Block
 from opticoll.solvers.memory import TooLarge
-from opticoll.solvers.standard_form import as_tuple, compile_model
+from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
@@ -165,10 +165,10 @@ def _covers(axes: tuple[Axis, ...], model: Any, name: str) -> bool:
     component = model.find_component(name)
     if not axes:
         return not component.is_indexed()
-    sets = [{(i,) for i in range(one)} if isinstance(one, int) else {as_tuple(label) for label in one} for one in axes]
+    sets = [{(i,) for i in range(one)} if isinstance(one, int) else {_as_tuple(label) for label in one} for one in axes]
     widths = [max(map(len, one), default=1) for one in sets]
     for key in component:
-        left = as_tuple(key)
+        left = _as_tuple(key)
         for members, width in zip(sets, widths, strict=True):
             if left[:width] not in members:
                 return False
@@ -176,6 +176,11 @@ def _covers(axes: tuple[Axis, ...], model: Any, name: str) -> bool:
         if left:
             return False
     return True
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    """An index of a Pyomo component as a tuple."""
+    return key if isinstance(key, tuple) else (key,)
 
 
 class Loader:

@@ -501,9 +501,9 @@ def joined_messages(*messages: str | None) -> str:
 def one_line(text: object, most: int = MOST_TEXT) -> str:
     """Convert text to one line that can be stored and printed: of limited length, without control characters."""
     words = str(text)[: 4 * most].encode("utf-8", "replace").decode()
-    line = " ".join(
-        "".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in words).split()
-    )
+    line = " ".join(words.split())
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
     return line if len(line) <= most else f"{line[:most]} ... ({len(str(text))} characters)"
 
 

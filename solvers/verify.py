@@ -312,7 +312,8 @@ def residuals(formulation: Formulation, values: Mapping[str, NDArray[np.float64]
         what = f"{_hook(formulation, 'residuals')} returned {str(result)[:60]}"
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
         raise BadInput(msg)
-    result = {**own_axes.negative(formulation, values), **result}
+    if is_own(formulation):
+        result = {**own_axes.negative(formulation, values), **result}
     return {str(block): 0.0 if worst <= 0 else float(worst) for block, worst in result.items()}
 
 

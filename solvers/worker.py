@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,17 +23,13 @@ from opticoll.instances import plugins
 from opticoll.solvers import solver_log
 from opticoll.solvers.messages import Inbox, packed
 from opticoll.solvers.processes import descendants, kill_tree
-from opticoll.solvers.shared_files import SCRATCH
+from opticoll.solvers.shared_files import SCRATCH, scratch_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import IO
 
     import psutil
-    from numpy.typing import NDArray
-
-    from opticoll.solvers.messages import Arrays, Message
-
 
 ROOT = Path(__file__).absolute().parents[2]
 """The folder that holds our packages; workers find them there from any working directory."""
@@ -67,12 +64,10 @@ def importable_places() -> list[str]:
 def isolated_environment(threads: int | None = None) -> dict[str, str]:
     """The environment of a worker, with the sizes of its thread pools.
 
-    It lacks variables that differ from job to job, and that in which pytest names the current test: a worker serves one
-    environment.
+    It lacks the variable in which pytest names the current test: a worker serves one environment.
     """
     environment = dict(os.environ)
-    for changing in (SCRATCH, "PYTEST_CURRENT_TEST"):
-        environment.pop(changing, None)
+    environment.pop("PYTEST_CURRENT_TEST", None)
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     return environment
@@ -83,8 +78,8 @@ class Worker:
 
     ``serves`` identifies the calls it can take: the modules that it has imported, whether there are plug-ins, the
     threads of its pools, the process that started it, and its environment. Of the job that it has taken last,
-    ``values`` and ``arrays`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it
-    has ended, and ``log`` is the file with what it has printed.
+    ``values`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it has ended, and
+    ``log`` is the file with what it has printed.
     """
 
     returncode: int | None
@@ -94,36 +89,34 @@ class Worker:
         self._connection, theirs = socket.socketpair()
         self._endings, ended = os.pipe()
         self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
-        ends = (theirs.fileno(), ended, self.log.fileno())
+        ends, scratch = (theirs.fileno(), ended, self.log.fileno()), scratch_place()
         self.process = subprocess.Popen(  # our own interpreter, no shell
             [*interpreter("opticoll.solvers.worker_main:main"), str(os.getpid()), *map(str, ends), *modules],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=ends,
-            env=isolated_environment(threads),
+            env={**isolated_environment(threads), SCRATCH: str(scratch)},
             start_new_session=True,
         )
         theirs.close()
         os.close(ended)
-        self._used_s: float | None = None  # processor time of its processes before this job
+        self._used_s = 0.0  # processor time of its process before this job
         self.end = weakref.finalize(
-            self, _end_worker, self.process, self._connection, self._endings, self.log, os.getpid()
+            self, _end_worker, self.process, self._connection, self._endings, self.log, scratch, os.getpid()
         )
 
-    def take(self, job: Mapping[str, object], arrays: Arrays) -> bool:
+    def take(self, job: Mapping[str, object]) -> bool:
         """Send a job to the worker; return False if the worker has died.
 
         A thread sends it, since the worker takes it only when it has imported its modules; if it never does, it is
         killed at the limits of the job like any other.
         """
-        self._used_s = 0.0 if self._used_s is None else self._processor_s()
         self.returncode, self.reports = None, 0
-        self.answer: Message | None = None
+        self.answer: dict[str, Any] | None = None
         self.values: dict[str, Any] = {}
-        self.arrays: dict[str, NDArray[Any]] = {}
         self._inbox = Inbox(self._connection)  # what the last job left in it is gone
-        parts = packed(job, arrays)
+        parts = packed(job)
         if self.process.poll() is not None:
             self.end()
             return False
@@ -142,15 +135,15 @@ class Worker:
         ready, _, _ = select.select((self._connection, self._endings), [], [], timeout)
         if self._endings in ready:
             status = os.read(self._endings, 8)
-            self.returncode = int(status) if status else self.process.wait()
-        for values, arrays in self._inbox.arrived():
-            if "report" in values:
+            self.returncode, self._used_s = int(status) if status else self.process.wait(), 0.0
+        for message in self._inbox.arrived():
+            if "report" in message:
                 self.reports += 1
-                self.values.update(values["report"])
-                self.arrays.update(arrays)
+                self.values.update(message["report"])
             else:
-                self.answer = values, arrays
-                self.returncode = 0 if values["stays"] else self.returncode
+                self.answer = message
+                if message["stays"]:
+                    self.returncode, self._used_s = 0, message["cpu_s"]
         return self.returncode is not None
 
     def memory_mb(self) -> float:
@@ -159,10 +152,7 @@ class Worker:
 
     def cpu_s(self) -> float:
         """Processor time of the job's processes, those included that they have waited for [s]."""
-        return max(self._processor_s() - (self._used_s or 0.0), 0.0)
-
-    def _processor_s(self) -> float:
-        return self._total(lambda process: sum(process.cpu_times()[:4]))
+        return max(self._total(lambda process: sum(process.cpu_times()[:4])) - self._used_s, 0.0)
 
     def _total(self, measured: Callable[[psutil.Process], float]) -> float:
         import psutil
@@ -182,7 +172,7 @@ class Worker:
         """
         if self.returncode is None or self.answer is None or self.process.poll() is not None:
             self.end()
-        elif FORKS or self.answer[0]["stays"]:
+        elif FORKS or self.answer["stays"]:
             _keep(self)
         else:
             self.end()
@@ -200,7 +190,7 @@ idle_workers = _IdleWorkers()
 
 def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]:
     environment = frozenset(isolated_environment(threads).items())
-    return modules, bool(plugins.shipped()["plugins"]), os.getpid(), environment
+    return modules, plugins.known(), os.getpid(), environment
 
 
 def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
@@ -229,41 +219,44 @@ def end_waiting() -> None:
 def worker_job(
     target: str,
     arguments: Mapping[str, object],
-    scratch: Path | None = None,
     memory_limit_gib: float | None = None,
     *,
     pooled: bool = False,
 ) -> dict[str, object]:
     """Describe a call of ``module:function`` for :func:`start_job`.
 
-    ``scratch`` is the place for the job's own folders, ``memory_limit_gib`` the limit on its memory [GiB], ``pooled``
-    whether its process takes the next job whatever this one leaves there.
+    ``memory_limit_gib`` is the limit on its memory [GiB], ``pooled`` whether its process takes the next job whatever
+    this one leaves there.
     """
     return {
         "target": target,
-        "arguments": dict(arguments),
+        "arguments": arguments,
         "path": importable_places(),
         "folder": str(Path.cwd()),
-        "plugins": (shipped := plugins.shipped()),
-        "own": bool(shipped["plugins"]),
+        "plugins": plugins.shipped(),
+        "own": plugins.known(),
         "pooled": pooled,
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
         "log": solver_log.shown(),
-        "scratch": None if scratch is None else str(scratch),
     }
 
 
-def start_job(job: Mapping[str, object], arrays: Arrays, modules: tuple[str, ...], threads: int | None) -> Worker:
+def start_job(job: Mapping[str, object], modules: tuple[str, ...], threads: int | None) -> Worker:
     """Give a job to a worker with these modules, an idle one or a new one."""
     serves = _served(modules, threads)
     worker = idle_workers.waiting.pop(serves, None)
-    while worker is None or not worker.take(job, arrays):
+    while worker is None or not worker.take(job):
         worker = Worker(serves, modules, threads)
     return worker
 
 
 def _end_worker(
-    process: subprocess.Popen[bytes], connection: socket.socket, endings: int, log: IO[bytes], parent: int
+    process: subprocess.Popen[bytes],
+    connection: socket.socket,
+    endings: int,
+    log: IO[bytes],
+    scratch: Path,
+    parent: int,
 ) -> None:
     if parent != os.getpid():
         return
@@ -273,3 +266,4 @@ def _end_worker(
     connection.close()
     os.close(endings)
     log.close()
+    shutil.rmtree(scratch, ignore_errors=True)

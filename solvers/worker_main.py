@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -39,17 +40,12 @@ from opticoll.solvers.processes import (
     tree_peak_mb,
     watch_parent,
 )
-from opticoll.solvers.shared_files import SCRATCH
 from opticoll.solvers.worker import FORKS, end_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
     from typing import NoReturn
-
-    from numpy.typing import NDArray
-
-    from opticoll.solvers.messages import Message
 
 #: Packages that a worker imports for its later jobs once a job has imported them. None of a solver, and not CVXPY,
 #: which imports those of all solvers: HiGHS and OR-Tools exclude each other in a process.
@@ -109,13 +105,13 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
     imported
         File that takes the names of the modules that the jobs import, for :func:`import_again`.
     """
-    before, inbox, retained_mb = set(sys.modules), Inbox(end), own_memory_mb() + _MOST_RETAINED_MB
+    before, inbox, retained_mb = set(sys.modules), Inbox(end, read_only=True), own_memory_mb() + _MOST_RETAINED_MB
     stays = True
     while stays:
         select.select([end], [], [])
         working[0] = True
         try:
-            job, arrays = inbox.wait()
+            job = inbox.wait()
         except (EOFError, OSError):  # the parent has closed
             if imported is None:
                 os.killpg(0, signal.SIGKILL)
@@ -123,12 +119,11 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
         counted, used_s = forget_peak(), processor_s_of_children()
         os.dup2(log, 1)
         os.dup2(log, 2)
-        answer, results = _answer(job, arrays, Report(end))
+        answer = _answer(job, Report(end))
         answer["peak_memory_mb"] = tree_peak_mb()
         sys.stdout.flush()
         sys.stderr.flush()
-        del arrays
-        stays = "values" in answer and (
+        stays = "result" in answer and (
             job["pooled"]
             or (
                 counted
@@ -140,43 +135,43 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
             system_library().fflush(None)
             working[0] = False
         try:
-            send(end, {**answer, "stays": stays}, results)
+            used_s = time.process_time() + processor_s_of_children()
+            send(end, {**answer, "stays": stays, "cpu_s": used_s})
         except TypeError as error:
             working[0], stays = True, False
-            send(end, {"failure": f"TypeError: {error}", "stays": False}, {})
+            send(end, {"failure": f"TypeError: {error}", "stays": False})
     if imported is not None:
         names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
         os.pwrite(imported, "\n".join(names).encode(), 0)
     os._exit(0)
 
 
-def _answer(job: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> Message:
+def _answer(job: dict[str, Any], report: Report) -> dict[str, Any]:
     """Call the job's function; return what it returned, or its error."""
+    arguments = job.pop("arguments")
     try:
         sys.path.extend(entry for entry in job["path"] if entry not in sys.path)
         if job["data_limit_bytes"] is not None:
             end_waiting()
             limit_data(job["data_limit_bytes"])
-        os.environ[SCRATCH] = job["scratch"] or ""
         if job["log"]:
             solver_log.show_in_worker()
         os.chdir(job["folder"])
         with exits_refused():
             plugins.accept(job["plugins"])
-            for array in arrays.values():
-                array.flags.writeable = False
-            values, results = resolve(job["target"])(job["arguments"], arrays, report)
+            result = resolve(job["target"])(**arguments, report=report)
             plugins.check_imports()
-        return {"values": dict(values)}, dict(results)
     except OpticollError as error:
         kind = type(error)
-        return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}, {}
+        return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}
     except MemoryError:
-        return {"memory": True}, {}
+        return {"memory": True}
     except Exception as error:  # noqa: BLE001 - the parent reports any error
         traceback.print_exc()
         where = blame(error)
-        return {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}, {}
+        return {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}
+    else:
+        return {"result": result}
 
 
 def may_stay(job: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:

@@ -25,7 +25,7 @@ def read_in_fork(folder: Path, files: dict[str, Path], where: str) -> str:
     return "its process ended"
 
 
-def read(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def read(report: Any, **arguments: Any) -> dict[str, Any]:
     """Read the files; runs in a worker."""
     matrix_reader.main(arguments["folder"], *arguments["tasks"])
-    return {}, {}
+    return {}

@@ -11,11 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-Payload = tuple[dict[str, Any], dict[str, Any]]
 CALLS: list[str] = []
 
 
-def by_highs(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def by_highs(report: Any, **arguments: Any) -> dict[str, Any]:
     """Optimum of a file."""
     import highspy
 
@@ -25,10 +24,10 @@ def by_highs(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[
     assert highs.getLp().sense_ == highspy.ObjSense.kMinimize
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.run()
-    return {"value": highs.getInfo().objective_function_value}, {}
+    return {"value": highs.getInfo().objective_function_value}
 
 
-def by_scip(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def by_scip(report: Any, **arguments: Any) -> dict[str, Any]:
     """As :func:`by_highs`."""
     import pyscipopt
 
@@ -38,54 +37,40 @@ def by_scip(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[s
     assert model.getObjectiveSense() == "minimize"
     model.optimize()
     model.writeBestSol(arguments["sol"])
-    return {"value": model.getObjVal()}, {}
+    return {"value": model.getObjVal()}
 
 
-def by_gurobi(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def by_gurobi(report: Any, **arguments: Any) -> dict[str, Any]:
     """As :func:`by_highs`; None beyond the size of the licence of the package."""
     import gurobipy
 
     with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(arguments["path"], env) as model:
         if max(model.NumVars, model.NumConstrs) > 2000:
-            return {"value": None}, {}
+            return {"value": None}
         model.Params.MIPGap = 0
         model.optimize()
         model.write(arguments["sol"])
-        return {"value": model.ObjVal}, {}
+        return {"value": model.ObjVal}
 
 
-def solve_many(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Solve several saved forms with one adapter in one process.
-
-    ``arrays`` hold form ``i`` under ``i:NAME``; returns objective and x of each.
-    """
+def solve_many(report: Any, **arguments: Any) -> list[Any]:
+    """The outcomes of several forms with one adapter in one process."""
     from opticoll.solvers.isolation import solve_here
-    from opticoll.solvers.standard_form import assemble
     from opticoll.solvers.task import SolveRequest
 
-    values: dict[str, Any] = {}
-    result: dict[str, Any] = {}
-    for i in range(arguments["count"]):
-        prefix = f"{i}:"
-        form = assemble({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
-        outcome = solve_here(form, arguments["adapter"], SolveRequest(rel_tol=arguments.get("rel_tol", 1e-7)))
-        values[str(i)] = [str(outcome.termination), outcome.objective, outcome.message]
-        if outcome.x is not None:
-            result[f"x{i}"] = outcome.x
-        if outcome.row_duals is not None:
-            result[f"y{i}"] = outcome.row_duals
-    return values, result
+    request = SolveRequest(rel_tol=arguments.get("rel_tol", 1e-7))
+    return [solve_here(form, arguments["adapter"], request) for form in arguments["forms"]]
 
 
-def hold(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def hold(report: Any, **arguments: Any) -> dict[str, Any]:
     """Hold so many MB for a moment too short to be watched."""
     import numpy as np
 
     np.ones(int(arguments["mb"] * 1e6) // 8)
-    return {}, {}
+    return {}
 
 
-def hold_below(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def hold_below(report: Any, **arguments: Any) -> dict[str, Any]:
     """Hold some, and let a worker of its own hold more."""
     import numpy as np
 
@@ -93,41 +78,41 @@ def hold_below(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any]
 
     mine = np.ones(int(arguments["own"] * 1e6) // 8)
     inner = call_isolated(f"{__name__}:hold", arguments)
-    return {"inner": inner.peak_memory_mb, "kept": float(mine[0])}, {}
+    return {"inner": inner.peak_memory_mb, "kept": float(mine[0])}
 
 
-def double(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    return {"twice": 2 * arguments["value"], "pid": os.getpid()}, {"x": 2 * arrays["x"]}
+def double(report: Any, **arguments: Any) -> dict[str, Any]:
+    return {"twice": 2 * arguments["value"], "pid": os.getpid(), "x": 2 * arguments["x"]}
 
 
-def environment(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    return {"threads": os.environ["OMP_NUM_THREADS"]}, {}
+def environment(report: Any, **arguments: Any) -> dict[str, Any]:
+    return {"threads": os.environ["OMP_NUM_THREADS"]}
 
 
-def folder(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    return {"folder": str(Path.cwd())}, {}
+def folder(report: Any, **arguments: Any) -> dict[str, Any]:
+    return {"folder": str(Path.cwd())}
 
 
-def importing(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+def importing(report: Any, **arguments: Any) -> dict[str, Any]:
     before = sorted(set(arguments["modules"]) & set(sys.modules))
     for name in arguments["modules"]:
         import_module(name)
-    return {"before": before}, {}
+    return {"before": before}
 
 
-def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+def misbehave(report: Any, **arguments: Any) -> dict[str, Any]:
     import numpy as np
 
     report({"bound": 9.0})
-    report({"objective": 5.0}, {"x": np.arange(3.0)})
+    report({"objective": 5.0, "x": np.arange(3.0)})
     report({"bound": 8.0})
     how = arguments["how"]
     if how == "state":
         CALLS.append(how)
-        return {"calls": len(CALLS), "pid": os.getpid()}, {}
+        return {"calls": len(CALLS), "pid": os.getpid()}
     if how == "daemon":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-        return {"daemon": child.pid}, {}
+        return {"daemon": child.pid}
     if how == "abort":
         print("last words", flush=True)
         os.abort()
@@ -152,49 +137,47 @@ def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) ->
 
         raise SolverUnavailable(how)
     time.sleep(600)
-    return {}, {}
+    return {}
 
 
-def nest(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+def nest(report: Any, **arguments: Any) -> dict[str, Any]:
     from opticoll.solvers.isolation import call_isolated
 
-    def relay(values: dict[str, Any], result: dict[str, Any]) -> None:
+    def relay(values: dict[str, Any]) -> None:
         report({"inner": values["pid"], "outer": os.getpid()})
 
     answer = call_isolated(f"{__name__}:tell_and_sleep", {"seconds": arguments["seconds"]}, on_progress=relay)
-    return {"inner": answer.values}, {}
+    return {"inner": answer.values}
 
 
-def tell_and_sleep(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+def tell_and_sleep(report: Any, **arguments: Any) -> dict[str, Any]:
     report({"pid": os.getpid()})
     time.sleep(arguments["seconds"])
-    return {"pid": os.getpid()}, {}
+    return {"pid": os.getpid()}
 
 
-def scratch_and_hang(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+def scratch_and_hang(report: Any, **arguments: Any) -> dict[str, Any]:
     from opticoll.solvers import shared_files
 
     with shared_files.scratch_folder() as folder:
         (folder / "file").write_text("content")
         report({"folder": str(folder)})
         time.sleep(600)
-    return {}, {}
+    return {}
 
 
-def write_to_an_argument(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    arrays["x"][0] = 1.0
-    return {}, {}
+def write_to_an_argument(report: Any, **arguments: Any) -> dict[str, Any]:
+    arguments["x"][0] = 1.0
+    return {}
 
 
-def return_an_object(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
-    import numpy as np
-
-    return {}, {"x": np.array([None])}
+def return_a_function(report: Any, **arguments: Any) -> dict[str, Any]:
+    return {"x": lambda: None}
 
 
-def fork_and_answer(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+def fork_and_answer(report: Any, **arguments: Any) -> dict[str, Any]:
     child = os.fork()
     if child == 0:
         time.sleep(600)
         os._exit(0)
-    return {"child": child}, {}
+    return {"child": child}

@@ -45,7 +45,7 @@ EASY_S = 1.0
 
 
 @dataclass(frozen=True)
-class Problem:
+class BenchmarkProblem:
     """One problem of the set: a formulation on an instance, with the formulation's own parameters.
 
     ``name`` is a valid file name; ``limit_s`` [s], ``tols``, ``threads`` and ``memory_gib`` are those of the study.
@@ -110,18 +110,18 @@ class BestKnown:
 
 
 @cache
-def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
+def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[BenchmarkProblem, ...]:
     """The distinct problems of a benchmark study, in the order of the file."""
     from opticoll.instances import parse
 
-    result: dict[tuple[Any, ...], Problem] = {}
+    result: dict[tuple[Any, ...], BenchmarkProblem] = {}
     listed = tasks(path)
     specs = {text: parse(text).spec for text in dict.fromkeys(str(task.instance) for task in listed)}
     for task in listed:
         spec = specs[str(task.instance)]
         settings = tuple(sorted((name, word(value)) for name, value in task.settings.items()))
         words = " ".join([str(task.formulation).partition(".")[2], spec, *(f"{k} {v}" for k, v in settings)])
-        one = Problem(
+        one = BenchmarkProblem(
             re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-"),
             str(task.formulation),
             spec,
@@ -162,7 +162,7 @@ def best_known(path: Path = BEST) -> dict[str, BestKnown]:
         raise BadFile(msg) from error
 
 
-def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[Problem]:
+def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[BenchmarkProblem]:
     """The problems with these names, or all; on request, only those of some grades.
 
     Raises

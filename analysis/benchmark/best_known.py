@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.analysis.benchmark.benchmark_set import Problem
+    from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
     from opticoll.analysis.benchmark.runs import RunRow
     from opticoll.solvers.task import Run
 
@@ -116,7 +116,7 @@ class Submission:
     reason: str = ""
 
 
-def problem_of(path: Path, name: str | None = None) -> Problem:
+def problem_of(path: Path, name: str | None = None) -> BenchmarkProblem:
     """The problem that a file is named after, or the one with the given name.
 
     Raises
@@ -133,7 +133,7 @@ def problem_of(path: Path, name: str | None = None) -> Problem:
         raise BadInput(msg) from None
 
 
-def examined(problem: Problem, path: Path) -> Submission:
+def examined(problem: BenchmarkProblem, path: Path) -> Submission:
     """Check a solution or a certificate, and compare it with the record.
 
     Raises
@@ -184,7 +184,7 @@ def remark(model: str, instance: str, settings: Mapping[str, object], value: flo
     return None
 
 
-def submit(problem: Problem, path: Path) -> Submission:
+def submit(problem: BenchmarkProblem, path: Path) -> Submission:
     """Examine a file, and add it to the records of this installation if it is better.
 
     Raises
@@ -210,7 +210,7 @@ def submit(problem: Problem, path: Path) -> Submission:
     return result
 
 
-def _ship(problem: Problem, values: Mapping[str, NDArray[np.float64]]) -> None:
+def _ship(problem: BenchmarkProblem, values: Mapping[str, NDArray[np.float64]]) -> None:
     """Keep a solution with the records, in place of the last record's, if it is small and has the program's columns."""
     from opticoll.analysis.benchmark.runs import Stated, packed_solution
 
@@ -227,7 +227,7 @@ def _ship(problem: Problem, values: Mapping[str, NDArray[np.float64]]) -> None:
 # maintainers ----------------------------------------------------------------------------------------------------------
 
 
-def searched(problem: Problem, limit_s: float, methods: Sequence[str] = ()) -> Iterator[tuple[str, Run]]:
+def searched(problem: BenchmarkProblem, limit_s: float, methods: Sequence[str] = ()) -> Iterator[tuple[str, Run]]:
     """Run methods of a problem's formulation, by default all, also where the problem leaves out analytic bounds."""
     from opticoll.solvers import solve
     from opticoll.solvers.methods import methods_for

@@ -34,7 +34,7 @@ from opticoll.solvers.task import PROVEN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opticoll.analysis.benchmark.benchmark_set import Problem
+    from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
     from opticoll.solvers.task import Run
 
 _log = logging.getLogger("opticoll")
@@ -86,13 +86,15 @@ def certified(index: Path = INDEX) -> dict[str, Certified]:
         raise BadFile(msg) from error
 
 
-def command(problem: Problem) -> str:
+def command(problem: BenchmarkProblem) -> str:
     """The command that writes a problem's certificate."""
     settings = "".join(f" --set {name}={value}" for name, value in problem.settings)
     return f"opticoll solve {problem.formulation} {problem.instance}{settings} --certificate {problem.name}.vipr.gz"
 
 
-def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDEX) -> Iterator[Problem]:
+def wanted(
+    chosen: Iterable[BenchmarkProblem], *, again: bool = False, index: Path = INDEX
+) -> Iterator[BenchmarkProblem]:
     """The problems that should have a certificate and have none for their present instance."""
     from opticoll.instances import parse
 
@@ -112,7 +114,7 @@ def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDE
             yield problem
 
 
-def certify(problem: Problem, limit_s: float, folder: Path = FOLDER, *, exact: bool = True) -> Certified:
+def certify(problem: BenchmarkProblem, limit_s: float, folder: Path = FOLDER, *, exact: bool = True) -> Certified:
     """Solve a problem, write its certificate, verify it, and keep it if it is small enough to ship.
 
     The solution for a combinatorial certificate comes from the method with the best known value.
@@ -191,14 +193,14 @@ def _combinatorial(run: Run) -> str | None:
 
 
 def fill(
-    chosen: Iterable[Problem],
+    chosen: Iterable[BenchmarkProblem],
     limit_s: float,
     *,
     again: bool = False,
     exact: bool = True,
     index: Path = INDEX,
     folder: Path = FOLDER,
-) -> Iterator[tuple[Problem, Certified]]:
+) -> Iterator[tuple[BenchmarkProblem, Certified]]:
     """Certify what is missing; the index is read before and written after every problem."""
     for problem in wanted(chosen, again=again, index=index):
         result = certify(problem, limit_s, folder, exact=exact)
@@ -208,7 +210,7 @@ def fill(
         yield problem, result
 
 
-def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | None:
+def verify(problem: BenchmarkProblem, entry: Certified, folder: Path = FOLDER) -> str | None:
     """Reason why a problem's shipped certificate does not prove its fraction; None if it does, or is not shipped."""
     from opticoll.solvers.solution import check
 

@@ -34,7 +34,7 @@ from opticoll.instances import parse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from opticoll.analysis.benchmark.benchmark_set import BestKnown, Problem
+    from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, BestKnown
     from opticoll.instances.types import Json
     from opticoll.solvers.standard_form import StandardForm
 
@@ -48,7 +48,7 @@ FILES = (
 
 
 def export_set(
-    target: Path, chosen: Iterable[Problem] | None = None, tell: Callable[[str], None] | None = None
+    target: Path, chosen: Iterable[BenchmarkProblem] | None = None, tell: Callable[[str], None] | None = None
 ) -> list[dict[str, Json]]:
     """Write problems into a folder, or into an archive if the name ends in ``.tar.gz``.
 
@@ -86,7 +86,7 @@ def named_like_a_file(target: Path) -> bool:
     return target.suffix.lower() in FILES and not target.is_dir()
 
 
-def _exported(target: Path, listed: list[Problem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
+def _exported(target: Path, listed: list[BenchmarkProblem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
     if not target.name.endswith(ARCHIVES):
         if named_like_a_file(target):
             msg = f"export: {target} has the name of a file; name a folder, or an archive that ends in .tar.gz"
@@ -113,7 +113,7 @@ def _same_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _write(folder: Path, chosen: list[Problem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
+def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
     from opticoll.analysis import opticoll_version
     from opticoll.analysis.benchmark.runs import Stated
     from opticoll.solvers import solve
@@ -147,7 +147,9 @@ def _write(folder: Path, chosen: list[Problem], tell: Callable[[str], None] | No
     return rows
 
 
-def _row(problem: Problem, best: BestKnown | None, form: StandardForm, flip: float, file: Path) -> dict[str, Any]:
+def _row(
+    problem: BenchmarkProblem, best: BestKnown | None, form: StandardForm, flip: float, file: Path
+) -> dict[str, Any]:
     value, bound = (None, None) if best is None else (best.value, best.bound)
     return {
         "name": problem.name,

@@ -105,7 +105,9 @@ INTEGER_SOLVERS = ("highs", "scip", "cp-sat")
 SOLVE_LIMIT_S = 12.0
 
 
-def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def build_in_worker(
+    formulation: str, instance: str, form: str, settings: dict[str, str], report: Any
+) -> dict[str, Any]:
     """Build and compile one model; memory at the peak and afterwards, above the memory before [MB]."""
     import psutil
 
@@ -115,24 +117,22 @@ def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tupl
     from opticoll.solvers.standard_form import compile_model
     from opticoll.solvers.task import Task
 
-    plan = make_plan(
-        Task(arguments["formulation"], arguments["instance"], "highs", arguments["form"], arguments["settings"])
-    )
+    plan = make_plan(Task(formulation, instance, "highs", form, settings))
     estimate = plan.formulation.estimate() or {}
     import_layer(plan.form)
     if plan.form != "matrix":
-        small = make_plan(Task("alltoall.master", "ring:4", "highs", arguments["form"]))
+        small = make_plan(Task("alltoall.master", "ring:4", "highs", form))
         compile_model(build_model(small.formulation, small.form))
     gc.collect()
     before = psutil.Process().memory_info().rss / 1e6
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
     model = build_model(plan.formulation, plan.form)
-    form = compile_model(model)
+    size = compile_model(model).size
     peak = peak_memory_mb() or 0.0
     del model
     gc.collect()
     kept = psutil.Process().memory_info().rss / 1e6
-    return {"size": form.size, "estimate": estimate, "peak": peak - before, "kept": kept - before}, {}
+    return {"size": size, "estimate": estimate, "peak": peak - before, "kept": kept - before}
 
 
 def entries(size: dict[str, int]) -> int:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from opticoll.analysis.benchmark.benchmark_set import Problem, best_known, problems_named
+from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_known, problems_named
 from opticoll.errors import BadFile, OpticollError, SolverUnavailable
 from opticoll.formulations import formulation
 from opticoll.formulations.model import states
@@ -212,7 +212,7 @@ def takes_tolerance(chosen: Adapter) -> bool:
     return not chosen.capabilities.exact
 
 
-def takes(chosen: Adapter, problem: Problem) -> bool:
+def takes(chosen: Adapter, problem: BenchmarkProblem) -> bool:
     """Whether a solver takes the class of a problem."""
     return chosen.capabilities.mip if formulation(problem.formulation).problem == "MILP" else chosen.capabilities.lp
 
@@ -238,7 +238,7 @@ class Conditions:
         """Time on the clock after which a run is killed [s]."""
         return MOST_CLOCK * self.cpu_limit_s + MORE_S
 
-    def cells(self, problem: Problem, solver: str) -> Iterator[tuple[object, ...]]:
+    def cells(self, problem: BenchmarkProblem, solver: str) -> Iterator[tuple[object, ...]]:
         """The cells of a solver on a problem, as :attr:`RunRow.cell`."""
         chosen = adapter(solver)
         if not takes(chosen, problem):
@@ -266,13 +266,13 @@ def decided(row: RunRow, limit_s: float) -> bool:
 class Stated:
     """A problem's matrix as a minimization, the problem with its data, and the names of the columns in its file."""
 
-    problem: Problem
+    problem: BenchmarkProblem
     data: Formulation
     form: StandardForm
     flip: float
 
     @classmethod
-    def of(cls, problem: Problem) -> Stated:
+    def of(cls, problem: BenchmarkProblem) -> Stated:
         """Build a problem."""
         from opticoll.solvers.solve import stated_matrix
 
@@ -306,8 +306,8 @@ def calibration() -> float | None:
 
 
 def missing(
-    chosen: Iterable[Problem], solvers: Sequence[str], folder: Path, conditions: Conditions
-) -> dict[Problem, list[tuple[object, ...]]]:
+    chosen: Iterable[BenchmarkProblem], solvers: Sequence[str], folder: Path, conditions: Conditions
+) -> dict[BenchmarkProblem, list[tuple[object, ...]]]:
     """The cells of every problem that have no run in a folder; those that HiGHS solves fast first."""
     versions = {solver: solver_version(solver) for solver in solvers}
     done = {
@@ -317,12 +317,12 @@ def missing(
     }
     known = best_known()
 
-    def effort(problem: Problem) -> tuple[float, int]:
+    def effort(problem: BenchmarkProblem) -> tuple[float, int]:
         best = known.get(problem.name)
         seconds = None if best is None else best.highs_s
         return math.inf if seconds is None else seconds, 0 if best is None else best.size.get("nonzeros", 0)
 
-    left: dict[Problem, list[tuple[object, ...]]] = {}
+    left: dict[BenchmarkProblem, list[tuple[object, ...]]] = {}
     for problem in sorted(chosen, key=effort):
         cells = [cell for solver in solvers for cell in conditions.cells(problem, solver) if cell not in done]
         if cells:
@@ -347,8 +347,8 @@ def solver_version(name: str) -> str:
 
 
 def run_cells(
-    left: dict[Problem, list[tuple[object, ...]]], folder: Path, conditions: Conditions
-) -> Iterator[tuple[RunRow, Problem]]:
+    left: dict[BenchmarkProblem, list[tuple[object, ...]]], folder: Path, conditions: Conditions
+) -> Iterator[tuple[RunRow, BenchmarkProblem]]:
     """Run cells one after the other, add each to its table, and keep the best solutions.
 
     A run that the clock stopped before it had used its processor time reached its limit if a processor was free; it

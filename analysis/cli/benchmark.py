@@ -14,7 +14,7 @@ from opticoll.analysis.cli.options import JSON, SOLVERS, FloatRange, notify
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.analysis.benchmark.benchmark_set import Problem
+    from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
 
 #: Folder of runs if none is named.
 RUNS = Path("benchmark-runs")
@@ -48,7 +48,7 @@ def benchmark(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[Problem]:
+def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[BenchmarkProblem]:
     from opticoll.analysis.benchmark.benchmark_set import problems_named
 
     return problems_named(names, grades)

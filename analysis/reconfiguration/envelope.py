@@ -11,11 +11,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.design import MOST_NODES
 from opticoll.analysis.design import records as topology_records
 from opticoll.analysis.reconfiguration.sequence_records import EQUAL, SequenceRecord, bound_on_time, sequence_records
 from opticoll.analysis.rendering import Printed, number
@@ -23,6 +24,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
 from opticoll.formulations.variables import TIME
+from opticoll.instances.arguments import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -243,8 +245,12 @@ def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[Se
     BadInput
         If sizes are out of range.
     """
-    whole = all(isinstance(one, Integral) and not isinstance(one, bool) for one in (n, degree))
-    if not whole or not 1 <= degree < n:
+    whole_number(n, "envelope: n")
+    whole_number(degree, "envelope: degree")
+    if n > MOST_NODES:
+        msg = f"envelope: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
+        raise BadInput(msg)
+    if not 1 <= degree < n:
         msg = f"n={n}, degree={degree}: give at least two nodes, and from 1 to n - 1 ports"
         raise BadInput(msg)
     known = [*direct_records(n, degree, directed), *sequence_records().get((n, degree, directed), ()), *others]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -209,6 +209,8 @@ def best_sequence(
 
     Rounds of simulated annealing on the hops from one node; each round takes the better half of the groups and twice
     as many replacements. The lengths of the best sequences of a round come from a linear program of one source.
+    Two-way circuits cannot give each of an odd number of nodes an odd number of ports: one port of each is idle then,
+    and up to ``MOST_EXCHANGED`` nodes circuits without symmetry are searched as well.
 
     Parameters
     ----------
@@ -238,6 +240,8 @@ def best_sequence(
         raise refused(directed, "best_sequence: directed", "True or False")
     data = sequence_data(n, degree, configurations, directed=directed)
     bound, floor = bound_on_time(data, configurations), sequence_bounds.least_hops(data)
+    if not directed and degree > 1 and n * degree % 2:
+        return _with_an_idle_port(n, degree, configurations, bound, seconds=seconds, seed=seed)
     rng, end = np.random.default_rng(seed), time.monotonic() + seconds
     groups, moves = list(some_groups(n)), FIRST_MOVES
     best: SequenceRecord | None = None
@@ -257,6 +261,19 @@ def best_sequence(
             kept = set(names[: max(2, len(groups) // 2)])
             groups, moves = [group for group in groups if group.name in kept], 2 * moves
     return best
+
+
+def _with_an_idle_port(
+    n: int, degree: int, configurations: int, bound: Fraction, *, seconds: Seconds, seed: int
+) -> SequenceRecord | None:
+    """The best of the sequences with one port less, and of those without symmetry; None if there is neither."""
+    small = n <= MOST_EXCHANGED
+    fewer = best_sequence(n, degree - 1, configurations, seconds=seconds / 4 if small else seconds, seed=seed)
+    found = [] if fewer is None else [replace(fewer, degree=degree, bound=bound)]
+    if small:
+        other = unsymmetric_sequence(n, degree, configurations, directed=False, seconds=3 * seconds / 4, seed=seed)
+        found += [] if other is None else [other]
+    return min(found, key=lambda one: one.time, default=None)
 
 
 def _until(found: Iterable[OrbitSequence], floor: float, end: float) -> Iterator[OrbitSequence]:

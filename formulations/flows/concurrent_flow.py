@@ -389,14 +389,13 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
     model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
 
     def balance(model: pyo.ConcreteModel, u: Hashable, *k: Hashable) -> object:
-        inflow, outflow = (pyo.quicksum(x[(a, *k)] for a in arcs[u]) for arcs in (into, out_of))
-        net = inflow - outflow
+        net = pyo.quicksum([x[(a, *k)] for a in into[u]]) - pyo.quicksum([x[(a, *k)] for a in out_of[u]])
         if (u, *k) in model.D:
             net -= model.D[(u, *k)] * model.F
         return net == 0 if data.equality else net >= 0
 
     model.balance = pyo.Constraint([index for index, holds in served.items() if holds], rule=balance)
-    model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum(x[(a, *k)] for k in K) <= model.c[a])
+    model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum([x[(a, *k)] for k in K]) <= model.c[a])
     return PyomoModel(model, {data.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
 
 
@@ -696,11 +695,12 @@ def repair(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | 
 def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
     """F, T = 1/F, the number of ranks and their largest distance (None if some rank cannot reach another)."""
     positive = value is not None and value > 0
-    far = diameter(data.topology)
+    topology = data.topology
+    far = topology.diameter if topology.n < MANY_VERTICES else diameter(topology)
     return {
         "F": value,
         "T": 1.0 / value if positive and value is not None else None,
-        "ranks": data.topology.num_ranks,
+        "ranks": topology.num_ranks,
         "diameter": int(far) if np.isfinite(far) else None,
     }
 

@@ -13,8 +13,8 @@ from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, hop_sum, length_bound, scaled_demand
 from opticoll.formulations.model import Bound
-from opticoll.instances.plugin_faults import blaming, place_of
-from opticoll.instances.spec import family_of, parse
+from opticoll.instances.plugin_faults import place_of
+from opticoll.instances.spec import family_of, is_as_parsed
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ def closed_form(topology: Topology) -> Bound | None:
     if declared is None or declared[0].closed_form is None:
         return None
     function = declared[0].closed_form
-    with blaming(function):
-        time = function(**declared[1])
-    if time is None or parse(topology.spec) != topology:
+    time = function(**declared[1])
+    if time is None or not is_as_parsed(topology):
         return None
     if not isinstance(time, Rational) or time <= 0:
         what = f"{place_of(function)}closed_form of {topology.spec} returned {time!r}"

@@ -62,7 +62,7 @@ class ServerNetwork:
     Parameters
     ----------
     topology
-        Topology whose s-th terminal is server s.
+        Topology whose s-th terminal is server s; parallel arcs become one arc of their total capacity.
     bandwidth
         Bandwidth of capacity 1 [bytes/s].
     latency
@@ -98,6 +98,7 @@ class ServerNetwork:
         if self.routing not in ROUTINGS or self.paths < 1:
             msg = f"network: routing {self.routing!r} over {self.paths} paths; use one of {', '.join(ROUTINGS)}"
             raise BadInput(msg)
+        object.__setattr__(self, "topology", self.topology.joined())
 
     @property
     def capacity(self) -> F64:

@@ -67,7 +67,16 @@ from opticoll.formulations.flows.path_flow import (
 from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
 from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import (
+    Bound,
+    CvxpyModel,
+    Formulation,
+    Named,
+    NotApplicable,
+    Parameter,
+    PyomoModel,
+    changed_from_defaults,
+)
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import (
     Array,
@@ -166,9 +175,15 @@ class Overlap(PathFlow, Formulation):
             msg = f"{NAME}: {instance.spec} has {instance.num_ranks} rank; a circuit joins two"
             raise NotApplicable(msg)
         text = str(given.get("circuits", "permutation"))
-        circuits = read_circuits(text, instance, int(given.get("seed", 0)), NAME)
+        seed, model = int(given.get("seed", 0)), str(given.get("model", "arc"))
+        circuits = read_circuits(text, instance, seed, NAME)
         _refuse_unreachable(instance, circuits)
-        model = str(given.get("model", "arc"))
+        if seed and text.strip() != "permutation":
+            msg = f"{NAME}: seed={seed} has no effect with circuits={text}; only circuits=permutation is random"
+            raise NotApplicable(msg)
+        for name in changed_from_defaults(rule_parameters("k"), given) if model == "arc" else ():
+            msg = f"{NAME}: {name}={given[name]} has no effect on arcs; give model=path for a route set"
+            raise NotApplicable(msg)
         rule = PathRule("all") if model == "arc" else read_rule(given, "k", NAME)
         pairs = (circuits.sources, circuits.targets)
         check_reach(instance, rule, NAME, pairs)

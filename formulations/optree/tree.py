@@ -136,6 +136,9 @@ class TreeChoice(RoundFormulation):
         if clock and not size:
             msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
             raise NotApplicable(msg)
+        if given.get("conversion", "pipelined") != "pipelined" and not clock:
+            msg = f"{NAME}: conversion={given['conversion']} has no effect without a clock; set clock= and data="
+            raise NotApplicable(msg)
         cost = step_times.StepCost(clock or math.inf, str(given.get("conversion", "pipelined")))
         return cls(fibres, fabric, depth, size, cost)
 

@@ -203,6 +203,8 @@ _NAMED: dict[str, tuple[Chunks, bool]] = {
 }
 #: Names accepted by :func:`collective`.
 COLLECTIVES = tuple(_NAMED)
+#: Those with a root.
+ROOTED = ("broadcast", "scatter", "gather", "reduce")
 
 
 def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int = 0, pieces: int = 1) -> Collective:
@@ -227,8 +229,8 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
     Raises
     ------
     BadInput
-        For an unknown name, ranks that are not distinct vertices, a root or number of pieces out of range, or more
-        (chunk, vertex) pairs than :data:`MOST_PAIRS`.
+        For an unknown name, ranks that are not distinct vertices, a root or number of pieces out of range, a root of a
+        collective that has none, or more (chunk, vertex) pairs than :data:`MOST_PAIRS`.
     """
     if name.startswith(PREFIX):
         return read_collective(name, n)
@@ -238,6 +240,9 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
     members = np.arange(n) if ranks is None else np.asarray(ranks, dtype=np.int64)
     if members.size < 2 or np.unique(members).size < members.size or members.min() < 0 or members.max() >= n:
         msg = f"collective {name!r}: the ranks must be at least 2 distinct vertices of 0..{n - 1}"
+        raise BadInput(msg)
+    if root and name not in ROOTED:
+        msg = f"collective {name!r}: root={root} has no effect; only {', '.join(ROOTED)} have a root"
         raise BadInput(msg)
     if not 0 <= root < members.size:
         msg = f"collective {name!r}: root={root} is out of range; use 0..{members.size - 1}"

@@ -44,7 +44,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import (
+    Bound,
+    CvxpyModel,
+    Formulation,
+    Named,
+    NotApplicable,
+    Parameter,
+    PyomoModel,
+    changed_from_defaults,
+)
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
 from opticoll.formulations.sipml.chords import WAYS, chord_count, chords, pair_axis, ring_links, walk_axes
 from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
@@ -64,6 +73,11 @@ if TYPE_CHECKING:
 
 NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
+_TRAFFIC = (
+    Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
+    Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random"),
+    Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
+)
 #: Limits on nodes and wavelengths.
 MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
 #: Maximum size of a matrix that is built [nonzeros], and number of circuits that are checked or decomposed.
@@ -95,9 +109,7 @@ class RingTraffic(Formulation):
             default=0,
             help="wavelengths each way, on all fibres; 0: the ring's own, or a server's ports",
         ),
-        Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
-        Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random"),
-        Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
+        *_TRAFFIC,
         Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     )
     meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
@@ -200,6 +212,9 @@ class RingTraffic(Formulation):
         if isinstance(instance, ServerPool):
             if instance.n < 3:
                 msg = f"{NAME}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"
+                raise NotApplicable(msg)
+            for name in changed_from_defaults(_TRAFFIC, given):
+                msg = f"{NAME}: {name}={given[name]} has no effect on {instance.spec}, which has its own traffic"
                 raise NotApplicable(msg)
             n, pool, count = instance.n, instance, count or instance.degree
             _refuse_size(n, count)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.solvers.isolation import call_isolated
@@ -14,8 +11,6 @@ from opticoll.solvers.isolation import call_isolated
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 
 def call_apart(
@@ -35,23 +30,26 @@ def call_apart(
     """
     call = call_isolated(
         target,
-        {"left_s": left_s},
-        {"stated": np.frombuffer(pickle.dumps(stated), dtype=np.uint8)},
+        {"left_s": left_s, "stated": stated},
         wall_limit_s=left_s * 1.05 + 3.0,
         memory_limit_gib=memory_limit_gib,
         threads=threads,
         modules=("highspy",),
         stop=stop,
     )
-    if "answer" not in call.arrays:
-        raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
-    return pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
+    if not call.finished:
+        raise NoSolution(call.message)
+    return call.values
 
 
-def answer_apart(
-    left_s: float, stated: NDArray[np.uint8], solve: Callable[..., object], timed_out: str
-) -> tuple[dict[str, str], dict[str, NDArray[np.uint8]]]:
-    """Answer :func:`call_apart` in the worker: ``solve(*stated, remaining)``, or the reason why there is no answer."""
+def answer_apart(left_s: float, stated: tuple[object, ...], solve: Callable[..., object], timed_out: str) -> object:
+    """Answer :func:`call_apart` in the worker: ``solve(*stated, remaining)``, in the time that is left.
+
+    Raises
+    ------
+    NoSolution
+        If there is no answer; the message says why.
+    """
     end = time.monotonic() + left_s
 
     def remaining() -> float:
@@ -61,9 +59,6 @@ def answer_apart(
         return left
 
     try:
-        answer = solve(*pickle.loads(stated.tobytes()), remaining)  # noqa: S301  between our own processes
-    except NoSolution as error:
-        return {"message": str(error)}, {}
+        return solve(*stated, remaining)
     except TimeoutError:
-        return {"message": timed_out}, {}
-    return {}, {"answer": np.frombuffer(pickle.dumps(answer), dtype=np.uint8)}
+        raise NoSolution(timed_out) from None

@@ -106,11 +106,10 @@ def exact_relaxation(
     return result
 
 
-def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
+def in_worker(left_s: float, stated: tuple[Any, ...], report: Report) -> object:
     """Solve a relaxation exactly; target of :func:`opticoll.solvers.exact.apart.call_apart`."""
-    left_s: float = arguments["left_s"]
     timed_out = f"nothing is proven within {left_s:.3g} s"
-    return answer_apart(left_s, arrays["stated"], exact_relaxation_here, timed_out)
+    return answer_apart(left_s, stated, exact_relaxation_here, timed_out)
 
 
 def exact_relaxation_here(

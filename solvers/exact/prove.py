@@ -207,9 +207,9 @@ def in_floats(needed: Arrays) -> dict[str, NDArray[np.float64]]:
     return result
 
 
-def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
+def in_worker(left_s: float, stated: tuple[Any, ...], report: Report) -> object:
     """Solve a program exactly; target of :func:`opticoll.solvers.exact.apart.call_apart`."""
-    return answer_apart(arguments["left_s"], arrays["stated"], solve_exactly, TIMED_OUT)
+    return answer_apart(left_s, stated, solve_exactly, TIMED_OUT)
 
 
 def solve_exactly(

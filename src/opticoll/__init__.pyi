@@ -13,6 +13,8 @@ from opticoll.analysis.model import Model as Model
 from opticoll.analysis.model import model as model
 from opticoll.analysis.papers.figure import figure as figure
 from opticoll.analysis.plots.network_plots import plot_topology as plot_topology
+from opticoll.analysis.problem import Problem as Problem
+from opticoll.analysis.problem import problem as problem
 from opticoll.analysis.reconfiguration.envelope import envelope as envelope
 from opticoll.analysis.reconfiguration.reconfigure import reconfigure as reconfigure
 from opticoll.analysis.reconfiguration.sequence_records import best_sequence as best_sequence

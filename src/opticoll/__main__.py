@@ -2,7 +2,7 @@
 
 import sys
 
-from opticoll.analysis.cli.main import main
+from opticoll.analysis.cli.main import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

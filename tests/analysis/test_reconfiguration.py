@@ -237,6 +237,14 @@ def test_the_search_says_that_there_is_none():
     assert best_sequence(9, 1, 4, seconds=1.0) is None  # no group of odd order has an involution
 
 
+@pytest.mark.parametrize(("n", "most"), [(9, 10.0), (27, 91.0)])
+def test_nodes_and_ports_that_are_odd_have_a_topology_that_stays(n, most):
+    """No two-way circuits give each of 9 nodes 3 ports; a ring uses two of them and takes (n^2 - 1) / 8."""
+    found = best_sequence(n, 3, 1, seconds=2.0)
+    assert float(found.bound) <= found.time <= most * (1 + 1e-9)
+    assert (found.degree, found.configurations) == (3, 1)
+
+
 def test_the_limit_of_the_search_is_wall_clock(monkeypatch):
     """On a busy machine, a second of processor time takes many."""
     clock = itertools.count(step=10.0)
@@ -371,6 +379,12 @@ def test_the_best_sequences_are_near_the_bound_at_every_delay(n, degree, directe
 @pytest.mark.parametrize(("n", "degree"), [(1, 1), (8, 0), (8, 8)])
 def test_sizes_without_circuits_are_refused(n, degree):
     with pytest.raises(BadInput, match="from 1 to n - 1 ports"):
+        envelope(n, degree)
+
+
+@pytest.mark.parametrize(("n", "degree", "message"), [(10_000_000, 4, "limit of 4096 nodes"), (8, "2", "not '2'")])
+def test_sizes_without_an_envelope_are_refused(n, degree, message):
+    with pytest.raises(BadInput, match=message):
         envelope(n, degree)
 
 

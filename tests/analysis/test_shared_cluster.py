@@ -106,6 +106,12 @@ def test_the_command_prints_what_the_function_returns(capsys):
         ({"network": "topoopt", "oversubscription": 0.5}, "oversubscription=0.5"),
         ({"network": "topoopt", "link": "fast"}, "link"),
         ({"network": "topoopt", "mix": {"gpt": 1.0}}, "gpt"),
+        ({"mix": ["dlrm"]}, "mix: must be a mapping"),
+        ({"servers": "432"}, "servers: must be a whole number, not '432'"),
+        ({"active": 1.5}, "active: must be a whole number"),
+        ({"work": "1h"}, "work: must be a positive number, not '1h'"),
+        ({"setup": "3min"}, "setup: must be a finite number"),
+        ({"seed": -1}, "seed: must be a whole number of at least 0"),
     ],
 )
 def test_bad_input_is_one_line(given, message):

@@ -122,7 +122,7 @@ def test_the_checker_finds_each_violation(mixed, values, block):
     assert result[block] > 1e-3
 
 
-def read_by_scip(arguments, arrays, report):
+def read_by_scip(report, **arguments):
     """Dense matrix and vectors of a file as SCIP's own reader has them, by name."""
     import pyscipopt
 
@@ -140,7 +140,7 @@ def read_by_scip(arguments, arrays, report):
         "infinity": infinity,
         "offset": model.getObjoffset(),
         "sense": model.getObjectiveSense(),
-    }, {}
+    }
 
 
 @pytest.mark.parametrize(

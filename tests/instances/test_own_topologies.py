@@ -227,7 +227,7 @@ def test_objects_travel_to_workers_and_have_a_key_of_their_contents():
     run = solve.solve(task)
     assert run.verified, run.record.message
     assert run.record.instance == task.instance.spec
-    assert rebuild(send(task, task.instance)).instance == task.instance
+    assert rebuild(send(task, task.instance)["sent"]).instance == task.instance
     doubled = Task("alltoall.link-mcf", oc.topology(MATRIX * 2), "flow-decomposition")
     assert resume_key(task) != resume_key(doubled)
     renamed = Task("alltoall.link-mcf", oc.topology(MATRIX), "flow-decomposition")

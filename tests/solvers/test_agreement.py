@@ -55,32 +55,30 @@ def test_every_lp_adapter_gives_the_same_verified_optimum(adapter, name):
         jobs = [job for job in jobs if job[1] == forms_of(job[2])[0]][::2]
     if "size" in state.state:  # a size-limited licence: what fits it
         jobs = [job for job in jobs if max(job[3].A.shape) <= 1000 and job[3].A.nnz <= 4000]
-    arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[3].arrays().items()}
+    forms = [job[3].without_blocks() for job in jobs]
     try:
         answer = call_isolated(
             "worker_jobs:solve_many",
-            {"adapter": adapter, "count": len(jobs), "rel_tol": 1e-7 if exact else 1e-8},
-            arrays,
+            {"adapter": adapter, "forms": forms, "rel_tol": 1e-7 if exact else 1e-8},
             wall_limit_s=900,
         )
     except SolverUnavailable as reason:
         pytest.skip(str(reason))
     assert answer.finished, answer.message
-    for i, (spec, layer, data, form, F) in enumerate(jobs):
+    for (spec, layer, data, form, F), outcome in zip(jobs, answer.values, strict=True):
         where = (adapter, name, spec, layer)
-        termination, objective, message = answer.values[str(i)]
+        end = outcome.termination
         # IPX may doubt itself ("Unknown") at an answer that is right to 1e-9: what counts is what we verify.
-        assert termination == "optimal" or (termination == "tolerance-not-reached" and not exact), (*where, message)
+        assert end == "optimal" or (end == "tolerance-not-reached" and not exact), (*where, outcome.message)
         if exact:  # a first-order solver's own word is only approximate
-            assert objective == pytest.approx(F, rel=AGREE), where
-        x = answer.arrays[f"x{i}"]
-        values = form.values(x)
+            assert outcome.objective == pytest.approx(F, rel=AGREE), where
+        values = form.values(outcome.x)
         if max(data.residuals(values).values()) > 1e-9:
             values = data.repair(values)
         assert max(data.residuals(values).values()) < 1e-9, where
         assert data.objective(values) == pytest.approx(F, rel=AGREE), where
         assert max(verify.matrix_violations(form, verify.pack(form, values)).values()) < 1e-9, where
-        bound = data.certify(form.duals(answer.arrays[f"y{i}"]))
+        bound = data.certify(form.duals(outcome.row_duals))
         assert bound.value >= F * (1 - 1e-9), where
         assert bound.value == pytest.approx(F, rel=AGREE), where
 
@@ -95,11 +93,11 @@ def test_every_lp_adapter_on_medium_topologies(adapter, name, specs):
     if "size" in state.state:
         pytest.skip(f"{adapter}: {state.state}")
     jobs = [job for job in stated_in_forms(name, tuple(specs)) if job[1] == "cvxpy"]
-    arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[3].arrays().items()}
-    answer = call_isolated("worker_jobs:solve_many", {"adapter": adapter, "count": len(jobs)}, arrays, wall_limit_s=900)
+    arguments = {"adapter": adapter, "forms": [job[3].without_blocks() for job in jobs]}
+    answer = call_isolated("worker_jobs:solve_many", arguments, wall_limit_s=900)
     assert answer.finished, answer.message
-    for i, job in enumerate(jobs):
-        assert answer.values[str(i)][1] == pytest.approx(job[4], rel=AGREE), (adapter, job[0])
+    for job, outcome in zip(jobs, answer.values, strict=True):
+        assert outcome.objective == pytest.approx(job[4], rel=AGREE), (adapter, job[0])
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 import worker_jobs
 from slow_cases import marked
 
-from opticoll.analysis.benchmark.benchmark_set import Problem, best_known, problems
+from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_known, problems
 from opticoll.formulations import formulation
 from opticoll.solvers import solve
 from opticoll.solvers.isolation import call_isolated
@@ -90,7 +90,7 @@ def value_by(reader: str, path: Path, sol: Path) -> float | None:
 
 
 @pytest.fixture(scope="module")
-def by_name() -> dict[str, Problem]:
+def by_name() -> dict[str, BenchmarkProblem]:
     return {one.name: one for one in problems()}
 
 
@@ -98,7 +98,7 @@ def by_name() -> dict[str, Problem]:
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", [marked(name, slow=name not in FEW) for name in FORTY])
 def test_every_solver_reads_the_same_program(
-    name: str, reader: str, suffix: str, by_name: dict[str, Problem], tmp_path: Path
+    name: str, reader: str, suffix: str, by_name: dict[str, BenchmarkProblem], tmp_path: Path
 ) -> None:
     if reader == "lp_solve" and suffix == ".lp":
         pytest.skip("lp_solve reads an LP format of its own")
@@ -125,7 +125,7 @@ def test_every_solver_reads_the_same_program(
     assert checked["objective"] == pytest.approx(best.value, rel=2e-6, abs=1e-9)
 
 
-def test_forty_problems_are_of_every_kind(by_name: dict[str, Problem]) -> None:
+def test_forty_problems_are_of_every_kind(by_name: dict[str, BenchmarkProblem]) -> None:
     assert len(FORTY) == 40
     assert set(FEW) <= set(FORTY)
     assert {KNOWN[name].sense for name in FORTY} == {"min", "max"}

@@ -19,7 +19,7 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll.analysis.store import Store
-from opticoll.errors import BadOption, LimitSpent
+from opticoll.errors import BadInput, BadOption, LimitSpent
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.instances import parse
@@ -31,7 +31,7 @@ from opticoll.solvers.methods import certified_branching, method_named
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.own_limits import Budget, LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.procedure import receive
+from opticoll.solvers.procedure import checked
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Outcome, PrimalStatus, Proof, Run, SolveRequest, Task, Termination, one_line
 
@@ -102,18 +102,21 @@ def test_messages_are_one_line_that_can_be_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
-    [{"termination": "done"}, {"termination": "optimal", "bound": "1"}, {"termination": "optimal", "metrics": 3}],
+    "answer",
+    [
+        Answer("done"),  # type: ignore[arg-type]
+        Answer(Termination.OPTIMAL, bound="1"),  # type: ignore[arg-type]
+        Answer(Termination.OPTIMAL, metrics=3),  # type: ignore[arg-type]
+    ],
 )
-def test_a_wrong_answer_of_a_method_is_refused(message: dict[str, Any]) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        receive(message, {}, None)
+def test_a_wrong_answer_of_a_method_is_refused(answer: Answer) -> None:
+    with pytest.raises(BadInput, match="it returned an Answer with"):
+        checked(answer, "it returned")
 
 
 def test_duals_of_a_wrong_shape_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*given: Any, **named: Any) -> Any:
-        values = {"termination": "optimal", "has_duals": True}
-        return isolation.WorkerAnswer(None, values, {"duals.capacity": np.ones((3, 5))})
+        return isolation.WorkerAnswer(None, Answer(Termination.OPTIMAL, duals={"capacity": np.ones((3, 5))}))
 
     monkeypatch.setattr(attempt, "call_isolated", wrong)
     run = solve.solve(Task("alltoall.master", "ring:4", "certified-pdhg"))

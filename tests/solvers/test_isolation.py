@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -86,8 +87,8 @@ def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], message: st
 
 def kept(answer: WorkerAnswer) -> bool:
     """The last report survived: the new bound, and the incumbent before it."""
-    same = answer.values == {"objective": 5.0, "bound": 8.0}
-    return same and np.array_equal(answer.arrays["x"], [0.0, 1.0, 2.0])
+    values = dict(answer.values)
+    return np.array_equal(values.pop("x"), [0.0, 1.0, 2.0]) and values == {"objective": 5.0, "bound": 8.0}
 
 
 def knapsack(rows: int = 30, size: int = 100) -> StandardForm:
@@ -109,17 +110,17 @@ def need(*names: str) -> None:
 
 
 def test_arguments_and_arrays_cross_both_ways() -> None:
-    answer = call_isolated(f"{HERE}:double", {"value": 21}, {"x": np.arange(4.0), "none": np.zeros((0, 3))})
+    answer = call_isolated(f"{HERE}:double", {"value": 21, "x": np.arange(4.0), "none": np.zeros((0, 3))})
     assert answer.finished
     assert answer.values["twice"] == 42
     assert answer.values["pid"] != os.getpid()
-    np.testing.assert_array_equal(answer.arrays["x"], 2 * np.arange(4.0))
+    np.testing.assert_array_equal(answer.values["x"], 2 * np.arange(4.0))
     assert (answer.peak_memory_mb or 0) > 5
 
 
 def test_peak_memory_is_the_workers_not_ours() -> None:
     ballast = np.ones(30_000_000)  # 240 MB here
-    answer = call_isolated(f"{HERE}:double", {"value": 1}, {"x": np.arange(4.0)})
+    answer = call_isolated(f"{HERE}:double", {"value": 1, "x": np.arange(4.0)})
     assert ballast.size
     assert answer.peak_memory_mb is not None
     assert answer.peak_memory_mb < 200
@@ -155,12 +156,12 @@ def test_typed_error_reaches_the_caller_unchanged() -> None:
 def test_hang_is_killed_at_the_wall_limit() -> None:
     answer = killed_at_a_wall_limit("misbehave", {"how": "hang"}, message="objective")
     assert answer.values["objective"] == 5.0
-    np.testing.assert_array_equal(answer.arrays["x"], [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(answer.values["x"], [0.0, 1.0, 2.0])
 
 
 def test_a_large_job_of_a_worker_that_never_imports_its_modules_ends_at_its_limit() -> None:
     answer = call_isolated(
-        f"{HERE}:double", {"value": 1}, {"x": np.zeros(2**20)}, wall_limit_s=1.5, modules=("signal:pause",)
+        f"{HERE}:double", {"value": 1, "x": np.zeros(2**20)}, wall_limit_s=1.5, modules=("signal:pause",)
     )
     assert answer.ending == Termination.TIME_LIMIT
 
@@ -176,7 +177,7 @@ def test_stop_from_another_thread() -> None:
     stop = threading.Event()
     seen: list[dict[str, Any]] = []
 
-    def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def on_progress(values: dict[str, Any]) -> None:
         seen.append(values)
         if "objective" in values:  # the first report may be seen before the second is written
             stop.set()
@@ -197,7 +198,7 @@ def test_a_stop_set_before_the_call_starts_no_worker(none_waiting: None) -> None
 def test_keyboard_interrupt_kills_the_worker() -> None:
     pids: list[int] = []
 
-    def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def on_progress(values: dict[str, Any]) -> None:
         pids.append(values["pid"])
         raise KeyboardInterrupt
 
@@ -222,7 +223,7 @@ def test_killing_the_outer_worker_kills_the_inner() -> None:
 
 
 def test_killing_the_outer_worker_from_outside_ends_the_inner_one() -> None:
-    def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def on_progress(values: dict[str, Any]) -> None:
         os.kill(values["outer"], signal.SIGKILL)
 
     answer = call_isolated(f"{HERE}:nest", {"seconds": 600}, on_progress=on_progress, wall_limit_s=240)
@@ -235,7 +236,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from opticoll.solvers.isolation import call_isolated
 answer = call_isolated("worker_jobs:tell_and_sleep", {{"seconds": {seconds}}},
-                       on_progress=lambda values, arrays: print(values["pid"], flush=True))
+                       on_progress=lambda values: print(values["pid"], flush=True))
 print("finished", answer.finished)
 """
 
@@ -353,14 +354,14 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_a_message_whose_sender_dies_leaves_those_before_it(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
     inbox = Inbox(ours)
-    send(theirs, {"objective": 1.0}, {"x": np.arange(2.0)})
-    send(theirs, {"objective": 2.0}, {})
+    send(theirs, {"objective": 1.0, "x": np.arange(2.0)})
+    send(theirs, {"objective": 2.0})
     whole = ours.recv(1 << 20)
     theirs.sendall(whole[:-1])
     theirs.close()
-    [(values, arrays)] = inbox.arrived()
-    assert values == {"objective": 1.0}
-    assert arrays["x"].tolist() == [0.0, 1.0]
+    [values] = inbox.arrived()
+    assert values["objective"] == 1.0
+    assert values["x"].tolist() == [0.0, 1.0]
     with pytest.raises(EOFError):
         inbox.wait()
 
@@ -369,10 +370,10 @@ def test_reports_arrive_in_order_whatever_their_size(ends: tuple[socket.socket, 
     ours, theirs = ends
     report, inbox, received = Report(theirs), Inbox(ours), list[tuple[int, int]]()
     sizes = [0, 3, 1_000_000, 1]
-    sender = threading.Thread(target=lambda: [report({"k": k}, {"x": np.zeros(n)}) for k, n in enumerate(sizes)])
+    sender = threading.Thread(target=lambda: [report({"k": k, "x": np.zeros(n)}) for k, n in enumerate(sizes)])
     sender.start()
     while len(received) < len(sizes):
-        received += [(values["report"]["k"], arrays["x"].size) for values, arrays in inbox.arrived()]
+        received += [(values["report"]["k"], values["report"]["x"].size) for values in inbox.arrived()]
     sender.join()
     assert received == list(enumerate(sizes))
 
@@ -387,23 +388,33 @@ def test_arrays_arrive_as_they_were(ends: tuple[socket.socket, socket.socket]) -
         "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
         "last": np.int8([7]),
     }
-    send(theirs, {}, sent)
-    _, read = Inbox(ours).wait()
+    send(theirs, sent)
+    read = Inbox(ours).wait()
     assert list(read) == list(sent)
     for name, array in sent.items():
         assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
         assert np.array_equal(read[name], array)
-    with pytest.raises(TypeError, match="array 'x' has the type object"):
-        send(theirs, {}, {"x": np.array([None])})
+    with pytest.raises(TypeError, match="cannot be sent"):
+        send(theirs, {"x": lambda: None})
     assert Inbox(ours).arrived() == []
+
+
+def test_a_malformed_message_is_refused(ends: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = ends
+    send(theirs, {"objective": 1.0})
+    whole = bytearray(ours.recv(1 << 20))
+    whole[16:20] = b"\xff" * 4
+    theirs.sendall(whole)
+    with pytest.raises(pickle.UnpicklingError, match="malformed"):
+        Inbox(ours).arrived()
 
 
 @pytest.mark.parametrize(
     ("function", "message"),
-    [("write_to_an_argument", "read-only"), ("return_an_object", "array 'x' has the type object")],
+    [("write_to_an_argument", "read-only"), ("return_a_function", "cannot be sent to another process")],
 )
-def test_arrays_that_cannot_be_changed_or_sent_are_an_error(function: str, message: str) -> None:
-    answer = call_isolated(f"{HERE}:{function}", {}, {"x": np.zeros(3)})
+def test_what_cannot_be_changed_or_sent_is_an_error(function: str, message: str) -> None:
+    answer = call_isolated(f"{HERE}:{function}", {"x": np.zeros(3)})
     assert answer.ending is Termination.ERROR
     assert message in answer.message
 
@@ -414,7 +425,7 @@ def test_a_process_that_a_job_leaves_has_ended_when_the_call_returns() -> None:
         answer = call_isolated(f"{HERE}:fork_and_answer", {})
         assert answer.finished
         assert not psutil.pid_exists(answer.values["child"])
-        assert call_isolated(f"{HERE}:double", {"value": 1}, {"x": np.zeros(1)}).values["twice"] == 2
+        assert call_isolated(f"{HERE}:double", {"value": 1, "x": np.zeros(1)}).values["twice"] == 2
 
 
 # Started ahead ---------------------------------------------------------------------------------------------------
@@ -666,13 +677,12 @@ def test_descendants_are_the_processes_below_one(listed, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="the system has no waitid")
 def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    known = psutil.Process(process.pid)
-    assert not processes._has_ended(known)
+    assert not processes._has_ended(process.pid)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
-    assert processes._has_ended(known)
+    assert processes._has_ended(process.pid)
     process.communicate()
-    assert processes._has_ended(known)
+    assert processes._has_ended(process.pid)
 
 
 #: A limit that is reached and one that is not; then a profiler, as a debugger or a notebook's %prun sets one.

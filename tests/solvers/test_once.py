@@ -90,5 +90,5 @@ def test_a_worker_computes_the_data_once(name: str, method: str, calls: Counter[
     own = plan.make_plan(task)
     assert own.procedure is not None
     calls.clear()
-    solve.run_in_worker({}, procedure.send(task, own.instance), lambda *_: None)
+    solve.run_in_worker(**procedure.send(task, own.instance), report=lambda *_: None)
     assert (calls["parse"], calls[f"prepare {name}"]) == (1, 1)

@@ -61,13 +61,13 @@ def test_logs_of_a_methods_own_solves_are_shown():
     assert "Running HiGHS" in stream.getvalue()
 
 
-def speak(arguments, arrays, report):
+def speak(report, **arguments):
     print("first")
     for _ in range(12_000):
         if Path(arguments["heard"]).exists():
-            return {"heard": True}, {}
+            return {"heard": True}
         time.sleep(0.02)
-    return {"heard": False}, {}
+    return {"heard": False}
 
 
 class Listener(io.StringIO):

@@ -35,8 +35,8 @@ from opticoll.solvers.task import Task
 ended = []
 for formulation, instance, settings in zip(*[iter(sys.argv[1:])] * 3):
     task = Task(formulation, instance, settings=dict([settings.split("=")]), threads=1)
-    values, arrays = run_in_worker({}, send(task, parse(instance)), lambda *_: None)
-    ended.append(values["termination"])
+    answer = run_in_worker(**send(task, parse(instance)), report=lambda *_: None)
+    ended.append(answer.termination)
 print(json.dumps({"ended": ended, "loaded": list(sys.modules)}))
 """
 

@@ -17,8 +17,6 @@ from opticoll.solvers.exact.combinatorial_check import Refused
 from opticoll.solvers.exact.exact_form import ExactForm, Leaf
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Parts, Values
     from opticoll.solvers.messages import Report
@@ -55,11 +53,10 @@ def wiring_parts(data: Any, values: Values, _duals: object) -> Parts:
 
 
 def in_worker(
-    arguments: dict[str, Any], _arrays: Mapping[str, NDArray[Any]], _report: Report
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    problem: Mapping[str, Any], order: list[int], circuits: list[list[int]], report: Report
+) -> dict[str, Any]:
     """Find solution and arguments; target of :func:`opticoll.solvers.isolation.call_isolated`."""
-    problem, order = arguments["problem"], arguments["order"]
-    solution, load, lengths = _least_load(problem, Counter(map(tuple, arguments["circuits"])))
+    solution, load, lengths = _least_load(problem, Counter((u, v) for u, v in circuits))
     n, ports, demand, whole = wiring_check.stated(problem, load)
     hops = wiring_check.least_hops(demand, ports)([()] * n, list(range(n)))
     alone = {"load": word(Fraction(int(hops), whole * n * ports)), "order": order, "lengths": []}
@@ -73,17 +70,14 @@ def in_worker(
                     break
             else:
                 if time.monotonic() > end:
-                    return {"solution": solution, "arguments": [alone]}, {}
+                    return {"solution": solution, "arguments": [alone]}
                 other, least, lengths = _least_load(problem, Counter((u, v) for u, row in enumerate(rows) for v in row))
                 if least < load:  # possible within the floating-point tolerance, or if the optimum is unproven
                     solution, load = other, least
                 result.insert(0, lengths)
     except Refused:  # there are too many wirings
-        return {"solution": solution, "arguments": [alone]}, {}
-    return {
-        "solution": solution,
-        "arguments": [{"load": word(load), "order": order, "lengths": result[::-1]}, alone],
-    }, {}
+        return {"solution": solution, "arguments": [alone]}
+    return {"solution": solution, "arguments": [{"load": word(load), "order": order, "lengths": result[::-1]}, alone]}
 
 
 def _least_load(

@@ -354,7 +354,7 @@ def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
     key = resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": MATRIX}))
     other = resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": 2 * MATRIX}))
     assert resume_key(task) == key != other
-    received = rebuild(send(task, topology))
+    received = rebuild(send(task, topology)["sent"])
     assert make_plan(received).parameters["demand"] == DemandSpec(MATRIX)
     np.testing.assert_array_equal(read_demand(received.settings["demand"], topology, "test"), MATRIX)
     again = pickle.loads(pickle.dumps(task))  # noqa: S301

@@ -345,7 +345,7 @@ def test_methods_return_designs(name, given):
     """As the runner calls them: the pool crosses to the worker, the values come back and pass the checker."""
     pool = parse("servers:n=12,degree=4,traffic=dlrm")
     made = ServerPool(pool.n, pool.degree, pool.point_to_point, groups=pool.groups)
-    task = rebuild(send(Task("topoopt.topology", made), made))
+    task = rebuild(send(Task("topoopt.topology", made), made)["sent"])
     assert task.instance == pool
     method = methods()[name]
     assert method.applies(SimpleNamespace(name="topoopt.topology"))

@@ -51,17 +51,16 @@ def simple() -> StandardForm:
     return replace(form, A=sp.csc_array(form.A.tocsr()[kept]), row_lower=lower, row_upper=upper, rows={})
 
 
-def write_all(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def write_all(report: Any, **arguments: Any) -> dict[str, Any]:
     """Write every problem with one adapter; runs in a worker."""
     forms = {f"{sense}-{integer}.mps": problem(sense, integer=integer) for sense, integer in KINDS}
     for file, form in (forms | {"simple.lp": simple()}).items():
         names = (form.column_names(), form.row_names())
-        request = {"adapter": arguments["adapter"], "columns": names[0], "rows": names[1]}
-        write_in_worker(request | {"path": f"{arguments['folder']}/{file}"}, form.arrays(), report)
-    return {}, {}
+        write_in_worker(form, arguments["adapter"], arguments["folder"] / file, names, report)
+    return {}
 
 
-def solve_all(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def solve_all(report: Any, **arguments: Any) -> dict[str, Any]:
     """Solve model files, and the problems they were written from, with HiGHS; runs in a worker."""
     import highspy
 
@@ -80,7 +79,7 @@ def solve_all(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict
         outcome = solve_here(problem(sense, integer=integer), "highs", SolveRequest())
         results[f"{sense}-{integer}"] = outcome.objective
     results["simple"] = solve_here(simple(), "highs", SolveRequest()).objective
-    return results, {}
+    return results
 
 
 def need(name: str) -> None:
@@ -94,7 +93,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """The folder with the files of one adapter, and the results of HiGHS on them."""
     need(request.param)
     folder = tmp_path_factory.mktemp(request.param)
-    written = call_isolated(f"{__name__}:write_all", {"adapter": request.param, "folder": str(folder)})
+    written = call_isolated(f"{__name__}:write_all", {"adapter": request.param, "folder": folder})
     assert written.finished, written.message
     paths = [str(path) for path in folder.iterdir()]
     solved = call_isolated(f"{__name__}:solve_all", {"paths": paths})
@@ -117,7 +116,7 @@ def test_lp_file_is_the_same_problem(files: tuple[Path, dict[str, Any]]) -> None
     assert solved[str(folder / "simple.lp")]["value"] == pytest.approx(solved["simple"], abs=1e-6)
 
 
-def domains_of(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def domains_of(report: Any, **arguments: Any) -> dict[str, Any]:
     """Integrality and bounds of every column of a model file, as HiGHS reads it; runs in a worker."""
     import highspy
 
@@ -129,7 +128,7 @@ def domains_of(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dic
     kinds = [kind == highspy.HighsVarType.kInteger for kind in whole]
     names = [highs.getColName(j)[1] for j in range(lp.num_col_)]
     columns = zip(kinds, map(float, lp.col_lower_), map(float, lp.col_upper_), strict=True)
-    return {name: list(column) for name, column in zip(names, columns, strict=True)}, {}
+    return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])

@@ -34,7 +34,7 @@ def test_negative_numbers_are_rejected() -> None:
         varints(np.array([3, -1]))
 
 
-def fields(arguments: Any, arrays: dict[str, Any], report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def fields(report: Any, **arguments: Any) -> dict[str, Any]:
     """Compare messages built from arrays and from lists; runs in a worker."""
     from ortools.math_opt import model_pb2
 
@@ -46,24 +46,24 @@ def fields(arguments: Any, arrays: dict[str, Any], report: Any) -> tuple[dict[st
         (by_list, lambda message, field, values: getattr(message, field).extend(values.tolist())),
     ):
         for _ in range(2):  # appended, not replaced
-            put(model.variables, "ids", arrays["ids"])
-            put(model.variables, "lower_bounds", arrays["bounds"])
-            put(model.variables, "integers", arrays["flags"])
-            put(model.variables, "upper_bounds", arrays["empty"])
+            put(model.variables, "ids", arguments["ids"])
+            put(model.variables, "lower_bounds", arguments["bounds"])
+            put(model.variables, "integers", arguments["flags"])
+            put(model.variables, "upper_bounds", arguments["empty"])
     try:
-        extend(by_array.variables, "names", arrays["ids"])
+        extend(by_array.variables, "names", arguments["ids"])
         error_message = ""
     except TypeError as error:
         error_message = str(error)
     same = by_array.SerializeToString(deterministic=True) == by_list.SerializeToString(deterministic=True)
-    return {"same": same, "count": len(by_array.variables.ids), "error": error_message}, {}
+    return {"same": same, "count": len(by_array.variables.ids), "error": error_message}
 
 
 def test_messages_equal_those_built_from_lists() -> None:
     ids = np.array([0, 1, 127, 128, 16_383, 16_384, 2**31, 2**62])
     bounds = np.array([-np.inf, np.inf, 0.0, -0.0, 0.1, 1e-300, -1e300, 3.0])
     arrays = {"ids": ids, "bounds": bounds, "flags": ids % 2 == 0, "empty": ids[:0]}
-    answer = call_isolated(f"{__name__}:fields", {}, arrays)
+    answer = call_isolated(f"{__name__}:fields", arrays)
     assert answer.finished, answer.message
     assert answer.values["same"]
     assert answer.values["count"] == 16

@@ -187,6 +187,14 @@ def test_two_flows_share_a_link_and_the_rest_is_taken():
     assert schedule.rates[0:3, 3].tolist() == pytest.approx([0.5, 0.5, 2.5])
 
 
+@pytest.mark.parametrize("routing", ["single", "even", "k"])
+def test_parallel_arcs_are_one_link_of_their_total_capacity(routing):
+    topology = Topology(2, [0, 0, 1], [1, 1, 0], [0.25, 0.75, 1.0])
+    draft = TaskGraphDraft(2)
+    draft.transfer(0, 1, 3.0)
+    assert simulate(draft.finished(), ServerNetwork(topology, 1.0, 0.0, routing)).length == pytest.approx(3.0)
+
+
 def test_a_server_computes_one_task_at_a_time_in_the_order_of_their_numbers():
     draft = TaskGraphDraft(2)
     first, second, third = draft.compute(0, 3.0), draft.compute(0, 1.0), draft.compute(1, 2.0)

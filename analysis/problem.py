@@ -1,0 +1,189 @@
+"""A formulation on an instance: its data, bounds, checker and models, and its solution: ``oc.problem``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.model import Model, model
+from opticoll.analysis.rendering import Printed, number
+from opticoll.analysis.result import Result, solve
+from opticoll.errors import BadInput
+from opticoll.formulations import bounds_of
+from opticoll.formulations import formulation as named
+from opticoll.formulations.model import read_parameters, states, title_of
+from opticoll.formulations.variables import check_arrays
+from opticoll.instances import Topology, as_instance
+from opticoll.instances.demands import DemandSpec
+from opticoll.instances.plugin_faults import exits_refused
+from opticoll.solvers import verify
+from opticoll.solvers.methods.registry import prepared
+from opticoll.solvers.standard_form import declared_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from opticoll.analysis.result import InstanceLike, Setting
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.model import Bound
+    from opticoll.instances import Instance
+    from opticoll.instances.topology import F64
+
+
+class Problem(Printed):
+    """A formulation with its data.
+
+    ``values`` are the arrays of a solution by the names of the formulation's docstring, or a result of
+    :func:`opticoll.solve`.
+
+    Attributes
+    ----------
+    formulation
+        The object of the formulation's class: its data are attributes, and all that the class defines can be called.
+    instance, settings
+        The instance, and the parameters that were given.
+    """
+
+    def __init__(
+        self,
+        asked: str | type[Formulation],
+        formulation: Formulation,
+        instance: Instance,
+        settings: Mapping[str, object],
+    ) -> None:
+        self._asked = asked  # by its name, records do not depend on the source of a class
+        self.formulation = formulation
+        self.instance = instance
+        self.settings: dict[str, Any] = dict(settings)
+
+    # models
+
+    def pyomo(self) -> Any:
+        """The model as a ``pyomo.environ.ConcreteModel``."""
+        return self.model("pyomo").pyomo
+
+    def cvxpy(self) -> Any:
+        """The model as a ``cvxpy.Problem``."""
+        return self.model("cvxpy").cvxpy
+
+    def model(self, form: str = "pyomo") -> Model:
+        """The model to change by hand and to solve, as :func:`opticoll.model` returns it."""
+        return model(self._asked, self.instance, form=form, **self.settings)
+
+    def size(self) -> dict[str, int] | None:
+        """``variables``, ``constraints``, ``nonzeros`` (or somewhat more) and ``integers``; nothing is built."""
+        return self.formulation.estimate()
+
+    # what is true of a solution
+
+    def residuals(self, values: Mapping[str, ArrayLike] | Result) -> dict[str, float]:
+        """The worst violation of every block of constraints, by the formulation's own checker; 0 if there is none.
+
+        Raises
+        ------
+        BadInput
+            For arrays that are missing, unknown, or of another shape or range.
+        """
+        return verify.residuals(self.formulation, self._arrays(values))
+
+    def objective(self, values: Mapping[str, ArrayLike] | Result) -> float:
+        """The objective of a solution, computed from its arrays; it may violate constraints."""
+        return verify.objective(self.formulation, self._arrays(values))
+
+    def repair(self, values: Mapping[str, ArrayLike] | Result) -> dict[str, F64] | None:
+        """A feasible solution near these values, without the solver's round-off; None if the formulation finds none."""
+        return self.formulation.repair(self._arrays(values))
+
+    # bounds
+
+    def bounds(self) -> list[Bound]:
+        """Analytic bounds on the optimum, those of plug-ins too."""
+        return bounds_of(self.formulation)
+
+    def certify(self, duals: Mapping[str, ArrayLike] | Result) -> Bound | None:
+        """A bound on the optimum from duals of the named constraints, valid however inexact they are.
+
+        None where they prove nothing.
+
+        Raises
+        ------
+        BadInput
+            If the formulation proves no bound from duals, or they are others than it reads.
+        """
+        name = self.formulation.name
+        if not states(self.formulation, "certify"):
+            msg = f"{name}: proves no bound from duals; solve() bounds the optimum by those of the solver"
+            raise BadInput(msg)
+        given = duals.duals if isinstance(duals, Result) else duals
+        solved = (duals.values or {}).keys() if isinstance(duals, Result) else ()
+        declared = {one: array for one, array in (self.formulation.arrays(solved) or {}).items() if array.dual}
+        arrays = {one: np.asarray(array, dtype=float) for one, array in (given or {}).items() if one in declared}
+        check_arrays(declared, arrays, "duals")
+        return self.formulation.certify(arrays)
+
+    # solving
+
+    def solve(self, **options: Any) -> Result:
+        """Solve it; the options are those of :func:`opticoll.solve`, such as ``method`` and ``time_limit``."""
+        return solve(self._asked, self.instance, **self.settings, **options)
+
+    def lines(self) -> dict[str, str]:
+        """Meaning, parameters, size, and the tightest bound, by name of the line."""
+        problem, bounds = self.formulation, self.bounds()
+        best = verify.tightest(bounds, problem.sense)
+        stated = {
+            "instance": self.instance.spec,
+            "parameters": ", ".join(f"{name}={_words(value)}" for name, value in self.settings.items()),
+            "objective": f"{problem.sense} {problem.meaning}".rstrip(),
+            "size": ", ".join(f"{count:,} {name}" for name, count in (self.size() or {}).items()),
+            "bound": "" if best is None else f"{number(best.value, 12)}   ({best.name})",
+        }
+        return {name: text for name, text in stated.items() if text}
+
+    @property
+    def _title(self) -> str:
+        return f"{self.formulation.name}: {title_of(self.formulation)}"
+
+    def _arrays(self, values: Mapping[str, ArrayLike] | Result) -> dict[str, F64]:
+        """The arrays of a solution, checked."""
+        given = values.values if isinstance(values, Result) else values
+        arrays = {name: np.asarray(array, dtype=float) for name, array in (given or {}).items()}
+        check_arrays(declared_arrays(self.formulation, arrays.keys()), arrays, "values")
+        return arrays
+
+
+def _words(value: object) -> str:
+    """A parameter on one line."""
+    return str(value) if isinstance(value, (str, int, float)) else type(value).__name__
+
+
+def problem(
+    formulation: str | type[Formulation], instance: InstanceLike, *, demand: object = None, **settings: Setting
+) -> Problem:
+    """A formulation on an instance: its bounds, checker and models without a solve.
+
+    Parameters
+    ----------
+    formulation, instance, demand, **settings
+        As in :func:`opticoll.solve`; ``settings`` are parameters of the formulation alone.
+
+    Raises
+    ------
+    BadInput
+        For anything that :func:`opticoll.solve` refuses, and for a formulation that takes its data from another one's
+        solution.
+    """
+    stated, value = named(formulation), as_instance(instance)
+    if stated.needs is not None:
+        msg = f"problem: {stated.name} takes its data from a solution of {stated.needs}; use solve"
+        raise BadInput(msg)
+    chosen: Any = settings if demand is None else {**settings, "demand": demand}
+    parameters = read_parameters(stated.parameters, chosen, stated.name)
+    asked = parameters.get("demand")
+    if isinstance(asked, DemandSpec) and isinstance(value, Topology):
+        parameters["demand"] = asked.on(value, stated.name)
+    with exits_refused():
+        return Problem(formulation, prepared(stated, value, parameters), value, chosen)

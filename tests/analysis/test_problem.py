@@ -1,0 +1,117 @@
+"""A formulation on an instance, asked for bounds, checker and models, and solved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opticoll as oc
+
+RING = "ring:4"  # T = 2 for uniform demand: half of the 8 shards of two hops pass each way
+
+
+def test_bounds_and_size_without_a_solve() -> None:
+    problem = oc.problem("alltoall.link-mcf", RING)
+    assert {bound.name: bound.value for bound in problem.bounds()}["closed-form"] == pytest.approx(0.5)
+    form = oc.model("alltoall.link-mcf", RING).matrix
+    size = problem.size()
+    assert size is not None
+    assert (size["variables"], size["constraints"]) == form.A.shape[::-1]
+
+
+def test_a_solution_is_checked_by_the_formulations_own_checker() -> None:
+    problem = oc.problem("alltoall.master", RING)
+    found = problem.solve()
+    assert max(problem.residuals(found).values()) <= 1e-9
+    assert problem.objective(found) == pytest.approx(0.5)
+    assert found.values is not None
+    doubled = {**found.values, "F": 2 * np.asarray(found.values["F"])}
+    assert problem.objective(doubled) == pytest.approx(1.0)
+    assert max(problem.residuals(doubled).values()) == pytest.approx(1.0, rel=0.5)
+
+
+def test_duals_of_ones_prove_the_bound_of_hop_distances() -> None:
+    problem = oc.problem("alltoall.master", RING)
+    bound = problem.certify({"capacity": np.ones(8)})
+    assert bound is not None
+    assert bound.value == pytest.approx(8 / 16)  # 8 links for 16 hops of 12 pairs
+
+
+def test_demand_and_parameters_reach_models_and_solve() -> None:
+    demand = np.zeros((4, 4))
+    demand[0, 1] = 3.0
+    problem = oc.problem("alltoall.link-mcf", RING, demand=demand)
+    assert problem.solve().value == pytest.approx(2 / 3)  # both ways around
+    assert problem.model("cvxpy").solve().value == pytest.approx(2 / 3)
+    assert problem.cvxpy().is_dcp()
+    assert problem.pyomo().name
+    assert "demand" in problem.lines()["parameters"]
+
+
+def test_a_record_is_that_of_solve() -> None:
+    assert oc.problem("alltoall.master", RING).solve().record.key == oc.solve("alltoall.master", RING).record.key
+
+
+def test_it_prints_what_it_is() -> None:
+    text = repr(oc.problem("alltoall.path-mcf", RING, paths="shortest"))
+    assert text.splitlines()[0].startswith("alltoall.path-mcf: ")
+    assert "paths=shortest" in text
+    assert "0.5   (moore)" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "required array 'g' is missing"),
+        ({"g": np.zeros((8, 3)), "F": 0.0}, r"its shape is \(8, 3\), expected \(8, 4\)"),
+        ({"g": np.full((8, 4), np.nan), "F": 0.0}, "not finite"),
+        ({"g": np.zeros((8, 4)), "F": 0.0, "h": 1.0}, "no array 'h'"),
+    ],
+)
+def test_other_arrays_are_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(oc.BadInput, match=message):
+        oc.problem("alltoall.master", RING).residuals(values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "message"),
+    [
+        (("alltoall.virtual-channels", RING), {}, "takes its data from a solution of alltoall.min-congestion"),
+        (("alltoall.master", RING), {"root": 1}, "no parameter 'root'"),
+        (("alltoall.master", "ring:x"), {}, "ring:x"),
+        (("alltoall.masters", RING), {}, "did you mean"),
+    ],
+)
+def test_what_solve_refuses_is_refused(arguments: tuple[str, str], settings: dict[str, int], message: str) -> None:
+    with pytest.raises(oc.BadInput, match=message):
+        oc.problem(*arguments, **settings)
+
+
+MESH = "lightpath:2x2,lasers=4,waveguides=1"
+
+
+@pytest.mark.parametrize(
+    ("formulation", "instance", "settings"),
+    [
+        ("alltoall.path-mcf", RING, {"k": 3}),
+        ("alltoall.channels", RING, {"paths": "shortest", "k": 2}),
+        ("lumorph.min-overlap", MESH, {"lmax": 3}),
+        ("lumorph.min-overlap", MESH, {"circuits": "all", "seed": 1}),
+        ("lumorph.rounds", MESH, {"root": 1}),
+        ("lumorph.forwarded-rounds", MESH, {"root": 1}),
+        ("lumorph.sum-rounds", MESH, {"root": 1}),
+        ("optree.tree", "wdm-ring:n=16,wavelengths=4", {"conversion": "serial"}),
+        ("sipml.ring-wavelengths", "servers:n=4,degree=2", {"volume": 2.0}),
+    ],
+)
+def test_parameters_without_effect_are_refused(formulation: str, instance: str, settings: dict[str, object]) -> None:
+    stated = list(settings.items())[-1]
+    with pytest.raises(oc.BadInput, match=f"{stated[0]}={stated[1]} has no effect"):
+        oc.problem(formulation, instance, **settings)  # type: ignore[arg-type]
+    allowed = dict(list(settings.items())[:-1])
+    assert oc.problem(formulation, instance, **allowed).size()  # type: ignore[arg-type]
+
+
+def test_a_formulation_without_bounds_from_duals_says_so() -> None:
+    with pytest.raises(oc.BadInput, match="proves no bound from duals"):
+        oc.problem("lumorph.rounds", MESH).certify({})
