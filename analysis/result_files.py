@@ -42,7 +42,8 @@ def load(
 ) -> Result:
     """Read a solution that :meth:`opticoll.Result.save` or ``opticoll solve --solution`` wrote, and verify it.
 
-    Value, violations, bound and proof are recomputed; method, times and termination are taken from the file.
+    Value, violations, bound and proof are recomputed; method, times and termination are taken from the file. A bound
+    that took more than duals, as for an integer program that is given by its matrix, is not recomputed.
 
     Parameters
     ----------

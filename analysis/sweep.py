@@ -33,6 +33,7 @@ from opticoll.analysis.bound_values import (
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations.bounded_quantity import Sense, declaration
 from opticoll.instances import Instance, Topology, as_instance, parse
+from opticoll.instances.arguments import check_mapping, number
 from opticoll.instances.spec import expand, nearest
 from opticoll.solvers.task import Fields, Task, plain, texts
 
@@ -260,6 +261,8 @@ def sweep(
 
     model = find(formulation)
     stated = model.name if named(model) else model  # workers look up a named bound themselves
+    check_mapping({} if settings is None else settings, "sweep: settings")
+    tol = number(tol, "sweep: tol")
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
     function, label = bound_function(bound)
     specs, instances = instances_of(over)

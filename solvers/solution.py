@@ -12,9 +12,10 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.model import build_model, read_parameters, states
+from opticoll.formulations.matrix.program import FileProgram
+from opticoll.formulations.model import Bound, build_model, read_parameters, states
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
-from opticoll.formulations.variables import finite_number, named_arrays
+from opticoll.formulations.variables import Array, finite_number, named_arrays, numbered
 from opticoll.instances import MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
@@ -26,7 +27,7 @@ from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
 from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
-from opticoll.solvers.standard_form import declared_arrays, index_labels
+from opticoll.solvers.standard_form import compile_model, declared_arrays, index_labels
 from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.model import Bound
     from opticoll.instances import Instance
     from opticoll.instances.readers.solution_files import SolFile
     from opticoll.solvers.standard_form import StandardForm
@@ -272,8 +272,11 @@ def read_solution(
     violations = recomputed_violations(model, instance, parameters, data, values, needed)
     with np.errstate(all="ignore"):
         objective = verify.objective(data, values)
-    duals = _stated_duals(data, document, path)
-    bound = None if duals is None else _recomputed_bound(data, duals)
+    if isinstance(data, FileProgram):
+        duals, bound = _matrix_duals(data, document, path)
+    else:
+        duals = _stated_duals(data, document, path)
+        bound = None if duals is None else _recomputed_bound(data, duals)
     return StatedSolution(data, values, needed, duals, violations, objective, bound)
 
 
@@ -315,6 +318,30 @@ def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) ->
     if not read:
         return None
     return named_arrays({"duals": read}, "duals", path, lambda _: declared)
+
+
+def _matrix_duals(
+    data: FileProgram, document: Mapping[str, Any], path: Path
+) -> tuple[dict[str, NDArray[np.float64]] | None, Bound | None]:
+    """The duals of a program's rows in a document, and the bound that they prove by weak duality; None without."""
+    stated = document.get("duals")
+    if stated is None or data.problem != "LP":
+        return None, None
+    if not isinstance(stated, dict):
+        msg = f"{path}: 'duals' must be an object of named arrays"
+        raise BadFile(msg)
+    form = compile_model(data.matrix())
+    known = {name: block for name, block in form.rows.items() if name in stated}
+    if not known:
+        return None, None
+    declared = {name: Array(numbered(block.shape)) for name, block in known.items()}
+    duals = named_arrays({"duals": {name: stated[name] for name in known}}, "duals", path, lambda _: declared)
+    y = np.zeros(form.A.shape[0])
+    for name, block in known.items():
+        kept = block.index >= 0
+        y[block.index[kept]] = duals[name].ravel()[kept]
+    value = dual_bound(form, y)
+    return duals, Bound("lp-dual", value, "weak duality from the file's row duals") if math.isfinite(value) else None
 
 
 def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from opticoll.analysis.conjectures.fitting import Fit, ResidueClass, by_residues
 from opticoll.analysis.sweep import instances_of
 from opticoll.errors import BadInput
 from opticoll.instances import Instance, Topology, parse
+from opticoll.instances.arguments import check_mapping, refused, whole_number
 from opticoll.instances.spec import Dimensions, nearest
 from opticoll.solvers.task import Fields, Task, texts
 
@@ -206,6 +207,12 @@ def conjecture(
     from opticoll.formulations.registry import formulation as find
 
     model = find(formulation)
+    check_mapping({} if settings is None else settings, "conjecture: settings")
+    for name, value in (("period", period), ("reach", reach)):
+        if value is not None:
+            whole_number(value, f"conjecture: {name}", 0)
+    if variables is not None and not isinstance(variables, Iterable):
+        raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
     specs, instances = instances_of(over)
     families = dict.fromkeys(str(one.family) for one in instances)

@@ -18,19 +18,33 @@ import numpy as np
 
 from opticoll.analysis.design import MOST_NODES
 from opticoll.analysis.design import records as topology_records
-from opticoll.analysis.reconfiguration.sequence_records import EQUAL, SequenceRecord, bound_on_time, sequence_records
+from opticoll.analysis.reconfiguration.sequence_records import (
+    EQUAL,
+    SequenceRecord,
+    bound_on_time,
+    routed_record,
+    sequence_records,
+)
 from opticoll.analysis.rendering import Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.sequence import sequence_data
+from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
 from opticoll.instances.arguments import whole_number
+from opticoll.instances.collective_steps import collective_steps, shared_ports
+from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
+from opticoll.solvers.methods.topoopt.ring_permutations import selected
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from opticoll.instances.topology import I64
+
+#: Most columns, nodes times circuits, of the linear program of a cyclic record.
+MOST_CYCLIC = 50_000
 
 
 @dataclass(frozen=True)
@@ -168,8 +182,8 @@ class Envelope(Printed):
 
     @property
     def change_below(self) -> float:
-        """Largest delay up to which some change is proven better than every topology that stays."""
-        return max(((self.bounds[0] - T) / (K - 1) for K, T in self.times.items() if K > 1), default=0.0)
+        """Largest delay up to which some change is proven better than every topology that stays; 0 if none is."""
+        return max((0.0, *((self.bounds[0] - T) / (K - 1) for K, T in self.times.items() if K > 1)))
 
     @property
     def always_below(self) -> float:
@@ -230,8 +244,43 @@ def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:
     ]
 
 
+@cache
+def cyclic_records(n: int, degree: int, directed: bool) -> tuple[SequenceRecord, ...]:
+    """Records of circuits u -> u + g modulo n: rings that stay, and the index algorithms, with flows at their best."""
+    group = named_group(n, f"{n},1,1")
+    result = []
+    for rows in _cyclic_circuits(n, degree, directed=directed):
+        if not rows.size or len(rows) > MOST_CONFIGURATIONS or n * rows.size > MOST_CYCLIC:
+            continue
+        data = sequence_data(n, degree, len(rows), directed=directed)
+        found = routed_record(data, OrbitSequence(0, group, rows), bound_on_time(data, len(rows)))
+        result += [] if found is None else [found]
+    return tuple(result)
+
+
+def _cyclic_circuits(n: int, degree: int, *, directed: bool) -> Iterator[I64]:
+    """Generators ``(K, ports)`` of each of :func:`cyclic_records`."""
+    pairs = degree if directed else degree // 2
+    if not pairs:
+        return
+    rings = selected(n, pairs)
+    yield np.array([sorted({*rings, *(() if directed else (-one % n for one in rings))})], dtype=np.int64)
+    for algorithm in ("bruck:2", "bruck:3") if directed else ("retri",):
+        rows = []
+        for step in collective_steps(algorithm, n):
+            shifts, amounts = step.peers[:, 0], step.amounts
+            if not directed:  # a circuit to either side carries both directions
+                shifts, amounts = shifts[:1], amounts[:1]
+            for first in range(0, len(shifts), pairs):
+                own = np.repeat(shifts[first : first + pairs], shared_ports(amounts[first : first + pairs], pairs))
+                rows.append(own if directed else np.concatenate([own, -own % n]))
+        yield np.array(rows, dtype=np.int64)
+
+
 def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[SequenceRecord] = ()) -> Envelope:
     """The envelope of the table of records, direct circuits, and other sequences.
+
+    Sizes that are not in the table have rings and index algorithms (:func:`cyclic_records`) in its place.
 
     Parameters
     ----------
@@ -254,6 +303,8 @@ def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[Se
         msg = f"n={n}, degree={degree}: give at least two nodes, and from 1 to n - 1 ports"
         raise BadInput(msg)
     known = [*direct_records(n, degree, directed), *sequence_records().get((n, degree, directed), ()), *others]
+    if (n, degree, directed) not in sequence_records():
+        known += cyclic_records(n, degree, directed)
     # circuits that run both ways are a special case
     if directed:
         known += sequence_records().get((n, degree, False), ())

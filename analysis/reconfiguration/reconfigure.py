@@ -28,6 +28,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
+from opticoll.instances.arguments import number as positive_number
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
@@ -205,10 +206,7 @@ def reconfigure(
     if n > MOST_NODES:
         msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
         raise BadInput(msg)
-    limit = TIME_LIMIT_S if time_limit is None else time_limit
-    if not limit > 0:
-        msg = f"design: time_limit={time_limit} is not a positive number of seconds"
-        raise BadInput(msg)
+    limit = TIME_LIMIT_S if time_limit is None else positive_number(time_limit, "design: time_limit", positive=True)
     with progress_here(f"design n={n} degree={degree}") if on_progress is None else nullcontext(on_progress) as shown:
         return _decided(int(n), int(degree), at, unit_s, directed=directed, limit=limit, seed=seed, on_progress=shown)
 
@@ -327,7 +325,7 @@ def _answer(curve: Envelope, delay: float, unit_s: float | None, *, interrupted:
         topologies,
         lengths,
         tuple(rows),
-        min(bound for K, bound in least.items() if K not in shown),
+        min(curve.bound(K) + delay * (K - 1) for K in range(1, last + 1) if K not in shown),
         interrupted,
     )
 

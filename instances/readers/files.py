@@ -85,6 +85,8 @@ _READERS: dict[str, Callable[[bytes, str, ReadOptions], Topology]] = {
 }
 #: Formats of topologies.
 FORMATS = tuple(_READERS)
+#: Suffixes that an edge list must not have, since its reader expects another format.
+_NOT_WRITTEN = frozenset({".gml", ".yaml", ".yml"})
 #: Options of ``file:PATH,option=value``.
 OPTIONS = ("capacity", "directed", "format", "first", "ranks", "wiring")
 _OPTION = re.compile(rf"(?P<path>.*),\s*(?P<name>{'|'.join(OPTIONS)})=(?P<value>[^,]*)", re.DOTALL)
@@ -288,7 +290,7 @@ def save_topology(topology: Topology, path: str | Path) -> None:
     BadFile
         If the file cannot be written, or the format cannot represent a label.
     BadInput
-        For anything but a topology and a path.
+        For anything but a topology and a path, and for the suffix of a format that is read but not written.
     """
     from opticoll.instances.topology import Topology
 
@@ -298,6 +300,9 @@ def save_topology(topology: Topology, path: str | Path) -> None:
         raise BadInput(msg)
     path = as_path(path, "save_topology")
     suffix = path.suffix.lower()
+    if suffix in _NOT_WRITTEN:
+        msg = f"save_topology: {suffix} files are not written; end the name in .json, .graphml, .csv or .txt"
+        raise BadInput(msg)
     if suffix in {".graphml", ".xml"}:
         data = write_graphml(topology)
     elif suffix == ".json":

@@ -371,6 +371,8 @@ def test_solutions_of_changed_models_and_of_ones_own_are_saved_with_their_matrix
         assert (again.verified, again.record.instance) == (True, result.record.instance)
         assert "matrix in the file alone; the model that stated it is not kept" in again.record.message
         assert max(again.check().values()) <= 1e-6
+        if number == 2:
+            assert (again.proof, again.bound) == ("optimal", pytest.approx(result.value))
         for name in result.values:
             assert again.frame(name)[name].tolist() == result.frame(name)[name].tolist()
         assert oc.load(again.save(tmp_path / "again.json")).record.message == again.record.message
@@ -379,6 +381,22 @@ def test_solutions_of_changed_models_and_of_ones_own_are_saved_with_their_matrix
         oc.check("matrix.stated-model", "ring:4", path)
     with pytest.raises(oc.BadInput, match="pass no instance"):
         oc.load(path, "ring:4")
+
+
+def test_the_bound_of_a_loaded_linear_program_is_that_of_its_duals(tmp_path):
+    """A file may state any duals: they prove what they prove, whatever bound and proof it states."""
+    path = limited(oc.model("alltoall.master", "ring:4"), 0.3).solve().save(tmp_path / "s.json")
+    whole = json.loads(path.read_text())
+    for factor, bound, proof in ((1.0, 0.3, "optimal"), (2.0, 0.6, "certified-gap")):
+        duals = {name: {**one, "value": [factor * y for y in one["value"]]} for name, one in whole["duals"].items()}
+        path.write_text(json.dumps({**whole, "duals": duals, "bound": 0.3, "proof": "optimal"}))
+        again = oc.load(path)
+        assert (again.bound, again.proof) == (pytest.approx(bound), proof)
+    path.write_text(json.dumps({**whole, "duals": {}}))
+    assert oc.load(path).bound is None
+    path.write_text(json.dumps({**whole, "duals": [1]}))
+    with pytest.raises(oc.BadInput, match="'duals' must be an object"):
+        oc.load(path)
 
 
 def test_a_wrong_matrix_of_a_saved_solution_is_refused(tmp_path):

@@ -382,6 +382,17 @@ def test_sizes_without_circuits_are_refused(n, degree):
         envelope(n, degree)
 
 
+@pytest.mark.parametrize(("n", "degree", "directed"), [(9, 3, False), (12, 2, False), (12, 1, True), (20, 7, True)])
+def test_no_scheme_beats_the_envelope_of_a_size_that_is_not_in_the_table(n, degree, directed):
+    assert (n, degree, directed) not in sequence_records()
+    curve = envelope(n, degree, directed=directed)
+    for scheme in schemes(n, degree, directed=directed):
+        least = min(T for K, T in curve.times.items() if scheme.configurations >= K)
+        assert curve.bound(scheme.configurations) <= least * (1 + 1e-9)
+        assert least <= scheme.time * (1 + 1e-9) or "Kautz" in scheme.name
+    assert 0 <= curve.change_below <= curve.stay_from
+
+
 @pytest.mark.parametrize(("n", "degree", "message"), [(10_000_000, 4, "limit of 4096 nodes"), (8, "2", "not '2'")])
 def test_sizes_without_an_envelope_are_refused(n, degree, message):
     with pytest.raises(BadInput, match=message):

@@ -102,7 +102,7 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
         ({"delay": "soon"}, "is not a time, such as"),
         ({"delay": "1us", "shard": "much"}, "not a positive size"),
         ({"delay": "1us", "shard": "1MB", "bandwidth": "fast"}, "not a positive rate"),
-        ({"time_limit": 0}, "not a positive number of seconds"),
+        ({"time_limit": 0}, "time_limit: must be a positive number, not 0"),
         ({"n": 5000}, "exceeds the limit of 4096 nodes"),
         ({"n": 8.5}, "not a whole number"),
         ({"degree": 8}, "from 1 to n - 1 ports"),

@@ -42,6 +42,12 @@ def test_files_round_trip(tmp_path_factory, topology, suffix):
     assert again.spec == f"file:{path}"
 
 
+@pytest.mark.parametrize("suffix", [".gml", ".GML", ".yaml"])
+def test_an_edge_list_gets_no_suffix_of_another_format(tmp_path, suffix):
+    with pytest.raises(BadInput, match=r"files are not written; end the name in \.json"):
+        save_topology(parse("ring:3"), tmp_path / f"net{suffix}")
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("spec", ["torus:3x4", "genkautz:n=16,d=4,loops=keep", "dgx1+host=0.1", "kautz:d=2,D=3"])
 def test_families_round_trip(tmp_path, spec, suffix):
