@@ -317,13 +317,16 @@ def test_workers_with_another_version_are_refused(both: Machines, monkeypatch: p
         DaskCluster(both.address)
 
 
-def _answer_or_die(item: str) -> str:
-    if item == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
+def _answer_or_die(item: str | Path) -> str | Path:
+    """Return a string; kill this process when a file exists."""
+    while isinstance(item, Path):
+        if item.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.01)
     return item
 
 
-def test_what_dies_costs_only_what_it_must(both: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_dies_costs_only_what_it_must(both: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that a job kills, that job; a scheduler that does not answer, or has died, what has not come back.
 
     The last of those on these machines, whose scheduler dies. A job that kills is tried twice; the nanny replaces its
@@ -334,8 +337,13 @@ def test_what_dies_costs_only_what_it_must(both: Machines, monkeypatch: pytest.M
         await asyncio.sleep(3600)
 
     with DaskCluster(both.address) as executor:
-        # The last one: Dask blames a job, too, that waits at a worker whenever it is killed.
-        answers = dict(executor.map_unordered(_answer_or_die, ["a", "b", "c", "die"]))
+        answers, ready = {}, tmp_path / "ready"
+        # It comes last and waits for the others: Dask blames a job, too, that waits, or whose result waits, at a worker
+        # whenever that is killed.
+        for index, answer in executor.map_unordered(_answer_or_die, ["a", "b", "c", ready]):
+            answers[index] = answer
+            if len(answers) == 3:
+                ready.touch()
         assert isinstance(answers[3], JobCrashed)
         assert [answers[index] for index in range(3)] == ["a", "b", "c"]
         assert list(executor.map_unordered(_answer_or_die, ["d"])) == [(0, "d")]
