@@ -90,6 +90,10 @@ def hybrids(
     if not isinstance(graph, str) or not isinstance(parse(graph), OpGraph):
         msg = f"hybrids: {graph} is not a computation graph; use op-graph:model=..."
         raise BadInput(msg)
+    given = {part.partition("=")[0].strip() for part in graph.partition(":")[2].split(",")}
+    if given & {"parts", "batch"}:
+        msg = f"hybrids: {graph} states parts or batch, which follow from gpus= and batch=; omit them"
+        raise BadInput(msg)
     rate = link or LINK
     tried = degree_aware.hybrids(
         graph, gpus, batch, degree=degree, bandwidth=parse_rate(rate, "link") / 8, memory=memory

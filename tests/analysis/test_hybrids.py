@@ -62,6 +62,7 @@ def test_the_command_prints_what_the_function_returns(capsys):
         ((GRAPH, 4, 0), "batch: must be a whole number of at least 1, not 0"),
         ((GRAPH, 7, 3, {"memory": 1e-9}), "no way to divide 7 GPUs"),
         ((GRAPH, 4, 4, {"link": "fast"}), "link"),
+        ((f"{GRAPH},parts=2", 4, 4), "states parts or batch"),
     ],
 )
 def test_bad_input_is_one_line(arguments, message):
