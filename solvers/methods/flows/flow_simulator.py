@@ -29,7 +29,7 @@ from numba import njit
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.flows.iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.instances.task_graph import COMPUTING
+from opticoll.instances.task_graph import COMPUTING, TRANSFER
 from opticoll.instances.topology import Topology
 from opticoll.solvers.methods.sipml.ring_first_fit import ring_circuits
 from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
@@ -373,6 +373,18 @@ class _Engine:
         if self.record:
             self.rows.append(rows)
 
+    def _stuck(self, end: F64) -> str:
+        """The first task that does not end although all for which it waits have ended, in words."""
+        graph, endless = self.graph, ~np.isfinite(end)
+        first, then = graph.waits.T
+        waiting = np.isin(np.arange(graph.tasks), then[endless[first]])
+        task = int(np.argmax(endless & ~waiting))
+        if graph.kind[task] == TRANSFER:
+            return f"the transfer from server {graph.server[task]} to server {graph.target[task]} (task {task})"
+        members = graph.groups[graph.group[task]]
+        named = ", ".join(map(str, members[:8])) + (", ..." if len(members) > 8 else "")
+        return f"the all-reduce among servers {named} (task {task})"
+
     def schedule(self) -> TaskSchedule:
         """The simulated schedule.
 
@@ -383,8 +395,7 @@ class _Engine:
         """
         _, _, begin, end, _ = self.state
         if not self.over:
-            task = int(np.argmax(~np.isfinite(end)))
-            msg = f"iteration: task {task} never ends: the network has no route for it or for one of its predecessors"
+            msg = f"iteration: the network has no route for {self._stuck(end)}"
             raise NoSolution(msg)
         rates = np.concatenate(self.rows) if self.record else None
         return TaskSchedule(begin, end, rates, int(self.sizes[3]))

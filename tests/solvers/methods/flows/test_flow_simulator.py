@@ -318,7 +318,13 @@ def test_forwarding_serves_all_at_once_where_waiting_does_not():
 def test_traffic_without_a_route_is_an_error():
     draft = TaskGraphDraft(2)
     draft.transfer(0, 1, 1.0)
-    with pytest.raises(NoSolution, match="no route"):
+    with pytest.raises(NoSolution, match=r"no route for the transfer from server 0 to server 1 \(task 0\)"):
+        simulate(draft.finished(), ServerNetwork(Topology(2, [1], [0]), 1.0))
+    draft = TaskGraphDraft(2)
+    begun = draft.compute(0, 1.0)
+    reduced = draft.all_reduce((0, 1), 1.0, after=[begun])
+    draft.compute(0, 1.0, after=[reduced])
+    with pytest.raises(NoSolution, match=r"no route for the all-reduce among servers 0, 1 \(task 1\)"):
         simulate(draft.finished(), ServerNetwork(Topology(2, [1], [0]), 1.0))
     with pytest.raises(BadInput, match="needs 3"):
         simulate(TaskGraphDraft(3).finished(), ServerNetwork(Topology(2, [1], [0]), 1.0))
