@@ -224,7 +224,6 @@ def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool)
     lost=FORMULAS_LOST,
 )
 def _equal_split(laboratory: Laboratory) -> Measurement:
-    """Split every pair evenly over the same number of paths, which a small MILP chooses."""
     scope = laboratory.scope
     topology: Any = parse(scope["network"])
     counts, longest = scope["paths per pair"], int(scope["longest path"])
@@ -290,7 +289,6 @@ def _path_throughput(laboratory: Laboratory) -> Measurement:
     "forwarding by NICs and by hosts.",
 )
 def _forwarding(laboratory: Laboratory) -> Measurement:
-    """Compare schedules forwarded by NICs with schedules forwarded by hosts, at the testbed's injection bandwidth."""
     spec, injection = laboratory.scope["network"], float(laboratory.scope["injection [Gb/s]"])
     width = injection / float(laboratory.scope["link [Gb/s]"])
     times = {relay: optimal_time(laboratory, f"{spec}+host={width:g},relay={relay}") for relay in ("nic", "host")}
@@ -399,7 +397,6 @@ def _diversity(laboratory: Laboratory) -> Measurement:
     lost=NUMBERS_LOST,
 )
 def _spread_alike(laboratory: Laboratory) -> Measurement:
-    """Compare spreading over short paths with the MCF, on expanders and on tori."""
     scope = laboratory.scope
     well = 1 + float(scope["well: within"])
     families: dict[str, Sequence[str]] = {name: scope[name] for name in ("expanders", "tori")}

@@ -160,7 +160,6 @@ def _sssp(laboratory: Laboratory) -> Measurement:
     procedure="We route all pairs in eight random orders and compare lengths and loads.",
 )
 def _order(laboratory: Laboratory) -> Measurement:
-    """Route all pairs in several orders; compare the lengths of the routes, and the loads."""
     measured: dict[str, Json] = {}
     longer, changed = [], []
     for spec in laboratory.scope["networks"]:
@@ -274,7 +273,6 @@ def dimension_loads(shape: tuple[int, ...]) -> tuple[float, list[float]]:
     procedure="We compare the loads of dimension-ordered routes with a lower bound on T from arc lengths.",
 )
 def _dimension_order(laboratory: Laboratory) -> Measurement:
-    """Compare dimension-ordered routes with the bound of arc lengths 1 in one dimension."""
     side = int(laboratory.scope["largest side in two dimensions"])
     shapes: list[tuple[int, ...]] = [(a, b) for a in range(2, side + 1) for b in range(a, side + 1)]
     shapes += [tuple(shape) for shape in laboratory.scope["tori of three dimensions"]]

@@ -74,7 +74,6 @@ def _outcome(record: Record) -> str:
     procedure=f"{_SOLVED}: all-gather on a 2x4 grid by the program as printed, as in the authors' code, and corrected.",
 )
 def _eight_gpus(laboratory: Laboratory) -> Measurement:
-    """Solve the program for 8 GPUs as printed, as in the authors' code, and with its indices corrected."""
     (grid,) = {"2x4"} if laboratory.scope["GPUs"] == 8 else set()
     spec, kind = f"lightpath:{grid},lasers=4", laboratory.scope["collective"]
     runs: dict[str, dict[str, Any]] = {
@@ -153,7 +152,6 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
     procedure="We solve (10)-(16) for one circuit as a linear program, with both right-hand sides of (16).",
 )
 def _algorithm_2(laboratory: Laboratory) -> Measurement:
-    """Route one circuit by (10)-(16), with the right-hand side of (16) as printed and as in the text."""
     from scipy.optimize import linprog
 
     shown: dict[str, int] = laboratory.scope["arcs into the destination"]
@@ -211,7 +209,6 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
     procedure="We compute proven rounds of all-to-all on all small meshes and compare every pair.",
 )
 def _smaller(laboratory: Laboratory) -> Measurement:
-    """For every pair of small meshes, compare the rounds that the smaller needs with those that the larger takes."""
     spec = "lightpath:{}x{},lasers=1,waveguides=1"
     least, most = laboratory.scope["tiles"]
     shapes = [(r, c) for r in range(1, 4) for c in range(max(r, 2), most + 1) if least <= r * c <= most]
@@ -574,7 +571,6 @@ def _call_times(spec: str) -> tuple[list[I64], list[float]]:
     "else we time greedy independent sets.",
 )
 def _co_scheduling(laboratory: Laboratory) -> Measurement:
-    """Time saved by independent sets over calls in sequence; if all calls conflict, none is saved."""
     specs = {name: laboratory.scope[name] for name in ("models", "random calls")}
     choices = Readings("calls")
     for words, each in specs.items():

@@ -382,7 +382,6 @@ def _rack(laboratory: Laboratory) -> Measurement:
     "on eight wafers.",
 )
 def _losses(laboratory: Laboratory) -> Measurement:
-    """Decibels along the routes of least overlap with the largest loss, on a rack of wafers side by side."""
     crossing, per_cm, edge = (
         laboratory.scope[name] for name in ("loss per crossing [dB]", "loss per cm, at most [dB]", "wafer [cm]")
     )

@@ -104,10 +104,6 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     lost=LOST,
 )
 def _optimal(laboratory: Laboratory) -> Measurement:
-    """Compare the minimum of Theorem 2 with trees of one real radix and of integer radices.
-
-    The schedule of the smallest tree with fewer steps is built and checked.
-    """
     most, w = int(laboratory.scope["nodes"]), int(laboratory.scope["wavelengths"])
     sizes = range(16, most + 1, 4)
     trees = {count: {n: best_tree(Fabric(n, w, count=count)) for n in sizes} for count in ("lemma", "exact")}
@@ -402,7 +398,6 @@ CLAIMS.stated(
     lost=LOST,
 )
 def _leaves(laboratory: Laboratory) -> Measurement:
-    """Count the leaves of full trees and of random trees with up to m children per node."""
     random = np.random.default_rng(laboratory.seeds(1)[0])
     sweep = Sweep()
     for m, k in itertools.product(range(2, laboratory.scope["radix"] + 1), range(1, laboratory.scope["height"] + 1)):
@@ -444,7 +439,6 @@ def _fractional_steps(n: int, m: int, k: int, w: int) -> float:
     lost=LOST,
 )
 def _theorem_1(laboratory: Laboratory) -> Measurement:
-    """Compare S(k) with trees where m = n^(1/k) is an integer."""
     most, fabrics = int(laboratory.scope["nodes"]), tuple(laboratory.scope["wavelengths"])
     trees = [(m**k, m, k, w) for m in range(2, 17) for k in range(2, 13) if m**k <= most for w in fabrics]
     wrong: dict[str, list[tuple[int, int, int, int, float, float]]] = {}
@@ -505,7 +499,6 @@ def _ratio_power(n: int, one: int, other: int) -> Fraction:
     lost=LOST,
 )
 def _theorem_2(laboratory: Laboratory) -> Measurement:
-    """Compare the rounded root with the integer depth that minimises S(k), for every n."""
     sizes = range(8, int(laboratory.scope["nodes"]) + 1)
     rules: dict[str, Callable[[float], int]] = {**DEPTHS, "floor": math.floor}
     best = {n: step_counts.best_depth(n) for n in sizes}

@@ -178,7 +178,6 @@ for _figure, _cases, _over, _numbers in (
     procedure=_STEPS_ONLY,
 )
 def _lowest(laboratory: Laboratory) -> Measurement:
-    """Check that OpTree takes the fewest steps and Ring the most, except for WRHT, whose formula is lost."""
     measured: dict[str, Json] = {}
     wrong = []
     for n, w in laboratory.scope["(nodes, wavelengths)"]:
@@ -244,7 +243,6 @@ CLAIMS.open(
     procedure="We evaluate S(k) of Theorem 1.",
 )
 def _shapes(laboratory: Laboratory) -> Measurement:
-    """Compare the directions of the curves of section IV-B between depths 5 and 9 with S(k)."""
     flat = laboratory.scope["flat within"]
     steps = {n: {k: step_counts.theorem_1(n, 64, k) for k in range(5, 10)} for n in laboratory.scope["nodes"]}
     near = {n: abs(steps[n][b] / steps[n][a] - 1) for n, a, b in ((512, 5, 6), (1024, 6, 7))}

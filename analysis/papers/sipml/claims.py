@@ -99,7 +99,6 @@ def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.
     "that no switch connects a GPU twice.",
 )
 def _switches(laboratory: Laboratory) -> Measurement:
-    """Assign circuits within D ports to D switches, one matching each."""
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.solvers.methods.sipml.koenig_bisection import bisect
 
@@ -144,7 +143,6 @@ def _switches(laboratory: Laboratory) -> Measurement:
     lost="The program (appendix A.2).",
 )
 def _ilp(laboratory: Laboratory) -> Measurement:
-    """Compare the ILP with the polynomial method."""
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.koenig_bisection import bisect
@@ -188,7 +186,6 @@ def _ilp(laboratory: Laboratory) -> Measurement:
     lost="The graph and the placement (figure 4).",
 )
 def _example(laboratory: Laboratory) -> Measurement:
-    """One sub-op precedes four of the same time on four GPUs: proven makespans in times of a sub-op."""
     k, parts, delta = (laboratory.scope[name] for name in ("k", "parts of C", "Delta"))
     spec = f"op-graph:model=chain,splits=1x{parts}"
     measured = {

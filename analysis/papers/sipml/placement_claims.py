@@ -230,7 +230,6 @@ def candidate_ranges(devices: Sequence[int], k: int, delta: int) -> dict[str, se
     "distance of all of them.",
 )
 def _range(laboratory: Laboratory) -> Measurement:
-    """Compare the range of Algorithm 1 with the GPUs in reach of all predecessors, for all sets of their GPUs."""
     forbidden, missed = (dict.fromkeys(("along the circle", "by number"), 0) for _ in range(2))
     count, witness = 0, None
     for k in range(2, laboratory.scope["k"] + 1):
@@ -295,7 +294,6 @@ def repair_ends(data: Placement, nearest: str, place: str) -> bool:
     lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
 )
 def _convergence(laboratory: Laboratory) -> Measurement:
-    """Run the printed repair under several tie-breaks, and on the unrolled circle, on random graphs."""
     from opticoll.formulations.sipml import placement
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 
@@ -346,7 +344,6 @@ def _convergence(laboratory: Laboratory) -> Measurement:
     "sub-ops by Algorithm 1.",
 )
 def _prohibitive(laboratory: Laboratory) -> Measurement:
-    """Solve the ILP of small transformers within a time limit, and place one of the paper's size by Algorithm 1."""
     from opticoll.formulations.sipml import placement
     from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
@@ -424,7 +421,6 @@ def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[t
     procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
 )
 def _sequential(laboratory: Laboratory) -> Measurement:
-    """Compare all placements of sequential ops that put the parts of each op on different GPUs."""
     k, ops = laboratory.scope["GPUs"], laboratory.scope["sequential ops"]
     spreads: dict[str, list[float]] = {"computing time": [], "with transfer time": []}
     loads = []
@@ -499,7 +495,6 @@ def _best(durations: Sequence[float], k: int) -> float:
     procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k parts.",
 )
 def _cap(laboratory: Laboratory) -> Measurement:
-    """Compare the best run times with at most k parts per op and with more."""
     most, ops = laboratory.scope["parts over k"], laboratory.scope["sequential ops"]
     wrong, ratios = [], []
     for k in laboratory.scope["k"]:
@@ -565,7 +560,6 @@ def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> I
     lost="The numbers of parts of A and D (figure 4).",
 )
 def _figure_4(laboratory: Laboratory) -> Measurement:
-    """Every number of parts of A and D with which the text's placement exists."""
     k, delta, c = (laboratory.scope[name] for name in ("k", "Delta", "parts of C"))
     choices = Readings("limit on communication")
     for rule in ("distance", PER_DIRECTION, BOTH):
@@ -604,7 +598,6 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
     procedure="We place the model for every divisor k of N by Algorithm 1, and add the all-reduce between groups.",
 )
 def _search(laboratory: Laboratory) -> Measurement:
-    """Place every k l = N by Algorithm 1 and compare the iteration times."""
     from opticoll.solvers.methods.sipml.degree_aware import hybrids
 
     gpus, degree, bandwidth = (laboratory.scope[name] for name in ("GPUs", "D", "bandwidth [bytes/s]"))

@@ -99,7 +99,6 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
     "before, and compute the diameter for every n.",
 )
 def _binary(laboratory: Laboratory) -> Measurement:
-    """Measure the diameter of ceil(log2 n) rings with steps near 1, 2, 4, ...."""
     most, ratios = laboratory.scope["servers"], {}
     for n in range(3, most + 1):
         steps = ring_permutations.select_permutations(

@@ -289,7 +289,6 @@ CLAIMS.stated(
     procedure="We divide the numbers of Table 1.",
 )
 def _switches(laboratory: Laboratory) -> Measurement:
-    """Appendix B's comparison of an OCS with a patch panel."""
     cost, ports, latency = (laboratory.scope[name] for name in ("cost of a port [$]", "ports", "latency [s]"))
     orders = laboratory.scope["orders of magnitude"]
     ratios = {"cost of a port": cost[1] / cost[0], "ports": ports[0] / ports[1]}
