@@ -12,7 +12,7 @@ from opticoll.analysis.papers.optree.claims import DEPTHS, STEPS, optree_steps, 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import marks, reference, stars
 from opticoll.analysis.plots.panels import one_panel, styled_figure
-from opticoll.analysis.plots.style import MUTED, log_axes, series
+from opticoll.analysis.plots.style import MUTED, log_axes, series, ticks_at
 from opticoll.formulations.optree import step_counts, step_times
 from opticoll.solvers.task import PROVEN
 
@@ -306,8 +306,7 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
                 markersize=size,
             )
     log_axes(axes)
-    axes.set_xticks(MESSAGES, [str(size) for size in MESSAGES])
-    axes.set_xticks([], minor=True)
+    ticks_at(axes, MESSAGES)
     axes.set_title(f"N = {nodes}, w = {wavelengths}")
     axes.set_xlabel("total size gathered [MiB]")
     return handles

@@ -9,7 +9,7 @@ import numpy as np
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, reference
 from opticoll.analysis.plots.panels import one_panel, styled_figure
-from opticoll.analysis.plots.style import log_axes
+from opticoll.analysis.plots.style import log_axes, ticks_at
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def _hybrid(rows: pd.DataFrame) -> Figure:
         for number, (case, group) in enumerate(rows.groupby("case", sort=False)):
             handles += curve(axes, group["k"], group["time"] / group["time"].min(), number, str(case))
         log_axes(axes)
-        axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-        axes.set_xticks([], minor=True)
+        ticks_at(axes, (1, 2, 4, 8, 16))
     return figure
 
 

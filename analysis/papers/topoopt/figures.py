@@ -11,10 +11,11 @@ import numpy as np
 from opticoll.analysis.papers.gap_figures import SMALL_GAPS
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import price_claims as cost
+from opticoll.analysis.papers.topoopt.iteration_figures import by_batch
 from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, FAT_TREE, GIGABIT
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.panels import one_panel, styled_figure
-from opticoll.analysis.plots.style import log_axes, series
+from opticoll.analysis.plots.style import log_axes, series, ticks_at
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
@@ -124,8 +125,7 @@ def _cost(rows: pd.DataFrame) -> Figure:
             for (label, factor), marker in zip(_PRINTED_COSTS.items(), ("*", "P"), strict=True):
                 handles += stars(axes, own["n"], own["cost"] / 1e6 * factor, label, markersize=9, marker=marker)
             log_axes(axes)
-            axes.set_xticks([128, 432, 1024, 2000], ["128", "432", "1024", "2000"])
-            axes.set_xticks([], minor=True)
+            ticks_at(axes, (128, 432, 1024, 2000))
             axes.set_xlabel("servers")
             axes.set_title(f"d = {degree}, B = {100 if degree == 4 else 200} Gb/s")
         figure.axes[0].set_ylabel("interconnect cost [million $]")
@@ -191,29 +191,6 @@ def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
     return frame(rows)
 
 
-def _share(rows: pd.DataFrame) -> Figure:
-    with styled_figure(7.2, 4.2) as (figure, handles):
-        by_ratio: list[Any] = []
-        for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
-            handles.clear()
-            for number, (network, line) in enumerate(group.groupby("network")):
-                handles += curve(axes, line["batch"], line["seconds"] * 1e3, number, str(network), linewidth=1.2)
-            if degree == min(DEGREES):
-                own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"] * 1e3
-                factors = {128: 2.7, 2048: 1 / 1.1}
-                times = [own[batch] * factor for batch, factor in factors.items()]
-                by_ratio = stars(axes, list(factors), times, "fat-tree by the paper's ratios")
-            log_axes(axes, "x")
-            axes.set_ylim(bottom=0)
-            axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
-            axes.set_xticks([], minor=True)
-            axes.set_xlabel("samples per GPU")
-            axes.set_title(f"d = {degree}")
-        figure.axes[0].set_ylabel("time of an iteration [ms]")
-        handles += by_ratio
-    return figure
-
-
 @FIGURES.drawn(
     "topoopt-12",
     "figure 12",
@@ -221,7 +198,7 @@ def _share(rows: pd.DataFrame) -> Figure:
     "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
     "times the time of the fat-tree at 2048.",
     _share_rows,
-    _share,
+    lambda rows: by_batch(rows.assign(seconds=1e3 * rows["seconds"]), 7.2, "time of an iteration [ms]"),
     basis="Eq. (1) of the paper on circuits of TopologyFinder, "
     "with the authors' computing times; stars: ratios in the text",
 )
@@ -277,8 +254,7 @@ def _tax(rows: pd.DataFrame) -> Figure:
         printed = np.array([(batch, tax) for (_, batch), tax in _PRINTED_TAX.items()])
         handles += stars(axes, printed[:, 0], printed[:, 1], "paper", markersize=13)
         log_axes(axes, "x")
-        axes.set_xticks(BATCHES, [str(b) for b in BATCHES])
-        axes.set_xticks([], minor=True)
+        ticks_at(axes, BATCHES)
     return figure
 
 

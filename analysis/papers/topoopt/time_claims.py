@@ -17,12 +17,14 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings
+from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published
 from opticoll.analysis.papers.topoopt.natural_readings import EQUATION_1, SHARED_CLUSTER
 from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
 from opticoll.analysis.papers.topoopt.price_claims import NIC_RULES, equal_cost_bandwidth
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
     FAT_TREE,
     GIGABIT,
+    LINKS,
     NETWORKS,
     simulated,
     table,
@@ -30,7 +32,7 @@ from opticoll.analysis.papers.topoopt.simulated_iterations import (
 )
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, slowdown
 from opticoll.instances import parse
-from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_weights, shared_cluster
+from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_weights
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
 _BY_EQ_1 = "We evaluate Eq. (1) with the authors' measured computing times, "
 _AT_100 = {"degree": 4, "link [Gb/s]": 100}
-_LINKS = [10, 25, 40, 100, 200]
 _SHARED = {"degree": 8, "link [Gb/s]": 100}
 _BY_FLOWS = (
     "We simulate flows of data-parallel task graphs with the authors' measured computing times, "
@@ -54,7 +55,6 @@ _HARDWARE = (
 )
 #: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as the text implies it.
 FAT_TREES = {"5.7/1.4, section 5.5": FAT_TREE, "3.2, the cost of the ideal switch": 3.2}
-_JOBS = (5, 10, 15, 20, 27)
 SERVERS = 128
 #: All-reduce bytes R of all servers per byte of the gradients of one.
 CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
@@ -85,21 +85,16 @@ def _alone(model: str, spec: str, link: float) -> float:
     return simulated(model, spec, 8, link, section="5.6", fat_tree=1.0)
 
 
-def _shared(*, tail: bool, loads: Sequence[int] = _JOBS) -> Callable[[Laboratory], Measurement]:
+def _shared(*, tail: bool, loads: Sequence[int] = LOADS) -> Callable[[Laboratory], Measurement]:
     """Fat-tree over TopoOpt, and oversubscribed fat-tree over TopoOpt, on the shared cluster."""
 
     def measure(laboratory: Laboratory) -> Measurement:
         printed, degree, link = (laboratory.scope[name] for name in ("printed", "degree", "link [Gb/s]"))
-        numbers, choices = (
-            [PrintedNumber(text) for text in printed],
-            Readings("bandwidth of the fat-tree; TopoOpt's times"),
-        )
+        numbers, choices = list(map(PrintedNumber, printed)), Readings("bandwidth of the fat-tree; TopoOpt's times")
         for (name, less), theirs in product(FAT_TREES.items(), ("published", "simulated")):
             ratios = []
             for jobs in loads:
-                own = [
-                    one for one in shared_cluster() if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)
-                ]
+                own = published("topoopt", degree=degree, jobs=jobs)
                 weights = [one.samples for one in own]
                 values = [
                     [
@@ -144,7 +139,7 @@ CLAIMS.stated(
     printed=[3.4],
     second="tail_is_candle",
     procedure=_BY_FLOWS,
-)(_shared(tail=True, loads=_JOBS[-1:]))
+)(_shared(tail=True, loads=LOADS[-1:]))
 
 
 CLAIMS.stated(
@@ -264,7 +259,7 @@ def _alpha(model: str, degree: int, way: Forwarding) -> float:
     "rounds to the printed digits",
     scope={
         "degree": 4,
-        "average over links [Gb/s]": _LINKS,
+        "average over links [Gb/s]": list(LINKS),
         "printed, by model": {"candle": "2.8", "vgg": "2.8", "bert": "3", "dlrm": "2.8", "ncf": "2.1"},
     },
     weight="headline",
@@ -302,7 +297,7 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     "On 128 servers with d = 4 an ideal switch is 1.3 times as fast as TopoOpt for DLRM and 1.7 times for NCF",
     {"dlrm": 1.3, "ncf": 1.7},
     "rounds to the printed digits",
-    scope={"degree": 4, "average over links [Gb/s]": _LINKS, "printed, by model": {"dlrm": "1.3", "ncf": "1.7"}},
+    scope={"degree": 4, "average over links [Gb/s]": list(LINKS), "printed, by model": {"dlrm": "1.3", "ncf": "1.7"}},
     natural=EQUATION_1,
     second="bound_on_forwarding",
     procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
