@@ -43,6 +43,8 @@ _BY_ASSIGNMENT = (
     "We assign wavelengths by a construction that attains the load of the busiest arc, check every circuit, and prove "
     "the optimum of small cases by an integer program."
 )
+#: Depths of least time by number of nodes, as printed (figure 4).
+BEST_DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}
 #: How a fractional number of steps is counted.
 STEPS: dict[str, Callable[[float], float]] = {"fractional": float, "rounded up": math.ceil}
 #: Rules that turn the root of Theorem 2 into a depth.
@@ -92,7 +94,7 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     "abstract, Theorems 2 and 3, section I",
     "OpTree's m-ary tree takes the least time among all m-ary trees",
     "no tree is faster",
-    scope={"nodes": 1024, "wavelengths": 8, "sizes of figure 4": [512, 1024, 2048, 4096]},
+    scope={"nodes": 1024, "wavelengths": 8, "sizes of figure 4": list(BEST_DEPTHS)},
     weight="headline",
     natural=INTEGER_TREES,
     printed=1,
@@ -546,8 +548,8 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     "depths",
     "section IV-B, figure 4",
     "OpTree's optimal depths for 512, 1024, 2048 and 4096 nodes are 6, 6, 7 and 8",
-    [6, 6, 7, 8],
-    scope={"nodes": [512, 1024, 2048, 4096], "printed": [6, 6, 7, 8]},
+    list(BEST_DEPTHS.values()),
+    scope={"nodes": list(BEST_DEPTHS), "printed": list(BEST_DEPTHS.values())},
     procedure="We round the root of Theorem 2 and search for the integer depth with the least S(k).",
 )
 def _depths(laboratory: Laboratory) -> Measurement:
