@@ -475,8 +475,8 @@ def extraction_seconds(spec: str, sources: int) -> float:
 )
 def _schedule_times(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
-    hundreds, thousand = scope["hundreds of nodes"], scope["a thousand nodes"]
-    minutes, limit, sampled = (scope[name] for name in ("minutes", "seconds: less than [s]", "sources sampled"))
+    hundreds, thousand = scope.values("hundreds of nodes", "a thousand nodes")
+    minutes, limit, sampled = scope.values("minutes", "seconds: less than [s]", "sources sampled")
     seconds = {
         spec: seconds_of(laboratory.proven(MASTER, spec, method="screened-lp", tol=1e-6, time_limit_s=600.0))
         for spec in (*hundreds, thousand)
@@ -540,7 +540,7 @@ def approximation(topology: Topology, epsilon: float) -> tuple[float, int]:
     lost=NUMBERS_LOST,
 )
 def _against_approximation(laboratory: Laboratory) -> Measurement:
-    spec, tried = laboratory.scope["network"], laboratory.scope["epsilon"]
+    spec, tried = laboratory.scope.values("network", "epsilon")
     topology: Any = parse(spec)
     certified_flow(topology)
     approximation(topology, 0.5)  # so that neither time includes loading code

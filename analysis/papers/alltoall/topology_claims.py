@@ -434,7 +434,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
 )
 def _host(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
-    torus, expanders, forwarded = scope["torus"], scope["expanders"], scope["B with forwarding hosts"]
+    torus, expanders, forwarded = scope.values("torus", "expanders", "B with forwarding hosts")
     printed, close = PrintedNumber(scope["printed"], about=True), 1 + float(scope["equally well: within"])
     own = parse(torus).n - 1
     free = {spec: optimal_time(laboratory, spec) for spec in (torus, *expanders)}

@@ -273,7 +273,7 @@ def _most_informed(n: int, peers: int) -> int:
     procedure="We compute the fewest rounds in which one GPU's data can reach all others.",
 )
 def _log_bound(laboratory: Laboratory) -> Measurement:
-    most, peers = laboratory.scope["GPUs, at most"], laboratory.scope["peers per round"]
+    most, peers = laboratory.scope.values("GPUs, at most", "peers per round")
     sweep = Sweep()
     for n in range(2, most + 1):
         rounds = _most_informed(n, peers)
@@ -304,7 +304,7 @@ def _log_bound(laboratory: Laboratory) -> Measurement:
     procedure="We count the chunks that a GPU sends, per circuit and in all.",
 )
 def _appendix_b(laboratory: Laboratory) -> Measurement:
-    n, radix = laboratory.scope["GPUs"], laboratory.scope["radix"]
+    n, radix = laboratory.scope.values("GPUs", "radix")
     pattern = recursive(n, radix)
     chunks = int((pattern.source == 0).sum())
     circuit = chunks // (radix - 1)
@@ -379,7 +379,7 @@ def _index(laboratory: Laboratory) -> Measurement:
 def _forwarding(laboratory: Laboratory) -> Measurement:
     from opticoll.solvers.methods.lumorph.realisation import realised
 
-    lasers, sizes = laboratory.scope["lasers"], laboratory.scope["GPUs"]
+    lasers, sizes = laboratory.scope.values("lasers", "GPUs")
     mesh, limits, kind = parse("lightpath:2x4,waveguides=8"), Limits(lasers, 8, load=None), collective("all-to-all", 8)
     measured = violations(mesh, kind, limits, realised(mesh, limits, index_all_to_all(8, 2)))
     rounds = {n: (-(-(n - 1) // lasers), int(math.log2(n))) for n in sizes}
@@ -446,7 +446,7 @@ def _once_per_round(laboratory: Laboratory) -> Measurement:
     procedure="We build the schedule on a 2x4 grid and check it.",
 )
 def _one_round(laboratory: Laboratory) -> Measurement:
-    n, lasers = laboratory.scope["GPUs"], laboratory.scope["lasers"]
+    n, lasers = laboratory.scope.values("GPUs", "lasers")
     assert n == 8
     spec = f"lightpath:2x4,lasers={lasers},waveguides=1"
     record = laboratory.solve("lumorph.rounds", spec, method="layer-to-layer", collective="all-to-all", search_s=2)
@@ -478,7 +478,7 @@ def _one_round(laboratory: Laboratory) -> Measurement:
     "workload that is not an all-to-all, and count the circuits of each GPU.",
 )
 def _greedy(laboratory: Laboratory) -> Measurement:
-    n, lasers = laboratory.scope["GPUs"], laboratory.scope["lasers"]
+    n, lasers = laboratory.scope.values("GPUs", "lasers")
     choices = Readings("pattern")
     for kind in laboratory.scope["patterns"]:
         printed = layer_to_layer(collective(kind, n), lasers, limit="receivers")

@@ -172,7 +172,7 @@ def _eighty(laboratory: Laboratory) -> Measurement:
     procedure="We ask whether the second number can lie below the first, by two meanings of nearly.",
 )
 def _against_80(laboratory: Laboratory) -> Measurement:
-    most, nearly = laboratory.scope["up to [%]"], laboratory.scope["nearly [%]"]
+    most, nearly = laboratory.scope.values("up to [%]", "nearly [%]")
     choices = Readings("nearly")
     choices.add("within a tenth", PrintedNumber(nearly, about=True).ends[0] <= most, f"{nearly} and {most}")
     choices.add("rounds to it in tens", float(nearly) - 5 <= most, f"{nearly} and {most}")
@@ -320,7 +320,7 @@ def _fastest(laboratory: Laboratory) -> Measurement:
     procedure=f"{_READ} and compare all points with the closed forms of the text.",
 )
 def _figure_7(laboratory: Laboratory) -> Measurement:
-    sizes, grids = laboratory.scope["buffers [MB]"], laboratory.scope["GPUs"]
+    sizes, grids = laboratory.scope.values("buffers [MB]", "GPUs")
     worst = {}
     for name, factor in ((RING, 1.0), (TREE, 1.0), ("Lumorph-2", 1.0)):
         worst[name] = max(
@@ -364,7 +364,7 @@ def _figure_7(laboratory: Laboratory) -> Measurement:
     procedure=f"{_READ} and compare LUMORPH-4 with the closed form under three shares of usable bandwidth.",
 )
 def _quadrupling_cost(laboratory: Laboratory) -> Measurement:
-    n, sizes = laboratory.scope["GPUs"], laboratory.scope["buffers [MB]"]
+    n, sizes = laboratory.scope.values("GPUs", "buffers [MB]")
     curve = _panel(n)["Lumorph-4"]
     choices = Readings("share of the bandwidth in use")
     for words, factor in (
@@ -455,7 +455,7 @@ def _laser_rates(laboratory: Laboratory) -> Measurement:
     procedure="We evaluate the closed forms for one, three and seven peers at 71 buffer sizes.",
 )
 def _more_peers(laboratory: Laboratory) -> Measurement:
-    n, peers = laboratory.scope["GPUs"], laboratory.scope["peers"]
+    n, peers = laboratory.scope.values("GPUs", "peers")
     choices = Readings("bandwidth in use")
     ratios: list[float] = []
     first: list[float] = []

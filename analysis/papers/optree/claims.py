@@ -171,7 +171,7 @@ def optree_steps(n: int, w: int, depth: str, steps: str) -> float:
     lost=LOST,
 )
 def _table_optree(laboratory: Laboratory) -> Measurement:
-    n, w, printed = (laboratory.scope[name] for name in ("nodes", "wavelengths", "printed"))
+    n, w, printed = laboratory.scope.values("nodes", "wavelengths", "printed")
     choices = Readings("depth")
     for rule in DEPTHS:
         choices.add(
@@ -260,8 +260,7 @@ def percent(part: float, whole: float) -> float:
     procedure="We divide Lemma 1's wavelengths by w, and test the printed number against the average of figure 4.",
 )
 def _one_stage(laboratory: Laboratory) -> Measurement:
-    n, w = laboratory.scope["nodes"], laboratory.scope["wavelengths"]
-    printed, saving = laboratory.scope["printed"], laboratory.scope["average saving of figure 4"]
+    n, w, printed, saving = laboratory.scope.values("nodes", "wavelengths", "printed", "average saving of figure 4")
     value = step_counts.one_stage_steps(n, w)
     best = (300.0 + percent(math.ceil(step_counts.optree_steps(n, w)), printed)) / 4
     saved = 1 - Fraction(math.ceil(step_counts.optree_steps(n, w)), printed)
@@ -295,7 +294,7 @@ def _one_stage(laboratory: Laboratory) -> Measurement:
     lost=LOST,
 )
 def _table_depth(laboratory: Laboratory) -> Measurement:
-    n, w, printed = (laboratory.scope[name] for name in ("nodes", "wavelengths", "printed"))
+    n, w, printed = laboratory.scope.values("nodes", "wavelengths", "printed")
     steps = {k: step_counts.theorem_1(n, w, k) for k in range(4, 10)}
     least = min(math.ceil(value) for value in steps.values())
     tied = [k for k, value in steps.items() if math.ceil(value) == least]
@@ -553,7 +552,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     procedure="We round the root of Theorem 2 and search for the integer depth with the least S(k).",
 )
 def _depths(laboratory: Laboratory) -> Measurement:
-    sizes, printed = laboratory.scope["nodes"], laboratory.scope["printed"]
+    sizes, printed = laboratory.scope.values("nodes", "printed")
     measured = [step_counts.theorem_2(n) for n in sizes]
     best = [step_counts.best_depth(n) for n in sizes]
     wrong = [f"n={n}: {k}" for n, k, stated in zip(sizes, measured, printed, strict=True) if k != stated]
@@ -582,7 +581,7 @@ def _depths(laboratory: Laboratory) -> Measurement:
     lost="The numbers of the 3-ary tree.",
 )
 def _example(laboratory: Laboratory) -> Measurement:
-    n, w = laboratory.scope["nodes"], laboratory.scope["wavelengths"]
+    n, w = laboratory.scope.values("nodes", "wavelengths")
     trees = {"one stage": [16], "4-ary, two stages": [4, 4], "3-ary, three stages": [3, 3, 2]}
     fabric = Fabric(n, w)
     one, four, three = (fabric.stages(radices) for radices in trees.values())

@@ -65,7 +65,7 @@ def _weights(abstract: str, size: float, wave: float) -> tuple[float, float]:
     procedure="We average the paper's own two averages of section IV-C, with equal and with arbitrary weights.",
 )
 def _abstract(laboratory: Laboratory) -> Measurement:
-    abstract, sizes, waves = (laboratory.scope[name] for name in ("abstract", "figure 5", "figure 6"))
+    abstract, sizes, waves = laboratory.scope.values("abstract", "figure 5", "figure 6")
     weights = {name: _weights(abstract[name], sizes[name], waves[name]) for name in sizes}
     low, high = max(ends[0] for ends in weights.values()), min(ends[1] for ends in weights.values())
     means = {name: (sizes[name] + waves[name]) / 2 for name in sizes}
@@ -118,7 +118,7 @@ def _saving(rival: str, *, restored: bool) -> Callable[[Laboratory], Measurement
     """
 
     def measure(laboratory: Laboratory) -> Measurement:
-        cases, printed = laboratory.scope["average over (nodes, wavelengths)"], laboratory.scope["printed"]
+        cases, printed = laboratory.scope.values("average over (nodes, wavelengths)", "printed")
         number, about = PrintedNumber(printed), laboratory.scope["about [points]"]
         choices = Readings("rounding, to the printed digits")
         for depth, steps in itertools.product(DEPTHS, STEPS):
@@ -217,7 +217,7 @@ def _lowest(laboratory: Laboratory) -> Measurement:
     procedure=_STEPS_ONLY,
 )
 def _figure_4(laboratory: Laboratory) -> Measurement:
-    sizes, w, printed = (laboratory.scope[name] for name in ("average over nodes", "wavelengths", "printed"))
+    sizes, w, printed = laboratory.scope.values("average over nodes", "wavelengths", "printed")
     number = PrintedNumber(printed)
     choices, details = Readings("fractional steps"), ""
     for rule in STEPS:

@@ -103,7 +103,7 @@ def _switches(laboratory: Laboratory) -> Measurement:
     from opticoll.solvers.methods.sipml.koenig_bisection import bisect
 
     sweep, full = Sweep(), 0
-    most, per_seed = laboratory.scope["GPUs"], laboratory.scope["assignments per seed"]
+    most, per_seed = laboratory.scope.values("GPUs", "assignments per seed")
     for seed in laboratory.seeds(laboratory.scope["seeds"]):
         random = np.random.default_rng(seed)
         for case in range(per_seed):
@@ -186,7 +186,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
     lost="The graph and the placement (figure 4).",
 )
 def _example(laboratory: Laboratory) -> Measurement:
-    k, parts, delta = (laboratory.scope[name] for name in ("k", "parts of C", "Delta"))
+    k, parts, delta = laboratory.scope.values("k", "parts of C", "Delta")
     spec = f"op-graph:model=chain,splits=1x{parts}"
     measured = {
         f"{rule}, Delta = {limit}": laboratory.proven(

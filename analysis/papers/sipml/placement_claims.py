@@ -192,7 +192,7 @@ def with_weights(data: Placement, groups: int) -> Placement:
     lost=PARTNERS_LOST,
 )
 def _hybrid(laboratory: Laboratory) -> Measurement:
-    k, groups, degree = (laboratory.scope[name] for name in ("k", "l", "D"))
+    k, groups, degree = laboratory.scope.values("k", "l", "D")
 
     def traffic(data: Placement, device: NDArray[np.int64]) -> NDArray[np.bool_]:
         return hybrid_traffic(with_weights(data, groups), device, degree).traffic > 0
@@ -348,7 +348,7 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
     from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 
-    size, share = laboratory.scope["sub-ops"], laboratory.scope["share of the size"]
+    size, share = laboratory.scope.values("sub-ops", "share of the size")
     unproven: dict[str, list[int]] = {}
     measured: dict[str, Json] = {}
     specs = []
@@ -421,7 +421,7 @@ def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[t
     procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
 )
 def _sequential(laboratory: Laboratory) -> Measurement:
-    k, ops = laboratory.scope["GPUs"], laboratory.scope["sequential ops"]
+    k, ops = laboratory.scope.values("GPUs", "sequential ops")
     spreads: dict[str, list[float]] = {"computing time": [], "with transfer time": []}
     loads = []
     for seed in laboratory.seeds(laboratory.scope["seeds"]):
@@ -495,7 +495,7 @@ def _best(durations: Sequence[float], k: int) -> float:
     procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k parts.",
 )
 def _cap(laboratory: Laboratory) -> Measurement:
-    most, ops = laboratory.scope["parts over k"], laboratory.scope["sequential ops"]
+    most, ops = laboratory.scope.values("parts over k", "sequential ops")
     wrong, ratios = [], []
     for k in laboratory.scope["k"]:
         for seed in laboratory.seeds(laboratory.scope["seeds"]):
@@ -560,7 +560,7 @@ def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> I
     lost="The numbers of parts of A and D (figure 4).",
 )
 def _figure_4(laboratory: Laboratory) -> Measurement:
-    k, delta, c = (laboratory.scope[name] for name in ("k", "Delta", "parts of C"))
+    k, delta, c = laboratory.scope.values("k", "Delta", "parts of C")
     choices = Readings("limit on communication")
     for rule in ("distance", PER_DIRECTION, BOTH):
         fits = [
@@ -600,7 +600,7 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
 def _search(laboratory: Laboratory) -> Measurement:
     from opticoll.solvers.methods.sipml.degree_aware import hybrids
 
-    gpus, degree, bandwidth = (laboratory.scope[name] for name in ("GPUs", "D", "bandwidth [bytes/s]"))
+    gpus, degree, bandwidth = laboratory.scope.values("GPUs", "D", "bandwidth [bytes/s]")
     choices, measured = Readings("model"), {}
     for model, layers, hidden, batch in laboratory.scope["(model, layers, width, batch)"]:
         spec = f"op-graph:model={model},layers={layers},hidden={hidden}"

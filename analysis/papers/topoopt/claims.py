@@ -37,7 +37,7 @@ CLAIMS = Claims("topoopt")
 )
 def _theorem_2(laboratory: Laboratory) -> Measurement:
     wrong, count = [], 0
-    most, example = laboratory.scope["servers"], laboratory.scope["rings of 12 servers"]
+    most, example = laboratory.scope.values("servers", "rings of 12 servers")
     for n in range(2, most + 1):
         coprime = set(ring_permutations.totient_perms(n))
         for p in range(1, n):
@@ -67,7 +67,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
 )
 def _theorem_1(laboratory: Laboratory) -> Measurement:
     wrong, ratios = [], []
-    most, degrees = laboratory.scope["servers"], laboratory.scope["degree"]
+    most, degrees = laboratory.scope.values("servers", "degree")
     for n in range(2, most + 1):
         for d in range(1, degrees + 1):
             longest, bound = (
@@ -132,7 +132,7 @@ def _binary(laboratory: Laboratory) -> Measurement:
     procedure="We compute the fewest coins of every amount by dynamic programming.",
 )
 def _kappa(laboratory: Laboratory) -> Measurement:
-    larger, degrees = laboratory.scope["x"], laboratory.scope["degree"]
+    larger, degrees = laboratory.scope.values("x", "degree")
     most = {(x, d): coin_routing.geometric_coins(x, d) for x in range(2, larger + 1) for d in range(1, degrees + 1)}
     exact = [pair for pair, coins in most.items() if coins != pair[0] * pair[1]]
     above = [pair for pair, coins in most.items() if coins > pair[0] * pair[1]]
@@ -189,7 +189,7 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
     from scipy.sparse.csgraph import dijkstra
 
     wrong, ratios = [], []
-    most, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
+    most, degrees = laboratory.scope.values("servers", "degrees")
     for n in range(2, most + 1):
         for d in degrees:
             coins = sorted(set(ring_permutations.selected(n, d)))
@@ -223,7 +223,7 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
     procedure="We run the algorithm as printed, and compare its distances with breadth-first search.",
 )
 def _coin_print(laboratory: Laboratory) -> Measurement:
-    most, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
+    most, degrees = laboratory.scope.values("servers", "degrees")
     cases, coins_wrong, relays_wrong = 0, [], []
     for n in range(3, most + 1):
         for d in degrees:
@@ -259,7 +259,7 @@ def _failure(laboratory: Laboratory) -> Measurement:
     import networkx as nx
 
     wrong, count = [], 0
-    most, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
+    most, degrees = laboratory.scope.values("servers", "degrees")
     for n in range(3, most + 1):
         for d in degrees:
             coins = sorted(set(ring_permutations.selected(n, d)))
@@ -322,7 +322,7 @@ def _trees(laboratory: Laboratory) -> Measurement:
 )
 def _direct(laboratory: Laboratory) -> Measurement:
     wrong, ratios = [], []
-    models, degrees, n = (laboratory.scope[name] for name in ("models", "degrees", "servers"))
+    models, degrees, n = laboratory.scope.values("models", "degrees", "servers")
     for name in models:
         for degree in degrees:
             pool = parse(f"servers:n={n},degree={degree},traffic={name},section=5.3,parallel=data")

@@ -94,7 +94,7 @@ def _means(network: str) -> Callable[[Laboratory], Measurement]:
     """Compare published means with those of as many simulated jobs."""
 
     def measure(laboratory: Laboratory) -> Measurement:
-        servers, degree, link, loads = (laboratory.scope[name] for name in _SCOPE)
+        servers, degree, link, loads = laboratory.scope.values(*_SCOPE)
         choices = Readings("jobs; shares of the models; average")
         seed, ranges = laboratory.seeds(1)[0], []
         for kept, mix, average in product(("kept active", "arriving"), _MIXES, ("over jobs", "over iterations")):
@@ -123,7 +123,7 @@ def _means(network: str) -> Callable[[Laboratory], Measurement]:
 
 def _tails(laboratory: Laboratory) -> Measurement:
     """Compare published 99 % tails with simulated ones."""
-    servers, degree, link, loads = (laboratory.scope[name] for name in _SCOPE)
+    servers, degree, link, loads = laboratory.scope.values(*_SCOPE)
     choices = Readings("jobs; shares of the models; average")
     seed = laboratory.seeds(1)[0]
     for kept, mix, average in product(("kept active", "arriving"), _MIXES, ("over jobs", "over iterations")):
@@ -201,9 +201,7 @@ CLAIMS.stated(
     procedure="We simulate jobs whose durations have the quantiles of section 2.2, set up on second ports.",
 )
 def _look_ahead(laboratory: Laboratory) -> Measurement:
-    servers, minutes, loads, share = (
-        laboratory.scope[name] for name in ("servers", "several [min]", "loads", "share of the jobs")
-    )
+    servers, minutes, loads, share = laboratory.scope.values("servers", "several [min]", "loads", "share of the jobs")
     choices, delays, natural = Readings("jobs are known; set-up; jobs"), [], []
     seed = laboratory.seeds(1)[0]
     known = {"beforehand": "sequence", "when they arrive": "arrival"}

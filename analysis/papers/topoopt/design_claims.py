@@ -132,7 +132,7 @@ def _alternating(laboratory: Laboratory) -> Measurement:
     from opticoll.solvers.methods.topoopt.alternating import alternate, planned
     from opticoll.solvers.methods.topoopt.strategy_front import front
 
-    servers, seeds, measured = (laboratory.scope[name] for name in ("servers", "seeds", "measured operators"))
+    servers, seeds, measured = laboratory.scope.values("servers", "seeds", "measured operators")
     plain, timed = "layers of List 1", "operators with the authors' computing times"
     cases: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
         plain: {model: (f"servers:n={servers},degree={DEGREE},traffic={model},section=5.3", {}) for model in MODELS},

@@ -93,7 +93,7 @@ def mean_of_paths(n: int, steps: tuple[int, ...], k: int) -> float:
     procedure=_MOSTLY + "average the hops over all pairs.",
 )
 def _path_length(laboratory: Laboratory) -> Measurement:
-    n, printed = laboratory.scope["servers"], laboratory.scope["printed, by degree"]
+    n, printed = laboratory.scope.values("servers", "printed, by degree")
     numbers = {int(degree): PrintedNumber(text) for degree, text in printed.items()}
     graphs = {degree: circulants(n, degree) for degree in numbers}
     choices = Readings("circuits; paths of a pair")
@@ -134,7 +134,7 @@ def _path_length(laboratory: Laboratory) -> Measurement:
     "directions of circuits, both counts of all-reduce bytes and two structures of the model.",
 )
 def _tax(laboratory: Laboratory) -> Measurement:
-    n, printed = laboratory.scope["servers"], laboratory.scope["printed, by degree and batch"]
+    n, printed = laboratory.scope.values("servers", "printed, by degree and batch")
     numbers = {tuple(map(int, key.split(", "))): PrintedNumber(text) for key, text in printed.items()}
     choices = Readings("circuits; paths; all-reduce bytes; DLRM")
     hops = {
@@ -212,7 +212,7 @@ def _below(loads: Sequence[float] | np.ndarray) -> float:
 
 
 def _imbalance(laboratory: Laboratory) -> Measurement:
-    n, degree, batch = (laboratory.scope[name] for name in ("servers", "degree", "batch"))
+    n, degree, batch = laboratory.scope.values("servers", "degree", "batch")
     number = PrintedNumber(laboratory.scope["printed [%]"])
     choices = Readings("circuits; routing")
     for name, steps in circulants(n, degree).items():
@@ -279,7 +279,7 @@ for degree, printed in ((4, "39"), (8, "59")):
 )
 def _optimal_alpha(laboratory: Laboratory) -> Measurement:
     shortest, taken, ratios = [], [], []
-    sizes, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
+    sizes, degrees = laboratory.scope.values("servers", "degrees")
     for n in sizes:
         for degree in degrees:
             spec = f"servers:n={n},degree={degree},traffic=dlrm,section=5.4"

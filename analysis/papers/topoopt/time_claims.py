@@ -89,7 +89,7 @@ def _shared(*, tail: bool, loads: Sequence[int] = LOADS) -> Callable[[Laboratory
     """Fat-tree over TopoOpt, and oversubscribed fat-tree over TopoOpt, on the shared cluster."""
 
     def measure(laboratory: Laboratory) -> Measurement:
-        printed, degree, link = (laboratory.scope[name] for name in ("printed", "degree", "link [Gb/s]"))
+        printed, degree, link = laboratory.scope.values("printed", "degree", "link [Gb/s]")
         numbers, choices = list(map(PrintedNumber, printed)), Readings("bandwidth of the fat-tree; TopoOpt's times")
         for (name, less), theirs in product(FAT_TREES.items(), ("published", "simulated")):
             ratios = []
@@ -268,9 +268,7 @@ def _alpha(model: str, degree: int, way: Forwarding) -> float:
     procedure=_BY_EQ_1 + "for data parallelism (tables placed whole), for every reading of what it leaves open.",
 )
 def _speedups(laboratory: Laboratory) -> Measurement:
-    degree, links, printed = (
-        laboratory.scope[name] for name in ("degree", "average over links [Gb/s]", "printed, by model")
-    )
+    degree, links, printed = laboratory.scope.values("degree", "average over links [Gb/s]", "printed, by model")
     choices, values = Readings(_OVER_TREE), []
     for convention, overlap, tree, way in product(CONVENTIONS, OVERLAPS, fat_trees(degree, links[0]), _WAYS):
         ratio = partial(_by_eq_1, degree, convention, overlap, way, tree)
@@ -303,9 +301,7 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
 )
 def _below_ideal(laboratory: Laboratory) -> Measurement:
-    degree, links, printed = (
-        laboratory.scope[name] for name in ("degree", "average over links [Gb/s]", "printed, by model")
-    )
+    degree, links, printed = laboratory.scope.values("degree", "average over links [Gb/s]", "printed, by model")
     choices = Readings(_OVER_IDEAL)
     for convention, overlap, way in product(CONVENTIONS, OVERLAPS, _WAYS):
         ratio = partial(_by_eq_1, degree, convention, overlap, way, None)
@@ -366,7 +362,7 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
     """The ratio of a fat-tree's time to TopoOpt's, or the other way round for ``slower``."""
 
     def measure(laboratory: Laboratory) -> Measurement:
-        degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
+        degree, batch, link = laboratory.scope.values("degree", "batch", "link [Gb/s]")
         number, choices = PrintedNumber(laboratory.scope["printed"]), Readings(_OVER_TREE)
         for tried, ours, theirs in _times_of_dlrm(degree, batch, link, "Fat-tree", fat_trees(degree, link)):
             ratio = ours / theirs if slower else theirs / ours
@@ -419,7 +415,7 @@ CLAIMS.stated(
     procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
 )
 def _like_ideal(laboratory: Laboratory) -> Measurement:
-    degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
+    degree, batch, link = laboratory.scope.values("degree", "batch", "link [Gb/s]")
     choices = Readings(_OVER_IDEAL)
     for tried, ours, ideal in _times_of_dlrm(degree, batch, link, "Ideal Switch", {"": 1.0}):
         choices.add(tried, similar(ours / ideal), round(ours / ideal, 3))
@@ -441,7 +437,7 @@ def _like_ideal(laboratory: Laboratory) -> Measurement:
     procedure=_BY_EQ_1 + "for both degrees.",
 )
 def _mitigates(laboratory: Laboratory) -> Measurement:
-    (few, many), batch, link = (laboratory.scope[name] for name in ("degrees", "batch", "link [Gb/s]"))
+    (few, many), batch, link = laboratory.scope.values("degrees", "batch", "link [Gb/s]")
     choices = Readings("all-reduce bytes; routing")
     tree = fat_trees(few, link)["5.7/1.4, section 5.5"]
     for convention, routing in product(CONVENTIONS, alphas(few, batch)):
@@ -591,7 +587,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     procedure=_BY_FLOWS,
 )
 def _reconfiguration(laboratory: Laboratory) -> Measurement:
-    pause, link, degree = (laboratory.scope[name] for name in ("pause [us]", "link [Gb/s]", "degree"))
+    pause, link, degree = laboratory.scope.values("pause [us]", "link [Gb/s]", "degree")
     choices = Readings("model; interval")
     for row in table():
         if (row["figure"], row["network"], row["pause_us"]) == ("17", "OCS-reconfig-noFW", str(pause)):
