@@ -85,7 +85,7 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
     sweep, most = Sweep(), 0.0
     ratios: dict[str, float] = {}
     for spec in (*scope["networks"], *scope["networks with disabled links"]):
-        topology: Any = parse(spec)
+        topology = parse(spec)
         paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "disjoint"}).paths
         most = max(most, np.bincount(paths.pair).max() / int(topology.out_degree.max()))
         ratios[spec] = certified_flow(topology) / path_optimum(topology, paths="disjoint")
@@ -135,9 +135,8 @@ def _extracted(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     sweep = Sweep()
     for spec in specs:
-        topology: Any = parse(spec)
-        flow = laboratory.solve(PATHS, spec, method="mcf-extp", paths="all")["objective"]
-        ratio = certified_flow(topology) / flow
+        topology = parse(spec)
+        ratio = certified_flow(topology) / laboratory.solve(PATHS, spec, method="mcf-extp", paths="all")["objective"]
         sweep.add(ratio, holds=ratio <= 1 + SAME, size=topology.n, case=f"{spec}: T / optimum = {ratio:.6g}")
     return sweep.measurement(
         f"{sweep.met} of {len(specs)} equal the MCF",
@@ -168,7 +167,7 @@ def _even_weights(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Any] = {}
     wrong = []
     for spec in laboratory.scope["networks"]:
-        topology: Any = parse(spec)
+        topology = parse(spec)
         flow = certified_flow(topology)
         even = even_load(path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "shortest"})) * flow
         single = laboratory.proven("alltoall.min-congestion", spec, method="exact-routing")["objective"] * flow
@@ -225,7 +224,7 @@ def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool)
 )
 def _equal_split(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
-    topology: Any = parse(scope["network"])
+    topology = parse(scope["network"])
     counts, longest = scope["paths per pair"], int(scope["longest path"])
     fluid = 1 / certified_flow(topology)
     loads = {
@@ -262,7 +261,7 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
 )
 def _path_throughput(laboratory: Laboratory) -> Measurement:
     spec = laboratory.scope["network"]
-    topology: Any = parse(spec)
+    topology = parse(spec)
     link = 1 / certified_flow(topology)
     path = 1 / path_optimum(topology, paths="disjoint")
     steps = int(topology.diameter)
@@ -407,7 +406,7 @@ def _spread_alike(laboratory: Laboratory) -> Measurement:
     measured: dict[str, dict[str, list[float]]] = {}
     for family, specs in families.items():
         for spec in specs:
-            topology: Any = parse(spec)
+            topology = parse(spec)
             true = optimal_time(laboratory, spec)
             for name, rule in rules.items():
                 for weights in ("equal weights", "best weights"):

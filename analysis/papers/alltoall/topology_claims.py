@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def _coverage(laboratory: Laboratory) -> Measurement:
     most, (least_degree, largest_degree) = int(laboratory.scope["N, at most"]), laboratory.scope["d, from and to"]
     for d in range(least_degree, largest_degree + 1):
         for n in range(d + 1, most + 1):
-            kept: Any = parse(f"genkautz:n={n},d={d},loops=keep")
+            kept = parse(f"genkautz:n={n},d={d},loops=keep")
             regular = bool((np.bincount(kept.tail, minlength=n) == d).all() and (np.bincount(kept.head) == d).all())
             inside = int((kept.tail == kept.head).sum())
             loops += inside > 0

@@ -12,7 +12,7 @@ from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.comparisons import seconds_of
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.lumorph.drawn_lines import optical
+from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
 from opticoll.analysis.papers.lumorph.natural_readings import (
     ALL_DATA_SENT,
     CORRECTED_PROGRAM,
@@ -25,7 +25,7 @@ from opticoll.analysis.papers.lumorph.natural_readings import (
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_4, formula
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
-from opticoll.instances import Topology, parse
+from opticoll.instances import parse
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     greedy_rounds,
     independent_sets,
@@ -74,8 +74,8 @@ def _outcome(record: Record) -> str:
     procedure=f"{_SOLVED}: all-gather on a 2x4 grid by the program as printed, as in the authors' code, and corrected.",
 )
 def _eight_gpus(laboratory: Laboratory) -> Measurement:
-    (grid,) = {"2x4"} if laboratory.scope["GPUs"] == 8 else set()
-    spec, kind = f"lightpath:{grid},lasers=4", laboratory.scope["collective"]
+    n, kind = laboratory.scope.values("GPUs", "collective")
+    spec = f"lightpath:{GRIDS[n]},lasers=4"
     runs: dict[str, dict[str, Any]] = {
         "as printed": {"program": "printed", "bounds": "false"},
         "as in the authors' code, at most 5 rounds": {"program": "coded", "rmax": 5},
@@ -160,7 +160,6 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
     added: set[float] = set()
     for grid in laboratory.scope["grids"]:
         mesh = parse(f"mesh:{grid}")
-        assert isinstance(mesh, Topology)
         arcs = np.arange(mesh.arcs)
         into, out = np.zeros((mesh.n, mesh.arcs)), np.zeros((mesh.n, mesh.arcs))
         into[mesh.head, arcs], out[mesh.tail, arcs] = 1, 1
@@ -447,8 +446,7 @@ def _once_per_round(laboratory: Laboratory) -> Measurement:
 )
 def _one_round(laboratory: Laboratory) -> Measurement:
     n, lasers = laboratory.scope.values("GPUs", "lasers")
-    assert n == 8
-    spec = f"lightpath:2x4,lasers={lasers},waveguides=1"
+    spec = f"lightpath:{GRIDS[n]},lasers={lasers},waveguides=1"
     record = laboratory.solve("lumorph.rounds", spec, method="layer-to-layer", collective="all-to-all", search_s=2)
     return Measurement(
         int(record["objective"]),
@@ -549,7 +547,7 @@ def _cover(laboratory: Laboratory) -> Measurement:
 
 def _call_times(spec: str) -> tuple[list[I64], list[float]]:
     """GPUs and times [us] of the calls of an iteration among more than one GPU, LUMORPH-4 as plotted."""
-    job: Any = parse(spec)
+    job = parse(spec)
     calls = [call for call in job.calls if len(call.ranks) > 1]
     size = {len(call.ranks) for call in calls}
     cost = {k: formula(LUMORPH_4, 1 << (k - 1).bit_length(), "plotted") for k in size}

@@ -13,7 +13,7 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import PrintedNumber
-from opticoll.analysis.ledger.readings import Readings, spread, swept
+from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.ledger.verdict import Verdict, verdict_if
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
 from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
@@ -497,18 +497,14 @@ def _more_peers(laboratory: Laboratory) -> Measurement:
     procedure="We build the schedules on a grid and add up the data that the busiest GPU moves in each round.",
 )
 def _volume(laboratory: Laboratory) -> Measurement:
-    ratios, wrong = [], []
+    sweep = Sweep()
     for n in laboratory.scope["GPUs"]:
         bound = 2 * (n - 1) / n
         moved = optical("LUMORPH-2", GRIDS[n]).weight * LIGHTPATH.lasers
-        ratios.append(bound / moved)
-        if not np.isclose(moved, bound):
-            wrong.append(f"{n} GPUs: {moved} B, bound {bound} B")
-    return swept(
-        wrong,
-        len(ratios),
-        wrong or "equal",
+        equal = bool(np.isclose(moved, bound))
+        sweep.add(bound / moved, holds=equal, size=n, case=f"{n} GPUs: {moved} B, bound {bound} B")
+    return sweep.measurement(
+        [case for _, case in sweep.wrong] or "equal",
         tuple(f"lightpath:{GRIDS[n]}" for n in laboratory.scope["GPUs"]),
         "Bytes over the bandwidth of a GPU, added up over the rounds of the schedule as built.",
-        tightness=spread(ratios),
     )

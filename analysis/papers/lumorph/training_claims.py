@@ -34,6 +34,8 @@ from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
 MODELS = ("bert", "inception", "ncf")
 _HARDWARE = "A measurement on the fabricated wafer. Repeating it needs the wafer."
+#: Sizes of calls by which models are compared.
+_SIZES: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
 _LOGS = "We count the calls in the logs of the authors' repository"
 RING, FREE, VARIANTS = "Ideal switch+Ring", "Zero-cost", ("Lumorph-2", "Lumorph-4")
 SIMULATED = "The throughputs are read from figure 11, the output of the authors' simulator."
@@ -211,10 +213,9 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
 )
 def _larger(laboratory: Laboratory) -> Measurement:
     few, others = laboratory.scope.values("model", "against")
-    rules: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
     counts = {model: len(call_sizes(model)) for model in (few, *others)}
     choices = Readings("size of the calls")
-    for name, rule in rules.items():
+    for name, rule in _SIZES.items():
         values = {model: rule(call_sizes(model)) for model in (few, *others)}
         holds = all(values[few] > values[m] and counts[few] < counts[m] for m in others)
         choices.add(name, holds, {m: f"{v / 1e6:.3g} MB" for m, v in values.items()})
@@ -269,9 +270,8 @@ def _many_small(laboratory: Laboratory) -> Measurement:
 )
 def _comparable(laboratory: Laboratory) -> Measurement:
     first, second, factor = laboratory.scope.values("model", "compared with", "factor")
-    rules: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
     choices = Readings("size of the calls")
-    for name, rule in rules.items():
+    for name, rule in _SIZES.items():
         ratio = rule(call_sizes(second)) / rule(call_sizes(first))
         choices.add(name, 1 / factor < ratio < factor, float(f"{ratio:.3g}"))
     return choices.measurement(

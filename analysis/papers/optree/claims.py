@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
     from opticoll.instances import parse
 
-    ring: Any = parse(f"wdm-ring:n={n},wavelengths={w}")
+    ring = parse(f"wdm-ring:n={n},wavelengths={w}")
     schedule = tree_schedule(ring, radices)
     if any(violations(ring, schedule).values()):
         msg = f"the schedule of {list(radices)} on {n} nodes is not valid"
@@ -197,7 +197,7 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
         (spec,) = specs([(laboratory.scope["nodes"], laboratory.scope["wavelengths"])])
         printed = next(row.printed for row in step_counts.TABLE_I if row.name == name)
         make = {"Ring": schedules.ring_schedule, "NE": schedules.neighbour_exchange_schedule}[name]
-        ring: Any = parse(spec)
+        ring = parse(spec)
         schedule = make(ring)
         faults = sum(schedules.violations(ring, schedule).values())
         used = int(schedule.circuit_wavelength.max()) + 1

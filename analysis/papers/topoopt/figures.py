@@ -390,7 +390,6 @@ def _load_finding(rows: pd.DataFrame) -> str:
     return "Largest load: " + "; ".join(parts) + "."
 
 
-_FORMULATION = "topoopt.topology"
 _METHODS = {
     "topology-finder": "TopologyFinder",
     "ocs-reconfig": "OCS-reconfig",
@@ -400,7 +399,8 @@ _METHODS = {
 
 def _rows(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per instance and method: ``ratio`` is the maximum load over the best bound of the instance."""
-    records = rows[(rows["formulation"] == _FORMULATION) & rows["ok"] & rows["method"].isin(tuple(_METHODS))].copy()
+    known = (rows["formulation"] == "topoopt.topology") & rows["method"].isin(list(_METHODS))
+    records = rows[known & rows["ok"]].copy()
     settings = [json.loads(text or "{}") for text in records["settings"]]
     plain = [
         one.get("objective", "max-load") == "max-load"
@@ -467,7 +467,7 @@ def _finding(rows: pd.DataFrame) -> str:
     if len(open_ones):
         parts.append(f"the others within {100 * (open_ones['ratio'].max() - 1):.3g} % of the bound")
     for method in ("topology-finder", "ocs-reconfig"):
-        for traffic, group in sorted(rows[(rows["method"] == method) & rows["proven"]].groupby("traffic"), key=str):
+        for traffic, group in rows[(rows["method"] == method) & rows["proven"]].groupby("traffic"):
             parts.append(
                 f"{_METHODS[method]} on {traffic} traffic: {group['ratio'].min():.3g} to {group['ratio'].max():.3g} "
                 "times the optimum"
