@@ -10,7 +10,7 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.comparisons import seconds_of
-from opticoll.analysis.ledger.readings import Readings, Sweep, spread
+from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
 from opticoll.analysis.papers.lumorph.natural_readings import (
@@ -353,15 +353,13 @@ def _two_steps(laboratory: Laboratory) -> Measurement:
 def _index(laboratory: Laboratory) -> Measurement:
     sizes = laboratory.scope["GPUs"]
     steps = {n: index_all_to_all(n, 2).steps for n in sizes}
-    wrong = [n for n in sizes if steps[n] != math.log2(n)]
-    return Measurement(
-        {f"{n} GPUs": count for n, count in steps.items()},
-        verdict_if(not wrong),
-        instances=tuple(f"{n} GPUs" for n in sizes),
-        reason="True of the index algorithm, which forwards chunks through other GPUs; see lumorph.forwarding.",
-        count=len(steps),
-        violations=len(wrong),
-        witness=str(wrong[0]) if wrong else None,
+    measured = {f"{n} GPUs": count for n, count in steps.items()}
+    return swept(
+        [str(n) for n in sizes if steps[n] != math.log2(n)],
+        len(steps),
+        measured,
+        tuple(measured),
+        "True of the index algorithm, which forwards chunks through other GPUs; see lumorph.forwarding.",
     )
 
 

@@ -193,10 +193,14 @@ def closed_form(name: str, n: int, size: float, delay: float = DELAY, factor: fl
     return cost.time(0.0, ALPHA) + (1.0 if name in (RING, TREE) else factor) * cost.volume * size * MIB / RATE
 
 
-def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
-    """Speed of both variants relative to the ring by delay [ns], as drawn in figure 8a."""
-    curves = figure("8a", f"{laboratory.scope['GPUs']}_gpus")
-    return {name: {x: curves[RING][x] / curves[name][x] for x in curves[name]} for name in VARIANTS}
+def _at_delay(laboratory: Laboratory, holds: Callable[[float], bool]) -> tuple[dict[str, float], Readings]:
+    """Speed of both variants relative to the ring at the delay of a claim, as drawn in figure 8a, and its readings."""
+    n, delay = laboratory.scope.values("GPUs", "delay [us]")
+    curves, choices = figure("8a", f"{n}_gpus"), Readings("variant, buffer of figure 8a")
+    ratios = {name: round(curves[RING][1e3 * delay] / curves[name][1e3 * delay], 2) for name in VARIANTS}
+    for name, value in (*ratios.items(), (FASTER, max(ratios.values()))):
+        choices.add(name, holds(value), value)
+    return ratios, choices
 
 
 @CLAIMS.stated(
@@ -211,11 +215,7 @@ def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
 )
 def _four_times(laboratory: Laboratory) -> Measurement:
     number, delay = PrintedNumber(laboratory.scope["times"]), laboratory.scope["delay [us]"]
-    ratios = {name: round(values[1e3 * delay], 2) for name, values in _delays(laboratory).items()}
-    choices = Readings("variant, buffer of figure 8a")
-    for name, value in ratios.items():
-        choices.add(name, number.holds(value), value)
-    choices.add(FASTER, number.holds(max(ratios.values())), max(ratios.values()))
+    ratios, choices = _at_delay(laboratory, number.holds)
     for name, factor in (("Lumorph-2", 1.0), ("Lumorph-4", 4 / 3)):
         sizes = np.linspace(0.01, 100, 10_000)
         good = [x for x in sizes if number.holds(closed_form(RING, 256, x) / closed_form(name, 256, x, delay, factor))]
@@ -243,11 +243,7 @@ def _four_times(laboratory: Laboratory) -> Measurement:
 )
 def _slow_switches(laboratory: Laboratory) -> Measurement:
     delay = laboratory.scope["delay [us]"]
-    ratios = {name: round(values[1e3 * delay], 2) for name, values in _delays(laboratory).items()}
-    choices = Readings("variant, buffer of figure 8a")
-    for name, value in ratios.items():
-        choices.add(name, value <= 1, value)
-    choices.add(FASTER, max(ratios.values()) <= 1, max(ratios.values()))
+    ratios, choices = _at_delay(laboratory, lambda value: value <= 1)
     for name, factor, words in (
         ("Lumorph-2", 1.0, "volume of the text"),
         ("Lumorph-4", 4 / 3, "volume of figure 7"),

@@ -211,26 +211,16 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
     return measure
 
 
-CLAIMS.stated(
-    "table1-ring",
-    "Table I",
-    "The ring algorithm takes 1023 communication steps on 1024 nodes with 64 wavelengths",
-    1023,
-    scope=_AT_1024,
-    weight="textbook",
-    procedure="We build the whole schedule and check every circuit.",
-)(_simulated("Ring"))
-
-
-CLAIMS.stated(
-    "table1-ne",
-    "Table I",
-    "Neighbour exchange (NE) takes 512 communication steps on 1024 nodes with 64 wavelengths",
-    512,
-    scope=_AT_1024,
-    weight="textbook",
-    procedure="We build the whole schedule and check every circuit.",
-)(_simulated("NE"))
+for _name, _words, _steps in (("Ring", "The ring algorithm", 1023), ("NE", "Neighbour exchange (NE)", 512)):
+    CLAIMS.stated(
+        f"table1-{_name.lower()}",
+        "Table I",
+        f"{_words} takes {_steps} communication steps on 1024 nodes with 64 wavelengths",
+        _steps,
+        scope=_AT_1024,
+        weight="textbook",
+        procedure="We build the whole schedule and check every circuit.",
+    )(_simulated(_name))
 
 
 CLAIMS.open(

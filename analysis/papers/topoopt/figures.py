@@ -12,6 +12,7 @@ from opticoll.analysis.papers.gap_figures import SMALL_GAPS
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.analysis.papers.topoopt.iteration_figures import by_batch
+from opticoll.analysis.papers.topoopt.network_claims import TAXES, job
 from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, FAT_TREE, GIGABIT
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.panels import one_panel, styled_figure
@@ -43,14 +44,12 @@ _NAMES = {
 }
 #: Cost over TopoOpt's with patch panels, on average: section 5.2.
 _PRINTED_COSTS = {"ideal switch by the paper's mean ratio, 3.2": 3.2, "OCSs by the paper's mean ratio, 1.33": 1.33}
-_PRINTED_TAX = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
 
 
 @lru_cache(maxsize=32)
 def _design(degree: int, batch: int) -> CircuitDesign:
     """The all-to-all DLRM of section 5.4 on 128 servers, forwarded by CoinChangeMod."""
-    pool = parse(f"servers:n=128,degree={degree},traffic=dlrm,section=5.4,batch={batch}")
-    return topology_finder(pool, forwarding="coin-change")
+    return topology_finder(parse(job(degree, batch)), forwarding="coin-change")
 
 
 def _gradients() -> float:
@@ -251,7 +250,7 @@ def _tax(rows: pd.DataFrame) -> Figure:
                 markersize=6,
                 linestyle=(0, (4, 3)),
             )
-        printed = np.array([(batch, tax) for (_, batch), tax in _PRINTED_TAX.items()])
+        printed = np.array([(batch, tax) for (_, batch), tax in TAXES.items()])
         handles += stars(axes, printed[:, 0], printed[:, 1], "paper", markersize=13)
         log_axes(axes, "x")
         ticks_at(axes, BATCHES)
@@ -269,9 +268,7 @@ def _tax(rows: pd.DataFrame) -> Figure:
 )
 def _tax_finding(rows: pd.DataFrame) -> str:
     table = rows.set_index(["degree", "batch"])["tax"]
-    parts = [
-        f"d = {d}, batch {b}: {table[(d, b)]:.2f} (paper {printed:.2f})" for (d, b), printed in _PRINTED_TAX.items()
-    ]
+    parts = [f"d = {d}, batch {b}: {table[(d, b)]:.2f} (paper {printed:.2f})" for (d, b), printed in TAXES.items()]
     return "; ".join(parts) + ", with all-reduce counted as in figure 12."
 
 

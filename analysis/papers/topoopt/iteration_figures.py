@@ -21,6 +21,7 @@ from opticoll.analysis.papers.topoopt.simulated_iterations import (
     main,
     table,
 )
+from opticoll.analysis.papers.topoopt.time_claims import OVER_FAT_TREE, OVER_IDEAL
 from opticoll.analysis.plots.marks import curve, marks, stars
 from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.style import INK, log_axes, series, ticks_at
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = Figures("topoopt")
-#: Fat-tree over TopoOpt, averaged over the links: section 5.3.
-PRINTED_RATIOS = {"candle": 2.8, "vgg": 2.8, "bert": 3.0, "dlrm": 2.8, "ncf": 2.1}
-#: TopoOpt over the ideal switch: section 5.3.
-PRINTED_OVER_IDEAL = {"dlrm": 1.3, "ncf": 1.7}
 _TABLE = "iteration_times.csv of opticoll, simulated flow by flow"
 _RATIOS = f"{_TABLE}; ratios from the paper's text"
 _PUBLISHED = f"{_TABLE}; stars: times that the authors published"
@@ -77,11 +74,11 @@ def _models(rows: pd.DataFrame) -> Figure:
             ticks_at(axes, LINKS)
             axes.set_title(model)
             axes.set_xlabel("link [Gb/s]")
-            if model in PRINTED_RATIOS and int(rows["degree"].iloc[0]) == 4:
+            if model in OVER_FAT_TREE and int(rows["degree"].iloc[0]) == 4:
                 own = rows[(rows["model"] == model) & (rows["network"] == "TopoOpt")].sort_values("link_gbps")
                 factors = {
-                    "fat-tree by the paper's mean ratio": PRINTED_RATIOS[model],
-                    "ideal switch by the paper's mean ratio": 1 / PRINTED_OVER_IDEAL.get(model, np.nan),
+                    "fat-tree by the paper's mean ratio": OVER_FAT_TREE[model],
+                    "ideal switch by the paper's mean ratio": 1 / OVER_IDEAL.get(model, np.nan),
                 }
                 for (label, factor), dots in zip(factors.items(), ((2, 3), (6, 2)), strict=True):
                     axes.plot(
@@ -106,7 +103,7 @@ def _longest(figure: Figure) -> list[Any]:
 def _models_finding(rows: pd.DataFrame) -> str:
     parts = [
         f"{model} {ratio(rows, model):.2f}"
-        + (f" (paper {PRINTED_RATIOS[model]:.2g})" if model in PRINTED_RATIOS and rows["degree"].iloc[0] == 4 else "")
+        + (f" (paper {OVER_FAT_TREE[model]:.2g})" if model in OVER_FAT_TREE and rows["degree"].iloc[0] == 4 else "")
         for model in MODELS
     ]
     below = [f"{model} {ratio(rows, model, 'TopoOpt', 'Ideal Switch'):.2f}" for model in MODELS]
