@@ -18,6 +18,7 @@ from opticoll.analysis.papers.alltoall.claims import (
     path_optimum,
 )
 from opticoll.analysis.papers.alltoall.natural_readings import DISJOINT, EVEN_SPLIT
+from opticoll.analysis.papers.alltoall.schedule_choice import shortest_path_counts
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.instances import parse
 
@@ -303,18 +304,6 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
         f"T in shards over link bandwidth; hosts inject {width:g} link bandwidths. Where hosts forward, every shard "
         f"passes a host at each hop, so the injection bandwidth limits all of the traffic.",
     )
-
-
-def shortest_path_counts(topology: Topology) -> np.ndarray:
-    """Number of shortest paths of every pair, shape ``(n, n)``."""
-    step = np.zeros((topology.n, topology.n))
-    np.add.at(step, (topology.tail, topology.head), 1.0)
-    hops = np.asarray(topology.hops)
-    power, counts = np.eye(topology.n), np.zeros_like(step)
-    for length in range(1, int(topology.diameter) + 1):
-        power = power @ step
-        counts[hops == length] = power[hops == length]
-    return counts
 
 
 def most_walks(topology: Topology) -> float:
