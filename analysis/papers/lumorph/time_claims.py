@@ -193,11 +193,16 @@ def closed_form(name: str, n: int, size: float, delay: float = DELAY, factor: fl
     return cost.time(0.0, ALPHA) + (1.0 if name in (RING, TREE) else factor) * cost.volume * size * MIB / RATE
 
 
+def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
+    """Speed of both variants relative to the ring by delay [ns], as drawn in figure 8a."""
+    curves = figure("8a", f"{laboratory.scope['GPUs']}_gpus")
+    return {name: {x: curves[RING][x] / curves[name][x] for x in curves[name]} for name in VARIANTS}
+
+
 def _at_delay(laboratory: Laboratory, holds: Callable[[float], bool]) -> tuple[dict[str, float], Readings]:
-    """Speed of both variants relative to the ring at the delay of a claim, as drawn in figure 8a, and its readings."""
-    n, delay = laboratory.scope.values("GPUs", "delay [us]")
-    curves, choices = figure("8a", f"{n}_gpus"), Readings("variant, buffer of figure 8a")
-    ratios = {name: round(curves[RING][1e3 * delay] / curves[name][1e3 * delay], 2) for name in VARIANTS}
+    """These speeds at the delay of a claim, and the readings under which it holds."""
+    choices, delay = Readings("variant, buffer of figure 8a"), 1e3 * laboratory.scope["delay [us]"]
+    ratios = {name: round(values[delay], 2) for name, values in _delays(laboratory).items()}
     for name, value in (*ratios.items(), (FASTER, max(ratios.values()))):
         choices.add(name, holds(value), value)
     return ratios, choices
