@@ -117,6 +117,10 @@ class Scope:
         self.used.add(name)
         return self._qualifiers[name]
 
+    def values(self, *names: str) -> tuple[Any, ...]:
+        """Several qualifiers at once."""
+        return tuple(self[name] for name in names)
+
     @property
     def unused(self) -> list[str]:
         """Qualifiers that the measurement has not read."""

@@ -112,6 +112,6 @@ class Sweep:
         """Number of cases with ratio 1."""
         return sum(abs(ratio - 1) <= SAME for ratio in self.ratios)
 
-    def measurement(self, measured: object, instances: tuple[str, ...], reason: str) -> Measurement:
+    def measurement(self, measured: object, instances: tuple[str, ...], reason: str, **more: Any) -> Measurement:
         """Return the measurement of a claim that holds if no case fails."""
-        return Measurement(measured, verdict_if(not self.wrong), instances, reason, **self.row)
+        return Measurement(measured, verdict_if(not self.wrong), instances, reason, **self.row, **more)

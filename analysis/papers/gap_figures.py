@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -284,23 +285,12 @@ def _figure(
     title: str,
     says: str,
     study: str = "",
-    gaps: Callable[[pd.DataFrame, tuple[Heuristics, ...]], pd.DataFrame] = gap_rows,
+    gaps: Callable[..., pd.DataFrame] = gap_rows,
     small: tuple[str, ...] = (),
 ) -> PaperFigure:
-    name, wanted = f"gap-{paper}", HEURISTICS[paper]
-    return PaperFigure(
-        name,
-        paper,
-        where,
-        title,
-        says,
-        study or name,
-        lambda rows: gaps(rows, wanted),
-        draw,
-        finding,
-        at=("ratio", "heuristic"),
-        small=small,
-    )
+    name, wanted, at = f"gap-{paper}", HEURISTICS[paper], ("ratio", "heuristic")
+    select = partial(gaps, wanted=wanted)
+    return PaperFigure(name, paper, where, title, says, select, draw, finding, study or name, at=at, small=small)
 
 
 FIGURES: tuple[PaperFigure, ...] = (

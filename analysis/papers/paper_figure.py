@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
 from opticoll.instances.spec import contributed, modules_of, nearest
@@ -31,11 +31,15 @@ class PaperFigure:
         Identifier, short name of the paper, its figure numbers, one-line title.
     says
         What the paper states about it.
-    study
-        The study that produces its rows; None for a figure computed without stored results.
     select
         Selects the rows of the figure from all results (with ``ok``: solved and verified); may be empty. A figure of
         closed forms or constructed schedules computes its rows here.
+    draw
+        Draws those rows.
+    finding
+        Summarises those rows in one or two sentences with numbers.
+    study
+        The study that produces its rows; None for a figure computed without stored results.
     basis
         What the rows that need no runs are computed from; empty for a figure of stored results alone.
     counts
@@ -45,10 +49,6 @@ class PaperFigure:
         None if a run has no such place.
     small
         Instances of the study that are solved when the figure is drawn, where there are neither runs nor shipped rows.
-    draw
-        Draws those rows.
-    finding
-        Summarises those rows in one or two sentences with numbers.
     """
 
     name: str
@@ -56,10 +56,10 @@ class PaperFigure:
     where: str
     title: str
     says: str
-    study: str | None
     select: Callable[[pd.DataFrame], pd.DataFrame]
     draw: Callable[[pd.DataFrame], Figure]
     finding: Finding
+    study: str | None = None
     basis: str = ""
     counts: str = ""
     at: tuple[str, ...] | None = None
@@ -87,18 +87,12 @@ class Figures(list[PaperFigure]):
         says: str,
         select: Callable[[pd.DataFrame], pd.DataFrame],
         draw: Callable[[pd.DataFrame], Figure],
-        *,
-        study: str | None = None,
-        basis: str = "",
-        counts: str = "",
-        at: tuple[str, ...] | None = None,
-        small: tuple[str, ...] = (),
+        **words: Any,
     ) -> Callable[[Finding], Finding]:
         """Decorate the function that states the finding of a figure; arguments as of :class:`PaperFigure`."""
 
         def add(finding: Finding) -> Finding:
-            stated = (name, self.paper, where, title, says, study, select, draw, finding, basis, counts, at, small)
-            self.append(PaperFigure(*stated))
+            self.append(PaperFigure(name, self.paper, where, title, says, select, draw, finding, **words))
             return finding
 
         return add

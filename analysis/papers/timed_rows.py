@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import resource
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.benchmark.measured_tables import timed_solve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from opticoll.analysis.benchmark.measured_tables import Row
 
+    #: Fields of a record by heading, or functions of the record.
+    Columns = Mapping[str, str | Callable[[Row], Any]]
 
-def timed_row(columns: Mapping[str, str], formulation: str, instance: str, *more: str) -> Row:
+
+def timed_row(columns: Columns, formulation: str, instance: str, *more: str, cpu: bool = False) -> Row:
     """Run ``opticoll solve``; the row has the instance, the columns, and the seconds of the whole command.
 
     Parameters
     ----------
     columns
-        The field of the record by heading; fields within fields are separated by dots: ``time.solve_s``.
+        The field of the record by heading, or a function of the record; fields within fields are separated by dots:
+        ``time.solve_s``.
     formulation, instance, more
         Arguments of the command.
+    cpu
+        Whether the row has the CPU seconds as well: a busy machine changes them less.
     """
+    record, cpu_s, seconds = measured_solve(formulation, instance, *more)
+    fields = {heading: of(record) if callable(of) else _field(record, of) for heading, of in columns.items()}
+    return {"instance": instance, **fields, **({"CPU [s]": cpu_s} if cpu else {}), "whole command [s]": seconds}
+
+
+def measured_solve(formulation: str, instance: str, *more: str) -> tuple[Row, float, float]:
+    """A solve: its record, the CPU seconds of all its processes, and the seconds of the command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds, record = timed_solve(formulation, instance, *more)
-    fields = {heading: _field(record, path) for heading, path in columns.items()}
-    return {"instance": instance, **fields, "whole command [s]": seconds}
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return record, cpu, seconds
 
 
 def _field(record: Any, path: str) -> Any:

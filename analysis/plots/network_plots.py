@@ -106,7 +106,6 @@ def loads(
     drawn, load = links.topology, np.asarray(links.load, dtype=float)
     room = np.asarray(links.capacity, dtype=float) * links.time
     even = room.size > 0 and bool(np.allclose(room, room[0]))
-    busiest = int(np.argmax(links.utilisation)) if load.size else None
     if even:
         unit, factor = scale(links.load_unit) or (links.load_unit, 1.0)
         unit, factor = _readable(unit, factor, float(load.max(initial=0.0)))
@@ -115,16 +114,23 @@ def loads(
         shown, top, text = links.utilisation, 1.0, "utilisation of links [–]"
     priced = np.flatnonzero(price < 0) if price is not None else np.zeros(0, dtype=np.int64)
     if priced.size and price is not None:
-        dearest = int(np.argmin(price))
-        ends = f"{label(drawn.labels[drawn.tail[dearest]], 16)} -> {label(drawn.labels[drawn.head[dearest]], 16)}"
         mark = "\N{BLACK DIAMOND} " if priced.size <= _MOST_MARKED else ""
-        use = f"{mark}{counted(priced.size, 'link')} with a price, the dearest {ends}"
-        title = f"{title}\n{use}" if title else use
-    elif busiest is not None:
-        ends = f"{label(drawn.labels[drawn.tail[busiest]], 16)} -> {label(drawn.labels[drawn.head[busiest]], 16)}"
-        use = f"busiest link {ends}: {100 * links.utilisation[busiest]:.3g} % of its capacity in use"
-        title = f"{title}\n{use}" if title else use
+        use = f"{mark}{counted(priced.size, 'link')} with a price, the dearest {_ends(drawn, int(np.argmin(price)))}"
+        title = _below(title, use)
+    elif load.size:
+        busiest = int(np.argmax(links.utilisation))
+        use = f"{_ends(drawn, busiest)}: {100 * links.utilisation[busiest]:.3g} % of its capacity in use"
+        title = _below(title, f"busiest link {use}")
     return _figure(drawn, arrangement(drawn, layout, family), shown, top, text, title, priced)
+
+
+def _ends(drawn: Topology, link: int) -> str:
+    return " -> ".join(label(drawn.labels[end[link]], 16) for end in (drawn.tail, drawn.head))
+
+
+def _below(title: str, words: str) -> str:
+    """A title with another line."""
+    return f"{title}\n{words}" if title else words
 
 
 def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
@@ -174,7 +180,7 @@ def _figure(
             bar.set_label(text)
             bar.outline.set_visible(False)
         _finish(axes, place, 0.5 + 0.2 * (placed.group is not None) + diameter / points)
-        _set_title(figure, title, figure.get_figwidth())
+        _set_title(figure, title)
     return figure
 
 
@@ -199,9 +205,9 @@ def _finish(axes: Axes, place: F64, room: float) -> None:
     axes.set_axis_off()
 
 
-def _set_title(figure: DataFigure, title: str, width: float) -> None:
-    """Put the title over the whole figure, with every line cut to the figure's width [inches]."""
-    lines = [label(line, int(width * 14)) for line in title.split("\n")]
+def _set_title(figure: DataFigure, title: str) -> None:
+    """Put the title over the whole figure, with every line cut to the figure's width."""
+    lines = [label(line, int(figure.get_figwidth() * 14)) for line in title.split("\n")]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5)
 
 
@@ -520,8 +526,7 @@ def rounds(
             _draw_vertices(axes, instance, placed, diameter, points)
             _finish(axes, place, 0.55)
             axes.set_title(f"round {number + 1}: {counted(indices.size, 'circuit')}", loc="left", fontsize=9)
-        alone = f"{title}\nall on one wavelength" if title else "all on one wavelength"
-        _set_title(figure, title if count > 1 else alone, figure.get_figwidth())
+        _set_title(figure, title if count > 1 else _below(title, "all on one wavelength"))
         if count > 1:
             _wavelength_bar(figure, count)
     return figure
@@ -561,7 +566,7 @@ def _draw_circuits(
     colour: Callable[[int], Any],
 ) -> None:
     """Draw some circuits along their arcs, side by side where they share an arc, with an arrowhead at their ends."""
-    from matplotlib.collections import LineCollection
+    from matplotlib.collections import LineCollection, PolyCollection
 
     start, end = place[instance.tail], place[instance.head]
     axes.add_collection(LineCollection(list(np.stack([start, end], axis=1)), colors=GRID, linewidths=1.0, zorder=1))
@@ -587,13 +592,7 @@ def _draw_circuits(
                 tips.append(np.array([tip, tip - 0.13 * way + 0.055 * side, tip - 0.13 * way - 0.055 * side]))
                 tip_colours.append(shade)
     axes.add_collection(LineCollection(lines, colors=colours, linewidths=width, zorder=2))
-    _draw_tips(axes, tips, tip_colours)
-
-
-def _draw_tips(axes: Axes, tips: list[F64], colours: list[Any]) -> None:
-    from matplotlib.collections import PolyCollection
-
-    axes.add_collection(PolyCollection(tips, facecolors=colours, edgecolors="none", zorder=2.5))
+    axes.add_collection(PolyCollection(tips, facecolors=tip_colours, edgecolors="none", zorder=2.5))
 
 
 #: Circuits of a source that a cell of the table lists; rows and columns of the table, and of the map.
@@ -641,8 +640,7 @@ def rounds_table(instance: Topology, schedule: RoundSchedule, *, title: str = ""
         for number in range(0, schedule.rounds, 2):
             axes.axhspan(number - 0.5, number + 0.5, color=BAND, linewidth=0, zorder=0)
         _rows_and_columns(axes, schedule.rounds, [instance.labels[v] for v in sources], 1, 1)
-        words = "entries: where circuits end"
-        _set_title(figure, f"{title}\n{words}" if title else words, figure.get_figwidth())
+        _set_title(figure, _below(title, "entries: where circuits end"))
         if count > 1:
             _wavelength_bar(figure, count)
     return figure
@@ -681,8 +679,7 @@ def _rounds_map(instance: Topology, schedule: RoundSchedule, title: str) -> Data
         bar.outline.set_visible(False)
         cut = [f"first {shown} of {schedule.rounds} rounds"] if shown < schedule.rounds else []
         cut += [f"first {len(sources)} of {instance.num_ranks} sources"] if len(sources) < instance.num_ranks else []
-        words = "; ".join(["white: no circuit starts there", *cut])
-        _set_title(figure, f"{title}\n{words}" if title else words, figure.get_figwidth())
+        _set_title(figure, _below(title, "; ".join(["white: no circuit starts there", *cut])))
     return figure
 
 

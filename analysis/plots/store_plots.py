@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from opticoll.analysis.ledger.claim import ClaimRow
@@ -447,6 +446,8 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     solvers
         All solvers of the benchmark, so each has the same colour in every figure.
     """
+    from opticoll.analysis.benchmark.solver_metrics import ACCURACIES
+
     drawn = table[np.isfinite(table["residual"]) & np.isfinite(table["seconds_run"])]
     with one_panel(6.8, 4.8, x="solver time [s]", y="worst relative KKT residual [–]") as (figure, axes, handles):
         for name in solvers:
@@ -455,7 +456,9 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
                 seconds, residual = selected["seconds_run"].clip(lower=1e-3), selected["residual"].clip(lower=1e-16)
                 number, text = solvers.index(name), label(name, 24)
                 handles += marks(axes, seconds, residual, number, text, markersize=5, alpha=0.85)
-        _draw_accuracies(axes)
+        for accuracy in ACCURACIES:
+            reference(axes, y=accuracy, zorder=1)
+            note(axes, f"{accuracy:.0e}", (1.0, accuracy), (2, 0), fraction="x", va="center")
         log_axes(axes)
     return figure
 
@@ -487,11 +490,3 @@ def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
         log_axes(axes, "x")
         axes.set_ylim(-0.02, 1.03)
     return figure
-
-
-def _draw_accuracies(axes: Axes) -> None:
-    from opticoll.analysis.benchmark.solver_metrics import ACCURACIES
-
-    for accuracy in ACCURACIES:
-        reference(axes, y=accuracy, zorder=1)
-        note(axes, f"{accuracy:.0e}", (1.0, accuracy), (2, 0), fraction="x", va="center")

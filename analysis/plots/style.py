@@ -140,6 +140,12 @@ def log_axes(axes: Axes, which: str = "xy") -> None:
     axes.set_axisbelow(True)
 
 
+def ticks_at(axes: Axes, values: Sequence[float], **look: Any) -> None:
+    """Put labelled ticks at these values of the horizontal axis, and nowhere else."""
+    axes.set_xticks(values, [str(value) for value in values], **look)
+    axes.set_xticks([], minor=True)
+
+
 def legend_mark(name: str, colour: str, marker: str, *, size: float = 6, filled: bool = True) -> Any:
     """Legend entry of a marker."""
     from matplotlib.lines import Line2D

@@ -5,17 +5,29 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
-from opticoll.analysis.papers.timed_rows import timed_row
+from opticoll.analysis.papers.timed_rows import measured_solve, timed_row
 from opticoll.formulations.model import build_model
+
+if TYPE_CHECKING:
+    from opticoll.analysis.papers.timed_rows import Columns
 
 
 def proven() -> list[Row]:
     """``opticoll solve`` from start to verified finish, by the default method."""
+    columns: Columns = {
+        "variables": "size.variables",
+        "method": "method",
+        "T": "metrics.T",
+        "gap": "gap",
+        "proof": "proof",
+        "build + compile / solve": lambda record: _share(record["time"]),
+        "peak MB": "peak_memory_mb",
+    }
     rows = []
     for formulation, instance, method, tol in (
         ("alltoall.link-mcf", "torus:3x3x3", "auto", "1e-6"),
@@ -31,21 +43,8 @@ def proven() -> list[Row]:
         ("alltoall.min-congestion", "torus:4x4x4", "auto", "1e-6"),
     ):
         more = ["--set", "paths=all"] if formulation == "alltoall.min-congestion" else []
-        seconds, record = timed_solve(formulation, instance, "--method", method, "--tol", tol, *more)
-        rows.append(
-            {
-                "formulation": formulation,
-                "instance": instance,
-                "variables": record["size"]["variables"],
-                "method": record["method"],
-                "T": record["metrics"]["T"],
-                "gap": record["gap"],
-                "proof": record["proof"],
-                "build + compile / solve": _share(record["time"]),
-                "peak MB": record["peak_memory_mb"],
-                "whole command [s]": seconds,
-            }
-        )
+        row = timed_row(columns, formulation, instance, "--method", method, "--tol", tol, *more)
+        rows.append({"formulation": formulation, **row})
     return rows
 
 
@@ -184,7 +183,7 @@ TIGHT = (
 )
 
 
-def _solved(instance: str, tol: str, *more: str) -> Row:
+def _solved(instance: str, tol: str, *more: str, cpu: bool = False) -> Row:
     columns = {
         "method": "method",
         "source orbits": "metrics.source_orbits",
@@ -192,7 +191,8 @@ def _solved(instance: str, tol: str, *more: str) -> Row:
         "gap": "gap",
         "peak MB": "peak_memory_mb",
     }
-    return {"instance": instance, "tol": tol} | timed_row(columns, "alltoall.master", instance, "--tol", tol, *more)
+    given = ("--tol", tol, *more)
+    return {"instance": instance, "tol": tol} | timed_row(columns, "alltoall.master", instance, *given, cpu=cpu)
 
 
 def families() -> list[Row]:
@@ -224,24 +224,8 @@ def exact() -> list[Row]:
 
 
 def tight() -> list[Row]:
-    """Small gaps, and a large digraph, in CPU seconds: a busy machine changes them less."""
-    rows = []
-    for instance, tol in TIGHT:
-        record, cpu, seconds = _measured("alltoall.master", instance, "--tol", tol)
-        rows.append(
-            {
-                "instance": instance,
-                "tol": tol,
-                "method": record["method"],
-                "source orbits": record["metrics"]["source_orbits"],
-                "T": record["metrics"]["T"],
-                "gap": record["gap"],
-                "peak MB": record["peak_memory_mb"],
-                "CPU [s]": cpu,
-                "whole command [s]": seconds,
-            }
-        )
-    return rows
+    """Small gaps, and a large digraph."""
+    return [_solved(instance, tol, cpu=True) for instance, tol in TIGHT]
 
 
 def weighted_paths() -> list[Row]:
@@ -267,7 +251,7 @@ def split_flows() -> list[Row]:
     rows = []
     for n in (100, 400, 700, 1000):
         given = ("--method", "flow-decomposition", "--set", "paths=all", "--tol", "1e-3")
-        record, cpu, seconds = _measured("alltoall.path-mcf", f"genkautz:n={n},d=4", *given)
+        record, cpu, seconds = measured_solve("alltoall.path-mcf", f"genkautz:n={n},d=4", *given)
         result = record["metrics"]
         rows.append(
             {
@@ -307,21 +291,10 @@ def chunks() -> list[Row]:
         row: Row = {"N": n, "steps": steps}
         for method in ("cp-sat", "highs", "source-flows"):
             given = ("--set", f"steps={steps}", "--method", method, "--time-limit", f"{LIMIT_S:g}")
-            record, cpu, _ = _measured("alltoall.sccl", f"genkautz:n={n},d=4", *given)
+            record, cpu, _ = measured_solve("alltoall.sccl", f"genkautz:n={n},d=4", *given)
             row |= {"rounds": record["objective"], f"{method} ended": record["termination"], f"{method} CPU [s]": cpu}
         rows.append(row)
     return rows
-
-
-def _measured(formulation: str, instance: str, *more: str) -> tuple[dict[str, Any], float, float]:
-    """A solve: its record, the CPU seconds of all its processes, and the seconds of the command."""
-    import resource
-
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds, record = timed_solve(formulation, instance, *more)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return record, cpu, seconds
 
 
 #: Instances of the table of schedules, and those that are written as routes only.
@@ -350,21 +323,17 @@ def schedules() -> list[Row]:
 
 
 def _scheduled(instance: str, kind: str, folder: Path) -> Row:
-    """One schedule, with the CPU seconds of all processes."""
-    record, cpu, seconds = _measured("alltoall.master", instance, "--schedule", str(folder / f"schedule.{kind}"))
-    result = record["schedule"]
-    return {
-        "instance": instance,
-        "ranks": record["n"],
-        "file": f".{kind}",
-        "chunks": result["chunks"],
-        "steps": result.get("steps"),
-        "T": result["time"],
-        "loss [%]": 100 * result["loss"],
-        "executed": "delivers" if result["delivers"] else "FAILS",
-        "CPU [s]": cpu,
-        "whole command [s]": seconds,
+    columns: Columns = {
+        "ranks": "n",
+        "file": lambda _: f".{kind}",
+        "chunks": "schedule.chunks",
+        "steps": "schedule.steps",
+        "T": "schedule.time",
+        "loss [%]": lambda record: 100 * record["schedule"]["loss"],
+        "executed": lambda record: "delivers" if record["schedule"]["delivers"] else "FAILS",
     }
+    file = str(folder / f"schedule.{kind}")
+    return timed_row(columns, "alltoall.master", instance, "--schedule", file, cpu=True)
 
 
 TABLES = (

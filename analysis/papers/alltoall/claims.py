@@ -142,7 +142,7 @@ def _sufficient(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     sweeps = {SINK_INFLOW: Sweep(), "flow into the sink less flow out of it": Sweep()}
     for spec in specs:
-        topology: Any = parse(spec)
+        topology = parse(spec)
         true = 1 / certified_flow(topology)
         for (name, sweep), net in zip(sweeps.items(), (False, True), strict=True):
             stated = 1 / inequality_flow(topology, net=net)
@@ -186,7 +186,7 @@ def _same_optimum(other: Callable[[Topology], float]) -> Callable[[Laboratory], 
         specs = laboratory.scope["networks"]
         sweep = Sweep()
         for spec in specs:
-            topology: Any = parse(spec)
+            topology = parse(spec)
             true, stated = certified_flow(topology), other(topology)
             sweep.add(
                 stated / true, holds=abs(stated / true - 1) <= SAME, size=topology.n, case=f"{spec}: {stated} != {true}"
@@ -250,7 +250,7 @@ def _children(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     sweep = Sweep()
     for spec in specs:
-        topology: Any = parse(spec)
+        topology = parse(spec)
         ratio = laboratory.proven(LINK, spec, method="master-child")["objective"] / certified_flow(topology)
         sweep.add(ratio, holds=abs(ratio - 1) <= SAME, size=topology.n, case=f"{spec}: F / optimum = {ratio:.8g}")
     return sweep.measurement(
@@ -299,7 +299,7 @@ def _steps(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Json] = {}
     sweep, longer = Sweep(), []
     for spec in specs:
-        topology: Any = parse(spec)
+        topology = parse(spec)
         fluid, diameter = 1 / certified_flow(topology), int(topology.diameter)
         for steps in range(diameter, diameter + most + 1):
             stepped = laboratory.proven(STEPPED, spec, steps=steps, aggregate="source")["objective"]
@@ -351,7 +351,7 @@ def _steps_by_source(laboratory: Laboratory) -> Measurement:
     specs, more = laboratory.scope["networks"], int(laboratory.scope["steps beyond the diameter"])
     sweep = Sweep()
     for spec in specs:
-        topology: Any = parse(spec)
+        topology = parse(spec)
         steps = int(topology.diameter) + more
         pair, source = (
             laboratory.proven(STEPPED, spec, steps=steps, aggregate=groups)["objective"]
@@ -378,7 +378,7 @@ def _linear_programs(spec: str) -> dict[str, Any]:
     """The link MCF and the master LP of a network in standard form."""
     from opticoll.solvers.standard_form import compile_model
 
-    topology: Any = parse(spec)
+    topology = parse(spec)
     return {
         "link": compile_model(link_mcf.LinkFlow.prepare(topology, {"printed": False}).cvxpy()),
         "master": compile_model(build_matrix(by_source(topology))),
@@ -441,7 +441,7 @@ def extraction_seconds(spec: str, sources: int) -> float:
     from opticoll.solvers import solve
     from opticoll.solvers.task import Task
 
-    topology: Any = parse(spec)
+    topology = parse(spec)
     run = solve.solve(Task(MASTER, spec, "certified-pdhg", None, {}, 600.0, None, LARGE, 0))
     if run.values is None or not run.verified:
         msg = f"{MASTER} on {spec} has no verified flow: {run.record['message']}"
@@ -476,8 +476,8 @@ def extraction_seconds(spec: str, sources: int) -> float:
 )
 def _schedule_times(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
-    hundreds, thousand = scope["hundreds of nodes"], scope["a thousand nodes"]
-    minutes, limit, sampled = (scope[name] for name in ("minutes", "seconds: less than [s]", "sources sampled"))
+    hundreds, thousand = scope.values("hundreds of nodes", "a thousand nodes")
+    minutes, limit, sampled = scope.values("minutes", "seconds: less than [s]", "sources sampled")
     seconds = {
         spec: seconds_of(laboratory.proven(MASTER, spec, method="screened-lp", tol=1e-6, time_limit_s=600.0))
         for spec in (*hundreds, thousand)
@@ -541,8 +541,8 @@ def approximation(topology: Topology, epsilon: float) -> tuple[float, int]:
     lost=NUMBERS_LOST,
 )
 def _against_approximation(laboratory: Laboratory) -> Measurement:
-    spec, tried = laboratory.scope["network"], laboratory.scope["epsilon"]
-    topology: Any = parse(spec)
+    spec, tried = laboratory.scope.values("network", "epsilon")
+    topology = parse(spec)
     certified_flow(topology)
     approximation(topology, 0.5)  # so that neither time includes loading code
     start = process_time()

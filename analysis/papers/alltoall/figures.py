@@ -32,11 +32,6 @@ def degree_of(spec: str) -> int | None:
     return 4 if shape and min(map(int, shape.groups())) > 2 else None
 
 
-def _groups(rows: pd.DataFrame, by: Any) -> list[tuple[Any, pd.DataFrame]]:
-    """Groups sorted by key."""
-    return list(rows.groupby(by))
-
-
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per instance: the strongest proof, then the largest objective."""
     order = {"exact": 0, "optimal": 0, "certified-gap": 1, "feasible": 2}
@@ -167,7 +162,7 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
 def _decomposition_finding(rows: pd.DataFrame) -> str:
     proven = rows[rows["proof"].isin(PROVEN)]
     parts = []
-    for method, group in _groups(proven, "method"):
+    for method, group in proven.groupby("method"):
         top = group.sort_values("n").iloc[-1]
         parts.append(f"{method}: N = {int(top['n'])} in {float(top['time_solve_s']):.3g} s")
     together: Any = proven.pivot_table(index="n", columns="method", values="time_solve_s", aggfunc="min")
@@ -251,7 +246,7 @@ def _load(table: pd.DataFrame) -> Figure:
 )
 def _load_finding(table: pd.DataFrame) -> str:
     parts = []
-    for scheme, group in _groups(table, "scheme"):
+    for scheme, group in table.groupby("scheme"):
         low, high = group["ratio"].min(), group["ratio"].max()
         parts.append(f"{scheme} {low:.3g}-{high:.3g} ({len(group)})")
     return "Load over the optimum, range (number of instances): " + "; ".join(parts) + "."
@@ -274,7 +269,7 @@ def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _kautz(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, x="vertices N", y="T ÷ lower bound of Corollary 3 [–]") as (figure, axes, handles):
-        for number, (degree, group) in enumerate(_groups(rows, "d")):
+        for number, (degree, group) in enumerate(rows.groupby("d")):
             handles += curve(axes, group["n"], group["over_bound"], number, f"degree {degree}")
         reference(axes, y=1.0)
         log_axes(axes, "x")
@@ -294,7 +289,7 @@ def _kautz(rows: pd.DataFrame) -> Figure:
 )
 def _kautz_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for degree, group in _groups(rows, "d"):
+    for degree, group in rows.groupby("d"):
         top = group.sort_values("n").iloc[-1]
         parts.append(
             f"degree {degree}: {group['over_bound'].min():.3f}-{group['over_bound'].max():.3f}, "
@@ -326,8 +321,8 @@ def _against(table: pd.DataFrame) -> Figure:
         axes,
         handles,
     ):
-        for number, ((family, degree), group) in enumerate(_groups(table, ["family", "d"])):
-            handles += curve(axes, group["n"], group["ratio"], number, f"{family}, degree {int(degree)}")
+        for number, ((family, degree), group) in enumerate(table.groupby(["family", "d"])):
+            handles += curve(axes, group["n"], group["ratio"], number, f"{family}, degree {degree:g}")
         stated = (2.4, (6, 2), "paper: 2.4, tori at large N"), (1.1, (1, 2), "paper: 1.1, Xpander and random")
         for height, dashes, note in stated:
             handles.append(axes.axhline(height, color=INK, linewidth=1, linestyle=(0, dashes), label=note))
@@ -350,10 +345,10 @@ def _against(table: pd.DataFrame) -> Figure:
 )
 def _against_finding(table: pd.DataFrame) -> str:
     parts = []
-    for (family, degree), group in _groups(table, ["family", "d"]):
+    for (family, degree), group in table.groupby(["family", "d"]):
         top = group.sort_values("n").iloc[-1]
         parts.append(
-            f"{family} (d = {int(degree)}): mean {group['ratio'].mean():.3f}, {top['ratio']:.3f} at N = {int(top['n'])}"
+            f"{family} (d = {degree:g}): mean {group['ratio'].mean():.3f}, {top['ratio']:.3f} at N = {int(top['n'])}"
         )
     return "GenKautz over " + "; ".join(parts) + "."
 
@@ -381,13 +376,13 @@ def _host(rows: pd.DataFrame) -> Figure:
         columns=2,
     ) as (figure, axes, handles):
         numbers = {name: number for number, name in enumerate(dict.fromkeys(rows["topology"]))}
-        for (topology, relay), group in _groups(rows, ["topology", "relay"]):
+        for (topology, relay), group in rows.groupby(["topology", "relay"]):
             handles += curve(
                 axes,
                 group["host_bandwidth"],
                 group["T"],
                 numbers[topology],
-                f"{family_of(topology)}, {relay} forwards",
+                f"{family_of(str(topology))}, {relay} forwards",
                 filled=relay == "host",
                 linestyle="-" if relay == "host" else "--",
             )
@@ -410,8 +405,8 @@ def _host(rows: pd.DataFrame) -> Figure:
 )
 def _host_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for relay, mine in _groups(rows, "relay"):
-        ratios = [(host, group["T"].max() / group["T"].min()) for host, group in _groups(mine, "host_bandwidth")]
+    for relay, mine in rows.groupby("relay"):
+        ratios = [(host, group["T"].max() / group["T"].min()) for host, group in mine.groupby("host_bandwidth")]
         note = ", ".join(f"{ratio:.3f} at {host:g}" for host, ratio in ratios)
         parts.append(f"if the {relay} forwards, {note}")
     return "Slowest over fastest topology by host bandwidth: " + "; ".join(parts) + "."
@@ -474,7 +469,7 @@ def _expanders_finding(table: pd.DataFrame) -> str:
     for family, name in EXPANDERS.items():
         ranges = [
             f"{group['ratio'].min():.3f}-{group['ratio'].max():.3f} at N = {n} ({len(group)})"
-            for n, group in _groups(table[table["family"] == family], "n")
+            for n, group in table[table["family"] == family].groupby("n")
         ]
         if ranges:
             parts.append(f"{name} {', '.join(ranges)}")

@@ -18,6 +18,7 @@ from opticoll.analysis.papers.alltoall.claims import (
     path_optimum,
 )
 from opticoll.analysis.papers.alltoall.natural_readings import DISJOINT, EVEN_SPLIT
+from opticoll.analysis.papers.alltoall.schedule_choice import shortest_path_counts
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.instances import parse
 
@@ -85,7 +86,7 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
     sweep, most = Sweep(), 0.0
     ratios: dict[str, float] = {}
     for spec in (*scope["networks"], *scope["networks with disabled links"]):
-        topology: Any = parse(spec)
+        topology = parse(spec)
         paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "disjoint"}).paths
         most = max(most, np.bincount(paths.pair).max() / int(topology.out_degree.max()))
         ratios[spec] = certified_flow(topology) / path_optimum(topology, paths="disjoint")
@@ -135,9 +136,8 @@ def _extracted(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     sweep = Sweep()
     for spec in specs:
-        topology: Any = parse(spec)
-        flow = laboratory.solve(PATHS, spec, method="mcf-extp", paths="all")["objective"]
-        ratio = certified_flow(topology) / flow
+        topology = parse(spec)
+        ratio = certified_flow(topology) / laboratory.solve(PATHS, spec, method="mcf-extp", paths="all")["objective"]
         sweep.add(ratio, holds=ratio <= 1 + SAME, size=topology.n, case=f"{spec}: T / optimum = {ratio:.6g}")
     return sweep.measurement(
         f"{sweep.met} of {len(specs)} equal the MCF",
@@ -168,7 +168,7 @@ def _even_weights(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Any] = {}
     wrong = []
     for spec in laboratory.scope["networks"]:
-        topology: Any = parse(spec)
+        topology = parse(spec)
         flow = certified_flow(topology)
         even = even_load(path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "shortest"})) * flow
         single = laboratory.proven("alltoall.min-congestion", spec, method="exact-routing")["objective"] * flow
@@ -224,9 +224,8 @@ def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool)
     lost=FORMULAS_LOST,
 )
 def _equal_split(laboratory: Laboratory) -> Measurement:
-    """Split every pair evenly over the same number of paths, which a small MILP chooses."""
     scope = laboratory.scope
-    topology: Any = parse(scope["network"])
+    topology = parse(scope["network"])
     counts, longest = scope["paths per pair"], int(scope["longest path"])
     fluid = 1 / certified_flow(topology)
     loads = {
@@ -263,7 +262,7 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
 )
 def _path_throughput(laboratory: Laboratory) -> Measurement:
     spec = laboratory.scope["network"]
-    topology: Any = parse(spec)
+    topology = parse(spec)
     link = 1 / certified_flow(topology)
     path = 1 / path_optimum(topology, paths="disjoint")
     steps = int(topology.diameter)
@@ -290,7 +289,6 @@ def _path_throughput(laboratory: Laboratory) -> Measurement:
     "forwarding by NICs and by hosts.",
 )
 def _forwarding(laboratory: Laboratory) -> Measurement:
-    """Compare schedules forwarded by NICs with schedules forwarded by hosts, at the testbed's injection bandwidth."""
     spec, injection = laboratory.scope["network"], float(laboratory.scope["injection [Gb/s]"])
     width = injection / float(laboratory.scope["link [Gb/s]"])
     times = {relay: optimal_time(laboratory, f"{spec}+host={width:g},relay={relay}") for relay in ("nic", "host")}
@@ -306,18 +304,6 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
         f"T in shards over link bandwidth; hosts inject {width:g} link bandwidths. Where hosts forward, every shard "
         f"passes a host at each hop, so the injection bandwidth limits all of the traffic.",
     )
-
-
-def shortest_path_counts(topology: Topology) -> np.ndarray:
-    """Number of shortest paths of every pair, shape ``(n, n)``."""
-    step = np.zeros((topology.n, topology.n))
-    np.add.at(step, (topology.tail, topology.head), 1.0)
-    hops = np.asarray(topology.hops)
-    power, counts = np.eye(topology.n), np.zeros_like(step)
-    for length in range(1, int(topology.diameter) + 1):
-        power = power @ step
-        counts[hops == length] = power[hops == length]
-    return counts
 
 
 def most_walks(topology: Topology) -> float:
@@ -399,7 +385,6 @@ def _diversity(laboratory: Laboratory) -> Measurement:
     lost=NUMBERS_LOST,
 )
 def _spread_alike(laboratory: Laboratory) -> Measurement:
-    """Compare spreading over short paths with the MCF, on expanders and on tori."""
     scope = laboratory.scope
     well = 1 + float(scope["well: within"])
     families: dict[str, Sequence[str]] = {name: scope[name] for name in ("expanders", "tori")}
@@ -410,7 +395,7 @@ def _spread_alike(laboratory: Laboratory) -> Measurement:
     measured: dict[str, dict[str, list[float]]] = {}
     for family, specs in families.items():
         for spec in specs:
-            topology: Any = parse(spec)
+            topology = parse(spec)
             true = optimal_time(laboratory, spec)
             for name, rule in rules.items():
                 for weights in ("equal weights", "best weights"):

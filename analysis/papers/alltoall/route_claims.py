@@ -34,11 +34,10 @@ def pair_routes(topology: Topology, seed: int) -> np.ndarray:
 
     Pairs take shortest paths one by one in random order; every used arc becomes longer by 1.
     """
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
     n, random = topology.n, np.random.default_rng(seed)
-    load, arc, column, graph = _weights(topology, csr_array)
+    load, arc, column, graph = _weights(topology)
     pairs = random.permutation([(s, t) for s in range(n) for t in range(n) if s != t])
     for s, t in pairs.tolist():
         graph.data = (n * (n - 1) + 1.0 + load)[column]
@@ -56,11 +55,10 @@ def pair_loads(topology: Topology, seed: int) -> float:
 
 def tree_loads(topology: Topology, seed: int) -> float:
     """Largest load of the cited SSSP routing: a shortest-path tree to every destination, weights updated after each."""
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
     n, random = topology.n, np.random.default_rng(seed)
-    load, arc, column, graph = _weights(topology, csr_array, reverse=True)
+    load, arc, column, graph = _weights(topology, reverse=True)
     for t in random.permutation(n).tolist():
         graph.data = (n * (n - 1) + 1.0 + load)[column]
         distance, before = dijkstra(graph, indices=t, return_predecessors=True)
@@ -71,13 +69,15 @@ def tree_loads(topology: Topology, seed: int) -> float:
     return float(load.max())
 
 
-def _weights(topology: Topology, matrix: Any, *, reverse: bool = False) -> tuple[Any, Any, Any, Any]:
+def _weights(topology: Topology, *, reverse: bool = False) -> tuple[Any, Any, Any, Any]:
     """Loads, arc numbers of pairs, and a sparse matrix of weights whose k-th entry is arc ``column[k]``."""
+    from scipy.sparse import csr_array
+
     n, m = topology.n, topology.arcs
     arc = np.zeros((n, n), dtype=int)
     arc[topology.tail, topology.head] = np.arange(m)
     ends = (topology.head, topology.tail) if reverse else (topology.tail, topology.head)
-    graph = matrix((np.arange(1.0, m + 1), ends), shape=(n, n))
+    graph = csr_array((np.arange(1.0, m + 1), ends), shape=(n, n))
     return np.zeros(m), arc, graph.data.astype(int) - 1, graph
 
 
@@ -117,7 +117,7 @@ def _sssp(laboratory: Laboratory) -> Measurement:
     means: dict[str, dict[str, float]] = {name: {} for name in rules}
     ends: dict[str, list[float]] = {name: [] for name in rules}
     for spec in scope["networks"]:
-        topology: Any = parse(spec)
+        topology = parse(spec)
         least = optimal_time(laboratory, spec)
         for name, heuristic in rules.items():
             ratios = [heuristic(topology, seed) / least for seed in orders]
@@ -160,11 +160,10 @@ def _sssp(laboratory: Laboratory) -> Measurement:
     procedure="We route all pairs in eight random orders and compare lengths and loads.",
 )
 def _order(laboratory: Laboratory) -> Measurement:
-    """Route all pairs in several orders; compare the lengths of the routes, and the loads."""
     measured: dict[str, Json] = {}
     longer, changed = [], []
     for spec in laboratory.scope["networks"]:
-        topology: Any = parse(spec)
+        topology = parse(spec)
         loads = [pair_routes(topology, seed) for seed in laboratory.seeds(int(laboratory.scope["random orders"]))]
         shortest = float(np.asarray(topology.hops).sum())
         if any(load.sum() != shortest for load in loads):
@@ -193,8 +192,7 @@ def proven_load(laboratory: Laboratory, spec: str, **settings: Any) -> float:
 
 def certified_time(spec: str) -> float:
     """Certified optimal T of a small graph."""
-    topology: Any = parse(spec)
-    return 1 / certified_flow(topology)
+    return 1 / certified_flow(parse(spec))
 
 
 @CLAIMS.stated(
@@ -274,13 +272,12 @@ def dimension_loads(shape: tuple[int, ...]) -> tuple[float, list[float]]:
     procedure="We compare the loads of dimension-ordered routes with a lower bound on T from arc lengths.",
 )
 def _dimension_order(laboratory: Laboratory) -> Measurement:
-    """Compare dimension-ordered routes with the bound of arc lengths 1 in one dimension."""
     side = int(laboratory.scope["largest side in two dimensions"])
     shapes: list[tuple[int, ...]] = [(a, b) for a in range(2, side + 1) for b in range(a, side + 1)]
     shapes += [tuple(shape) for shape in laboratory.scope["tori of three dimensions"]]
     sweep = Sweep()
     for shape in shapes:
-        topology: Any = parse("torus:" + "x".join(map(str, shape)))
+        topology = parse("torus:" + "x".join(map(str, shape)))
         data = by_source(topology)
         tail, head = (np.array(np.unravel_index(end, shape)) for end in (topology.tail, topology.head))
         load, _ = dimension_loads(shape)

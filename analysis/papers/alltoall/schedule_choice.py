@@ -123,12 +123,18 @@ def schedules(topology: Topology | str, host: float | None = None) -> list[Sched
     return [schedule_for(topology, fabric, host) for fabric in FABRICS]
 
 
-def shortest_paths(topology: Topology) -> float:
-    """Mean number of shortest paths of an ordered pair of ranks; parallel arcs count as separate paths."""
+def shortest_path_counts(topology: Topology) -> np.ndarray:
+    """Number of shortest paths from every rank to every vertex, ``(N, n)``; parallel arcs count as separate paths."""
     count = (topology.hops == 0).astype(float)  # (N, n), by source
     onward = topology.hops[:, topology.tail] + 1 == topology.hops[:, topology.head]
     for hop in range(1, int(topology.diameter) + 1):
         source, arc = np.nonzero(onward & (topology.hops[:, topology.head] == hop))
         np.add.at(count, (source, topology.head[arc]), count[source, topology.tail[arc]])
+    return count
+
+
+def shortest_paths(topology: Topology) -> float:
+    """Mean number of shortest paths of an ordered pair of ranks."""
+    count = shortest_path_counts(topology)
     pairs = topology.num_ranks * (topology.num_ranks - 1)
     return float(count[:, topology.terminals].sum() - topology.num_ranks) / pairs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,12 +43,11 @@ CLAIMS = Claims("alltoall")
     procedure="We generate the graphs and check degrees and connectivity.",
 )
 def _coverage(laboratory: Laboratory) -> Measurement:
-    """Connectivity and degree for all N and d; loops count towards the degree."""
     sweep, loops = Sweep(), 0
     most, (least_degree, largest_degree) = int(laboratory.scope["N, at most"]), laboratory.scope["d, from and to"]
     for d in range(least_degree, largest_degree + 1):
         for n in range(d + 1, most + 1):
-            kept: Any = parse(f"genkautz:n={n},d={d},loops=keep")
+            kept = parse(f"genkautz:n={n},d={d},loops=keep")
             regular = bool((np.bincount(kept.tail, minlength=n) == d).all() and (np.bincount(kept.head) == d).all())
             inside = int((kept.tail == kept.head).sum())
             loops += inside > 0
@@ -253,7 +252,6 @@ def _over_expanders_8(laboratory: Laboratory) -> Measurement:
     procedure="We compare mean proven throughputs of random regular graphs and Xpanders of equal size.",
 )
 def _alike(laboratory: Laboratory) -> Measurement:
-    """Mean throughput of random regular graphs over that of Xpanders of equal size."""
     scope = laboratory.scope
     seeds, near = laboratory.seeds(int(scope["random graphs"]), 1), float(scope["nearly identical: within"])
     ratios: dict[str, float] = {}
@@ -378,7 +376,6 @@ def _dense_path(weight: np.ndarray, s: int, t: int) -> list[tuple[int, int]]:
     procedure="We form the links of all shortest paths as printed and count the links of every vertex.",
 )
 def _regular(laboratory: Laboratory) -> Measurement:
-    """Degrees of the links formed by the heuristic as printed, without our completion."""
     scope = laboratory.scope
     sweeps = {"source by source": Sweep(), "all pairs at random": Sweep()}
     for n in scope["N"]:
@@ -436,9 +433,8 @@ def _regular(laboratory: Laboratory) -> Measurement:
     lost="Figures 3 and 13.",
 )
 def _host(laboratory: Laboratory) -> Measurement:
-    """Figure 13: hosts through which all traffic passes, as section 3.2.3 says, and hosts that send only their own."""
     scope = laboratory.scope
-    torus, expanders, forwarded = scope["torus"], scope["expanders"], scope["B with forwarding hosts"]
+    torus, expanders, forwarded = scope.values("torus", "expanders", "B with forwarding hosts")
     printed, close = PrintedNumber(scope["printed"], about=True), 1 + float(scope["equally well: within"])
     own = parse(torus).n - 1
     free = {spec: optimal_time(laboratory, spec) for spec in (torus, *expanders)}

@@ -84,7 +84,6 @@ def classes(*, regular: bool) -> tuple[tuple[Topology, float], ...]:
     lost=FORMULAS_LOST,
 )
 def _theorem_2(laboratory: Laboratory) -> Measurement:
-    """Compare F with d / sum_k k n_k, and the bound with the one that only counts what a node receives."""
     graphs, sweep, between, node = classes(regular=laboratory.scope["regular"]), Sweep(), [], Sweep()
     for topology, flow in graphs:
         n, d = topology.n, int(topology.out_degree[0])

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
+from opticoll.analysis.papers.timed_rows import timed_row
 from opticoll.solvers.task import PROVEN
 
 MESHES = ("4x8", "8x8", "8x16", "16x16")
@@ -36,11 +37,9 @@ PROGRAMS = (
 )
 
 
-def _solved(
-    instance: str, collective: str, settings: tuple[str, ...] = (), method: str = "certified-rounds"
-) -> tuple[float, dict[str, Any]]:
+def _given(collective: str, settings: tuple[str, ...] = (), method: str = "certified-rounds") -> list[str]:
     chosen = [word for setting in (f"collective={collective}", *settings) for word in ("--set", setting)]
-    return timed_solve("lumorph.rounds", instance, "--method", method, *chosen)
+    return ["--method", method, *chosen]
 
 
 def grid() -> list[Row]:
@@ -53,7 +52,7 @@ def grid() -> list[Row]:
             for lasers in LASERS:
                 for waveguides in GUIDES:
                     instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
-                    seconds, record = _solved(instance, collective)
+                    seconds, record = timed_solve("lumorph.rounds", instance, *_given(collective))
                     if record["proof"] in PROVEN:
                         proven, worst = proven + 1, max(worst, seconds)
                     else:
@@ -79,10 +78,11 @@ def program() -> list[Row]:
     for size, method, settings in PROGRAMS:
         for collective in ("all-to-all", "all-gather"):
             seconds, solving, proofs = [], [], 0
+            given = _given(collective, settings, method)
             for lasers in (1, 2, 4, 8):
                 for waveguides in (1, 2):
                     instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
-                    wall, record = _solved(instance, collective, settings, method)
+                    wall, record = timed_solve("lumorph.rounds", instance, *given)
                     seconds.append(wall)
                     solving.append(record["time"]["solve_s"])
                     proofs += record["proof"] in PROVEN
@@ -102,21 +102,12 @@ def program() -> list[Row]:
 
 def irregular() -> list[Row]:
     """Failed links, odd shapes, three waveguides, fixed wavelengths: rounds, bound and how they were found."""
-    rows: list[Row] = []
-    for instance, collective, settings in IRREGULAR:
-        seconds, record = _solved(instance, collective, settings)
-        rows.append(
-            {
-                "instance": instance,
-                "collective": " ".join((collective, *settings)),
-                "rounds": record["objective"],
-                "bound": record["bound"],
-                "proof": record["proof"],
-                "found by": record["metrics"]["found_by"],
-                "whole command [s]": seconds,
-            }
-        )
-    return rows
+    columns = {"rounds": "objective", "bound": "bound", "proof": "proof", "found by": "metrics.found_by"}
+    return [
+        {"instance": instance, "collective": " ".join((collective, *settings))}
+        | timed_row(columns, "lumorph.rounds", instance, *_given(collective, settings))
+        for instance, collective, settings in IRREGULAR
+    ]
 
 
 #: Instance, circuits and method; HiGHS gets the printed arc form with a limit [s].

@@ -10,9 +10,9 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.comparisons import seconds_of
-from opticoll.analysis.ledger.readings import Readings, Sweep, spread
+from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.lumorph.drawn_lines import optical
+from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
 from opticoll.analysis.papers.lumorph.natural_readings import (
     ALL_DATA_SENT,
     CORRECTED_PROGRAM,
@@ -25,7 +25,7 @@ from opticoll.analysis.papers.lumorph.natural_readings import (
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_4, formula
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
-from opticoll.instances import Topology, parse
+from opticoll.instances import parse
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     greedy_rounds,
     independent_sets,
@@ -74,9 +74,8 @@ def _outcome(record: Record) -> str:
     procedure=f"{_SOLVED}: all-gather on a 2x4 grid by the program as printed, as in the authors' code, and corrected.",
 )
 def _eight_gpus(laboratory: Laboratory) -> Measurement:
-    """Solve the program for 8 GPUs as printed, as in the authors' code, and with its indices corrected."""
-    (grid,) = {"2x4"} if laboratory.scope["GPUs"] == 8 else set()
-    spec, kind = f"lightpath:{grid},lasers=4", laboratory.scope["collective"]
+    n, kind = laboratory.scope.values("GPUs", "collective")
+    spec = f"lightpath:{GRIDS[n]},lasers=4"
     runs: dict[str, dict[str, Any]] = {
         "as printed": {"program": "printed", "bounds": "false"},
         "as in the authors' code, at most 5 rounds": {"program": "coded", "rmax": 5},
@@ -153,7 +152,6 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
     procedure="We solve (10)-(16) for one circuit as a linear program, with both right-hand sides of (16).",
 )
 def _algorithm_2(laboratory: Laboratory) -> Measurement:
-    """Route one circuit by (10)-(16), with the right-hand side of (16) as printed and as in the text."""
     from scipy.optimize import linprog
 
     shown: dict[str, int] = laboratory.scope["arcs into the destination"]
@@ -162,7 +160,6 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
     added: set[float] = set()
     for grid in laboratory.scope["grids"]:
         mesh = parse(f"mesh:{grid}")
-        assert isinstance(mesh, Topology)
         arcs = np.arange(mesh.arcs)
         into, out = np.zeros((mesh.n, mesh.arcs)), np.zeros((mesh.n, mesh.arcs))
         into[mesh.head, arcs], out[mesh.tail, arcs] = 1, 1
@@ -211,7 +208,6 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
     procedure="We compute proven rounds of all-to-all on all small meshes and compare every pair.",
 )
 def _smaller(laboratory: Laboratory) -> Measurement:
-    """For every pair of small meshes, compare the rounds that the smaller needs with those that the larger takes."""
     spec = "lightpath:{}x{},lasers=1,waveguides=1"
     least, most = laboratory.scope["tiles"]
     shapes = [(r, c) for r in range(1, 4) for c in range(max(r, 2), most + 1) if least <= r * c <= most]
@@ -276,7 +272,7 @@ def _most_informed(n: int, peers: int) -> int:
     procedure="We compute the fewest rounds in which one GPU's data can reach all others.",
 )
 def _log_bound(laboratory: Laboratory) -> Measurement:
-    most, peers = laboratory.scope["GPUs, at most"], laboratory.scope["peers per round"]
+    most, peers = laboratory.scope.values("GPUs, at most", "peers per round")
     sweep = Sweep()
     for n in range(2, most + 1):
         rounds = _most_informed(n, peers)
@@ -307,7 +303,7 @@ def _log_bound(laboratory: Laboratory) -> Measurement:
     procedure="We count the chunks that a GPU sends, per circuit and in all.",
 )
 def _appendix_b(laboratory: Laboratory) -> Measurement:
-    n, radix = laboratory.scope["GPUs"], laboratory.scope["radix"]
+    n, radix = laboratory.scope.values("GPUs", "radix")
     pattern = recursive(n, radix)
     chunks = int((pattern.source == 0).sum())
     circuit = chunks // (radix - 1)
@@ -357,15 +353,13 @@ def _two_steps(laboratory: Laboratory) -> Measurement:
 def _index(laboratory: Laboratory) -> Measurement:
     sizes = laboratory.scope["GPUs"]
     steps = {n: index_all_to_all(n, 2).steps for n in sizes}
-    wrong = [n for n in sizes if steps[n] != math.log2(n)]
-    return Measurement(
-        {f"{n} GPUs": count for n, count in steps.items()},
-        verdict_if(not wrong),
-        instances=tuple(f"{n} GPUs" for n in sizes),
-        reason="True of the index algorithm, which forwards chunks through other GPUs; see lumorph.forwarding.",
-        count=len(steps),
-        violations=len(wrong),
-        witness=str(wrong[0]) if wrong else None,
+    measured = {f"{n} GPUs": count for n, count in steps.items()}
+    return swept(
+        [str(n) for n in sizes if steps[n] != math.log2(n)],
+        len(steps),
+        measured,
+        tuple(measured),
+        "True of the index algorithm, which forwards chunks through other GPUs; see lumorph.forwarding.",
     )
 
 
@@ -382,7 +376,7 @@ def _index(laboratory: Laboratory) -> Measurement:
 def _forwarding(laboratory: Laboratory) -> Measurement:
     from opticoll.solvers.methods.lumorph.realisation import realised
 
-    lasers, sizes = laboratory.scope["lasers"], laboratory.scope["GPUs"]
+    lasers, sizes = laboratory.scope.values("lasers", "GPUs")
     mesh, limits, kind = parse("lightpath:2x4,waveguides=8"), Limits(lasers, 8, load=None), collective("all-to-all", 8)
     measured = violations(mesh, kind, limits, realised(mesh, limits, index_all_to_all(8, 2)))
     rounds = {n: (-(-(n - 1) // lasers), int(math.log2(n))) for n in sizes}
@@ -449,9 +443,8 @@ def _once_per_round(laboratory: Laboratory) -> Measurement:
     procedure="We build the schedule on a 2x4 grid and check it.",
 )
 def _one_round(laboratory: Laboratory) -> Measurement:
-    n, lasers = laboratory.scope["GPUs"], laboratory.scope["lasers"]
-    assert n == 8
-    spec = f"lightpath:2x4,lasers={lasers},waveguides=1"
+    n, lasers = laboratory.scope.values("GPUs", "lasers")
+    spec = f"lightpath:{GRIDS[n]},lasers={lasers},waveguides=1"
     record = laboratory.solve("lumorph.rounds", spec, method="layer-to-layer", collective="all-to-all", search_s=2)
     return Measurement(
         int(record["objective"]),
@@ -481,7 +474,7 @@ def _one_round(laboratory: Laboratory) -> Measurement:
     "workload that is not an all-to-all, and count the circuits of each GPU.",
 )
 def _greedy(laboratory: Laboratory) -> Measurement:
-    n, lasers = laboratory.scope["GPUs"], laboratory.scope["lasers"]
+    n, lasers = laboratory.scope.values("GPUs", "lasers")
     choices = Readings("pattern")
     for kind in laboratory.scope["patterns"]:
         printed = layer_to_layer(collective(kind, n), lasers, limit="receivers")
@@ -552,7 +545,7 @@ def _cover(laboratory: Laboratory) -> Measurement:
 
 def _call_times(spec: str) -> tuple[list[I64], list[float]]:
     """GPUs and times [us] of the calls of an iteration among more than one GPU, LUMORPH-4 as plotted."""
-    job: Any = parse(spec)
+    job = parse(spec)
     calls = [call for call in job.calls if len(call.ranks) > 1]
     size = {len(call.ranks) for call in calls}
     cost = {k: formula(LUMORPH_4, 1 << (k - 1).bit_length(), "plotted") for k in size}
@@ -574,7 +567,6 @@ def _call_times(spec: str) -> tuple[list[I64], list[float]]:
     "else we time greedy independent sets.",
 )
 def _co_scheduling(laboratory: Laboratory) -> Measurement:
-    """Time saved by independent sets over calls in sequence; if all calls conflict, none is saved."""
     specs = {name: laboratory.scope[name] for name in ("models", "random calls")}
     choices = Readings("calls")
     for words, each in specs.items():

@@ -11,7 +11,7 @@ import numpy as np
 from opticoll.analysis.papers.lumorph.machine_times import LIGHTPATH, Machine, switch_time, timeline
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
-from opticoll.instances import LightpathMesh, parse
+from opticoll.instances import parse
 from opticoll.solvers.methods.lumorph.collective_algorithms import pattern_of
 from opticoll.solvers.methods.lumorph.patterns import beside, tree_all_reduce, two_trees
 from opticoll.solvers.methods.lumorph.realisation import KnownRoutes, realised, split_rounds
@@ -75,7 +75,6 @@ def optical(
     """
     algorithm, parameters = OPTICAL[name]
     mesh = parse(f"lightpath:{grid},lasers={lasers},waveguides={waveguides}")
-    assert isinstance(mesh, LightpathMesh)
     limits, wanted = Limits(lasers, waveguides, load=None), collective("all-reduce", mesh.n)
     pattern, _ = pattern_of(algorithm, wanted, mesh, limits, **parameters)
     options: Any = {"routing": routing, "per_wavelength": per_wavelength}

@@ -72,7 +72,7 @@ def _split(rows: pd.DataFrame) -> Figure:
                     ]
                     if selected.empty:
                         continue
-                    text = f"{grid}" if each else f"{grid}, wavelengths ignored"
+                    text = grid if each else f"{grid}, wavelengths ignored"
                     handle = curve(
                         axes,
                         selected["waveguides"],

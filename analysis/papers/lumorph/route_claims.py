@@ -181,8 +181,7 @@ def _grows(laboratory: Laboratory) -> Measurement:
     procedure="We read the curves from the vector graphics of the figure.",
 )
 def _thirty(laboratory: Laboratory) -> Measurement:
-    enough = laboratory.scope["waveguides"]
-    n, algorithms = laboratory.scope["GPUs"], laboratory.scope["all algorithms"]
+    enough, n, algorithms = laboratory.scope.values("waveguides", "GPUs", "all algorithms")
     left = {name: curve[enough] for name, curve in figure("5", f"right_{n}_gpus").items()}
     choices = Readings("circuits counted")
     for words, kinds in (("random routes as well", (MCF, RANDOM)), ("routes of least overlap", (MCF,))):
@@ -219,7 +218,7 @@ def _split(n: int, radix: int, by: str, waveguides: int, *, both: bool = True) -
     procedure="We read the curves of figure 6, and compute the rounds into which the overlap splits each step.",
 )
 def _fewer(laboratory: Laboratory) -> Measurement:
-    few, many, n = (laboratory.scope[name] for name in ("few waveguides", "many waveguides", "GPUs"))
+    few, many, n = laboratory.scope.values("few waveguides", "many waveguides", "GPUs")
     drawn = {w: figure("6", f"waveguides_{w}") for w in (few, many)}
     choices = Readings("algorithm and routes, figure 6")
     for name in drawn[few]:
@@ -266,7 +265,7 @@ def _fewer(laboratory: Laboratory) -> Measurement:
     procedure="We read figure 3, and solve the hardest step of LUMORPH-4 on 128 GPUs by two methods.",
 )
 def _route_times(laboratory: Laboratory) -> Measurement:
-    most, limit = laboratory.scope["GPUs, at most"], laboratory.scope["tens of seconds, below [s]"]
+    most, limit = laboratory.scope.values("GPUs, at most", "tens of seconds, below [s]")
     drawn = {name: curve[most] for name, curve in figure("3").items()}
     choices = Readings("Algorithm 2 by Gurobi, as drawn in figure 3")
     for name, value in drawn.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.lumorph.route_overlaps import MCF, RANDOM
+from opticoll.analysis.papers.lumorph.route_overlaps import MCF, RANDOM, edges
 from opticoll.analysis.papers.paper_figure import Figures, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.panels import one_panel
@@ -73,7 +73,7 @@ def _over_gpus(axes: Axes, table: pd.DataFrame) -> None:
 
 def _time(rows: pd.DataFrame) -> Figure:
     with one_panel(6.6, 4.4, y="time to find routes [s]", columns=2) as (figure, axes, handles):
-        for number, (how, group) in enumerate(sorted(rows.groupby("how"), key=lambda one: str(one[0]))):
+        for number, (how, group) in enumerate(rows.groupby("how")):
             proven = group["proof"].isin(PROVEN)
             handles += marks(axes, group["n"][proven], group["time_solve_s"][proven], number, str(how))
             if (~proven).any():
@@ -122,7 +122,7 @@ def _time(rows: pd.DataFrame) -> Figure:
 )
 def _time_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for how, group in sorted(rows.groupby("how"), key=lambda one: str(one[0])):
+    for how, group in rows.groupby("how"):
         proven = group[group["proof"].isin(PROVEN)]
         if len(proven):
             top = proven[proven["n"] == proven["n"].max()]
@@ -155,10 +155,7 @@ def edge_overlap(store: str, run: str, spec: str, circuits: str) -> int | None:
     if not values:
         return None
     links = Overlap.prepare(parse(spec), {"circuits": circuits}).links(values)
-    mesh = links.topology
-    edge = np.minimum(mesh.tail, mesh.head) * mesh.n + np.maximum(mesh.tail, mesh.head)
-    _, number = np.unique(edge, return_inverse=True)
-    return round(float(np.bincount(number, links.load).max()))
+    return round(float(np.bincount(edges(links.topology), links.load).max()))
 
 
 def _kind(run: dict[Any, Any]) -> str:
@@ -220,7 +217,7 @@ def _overlap(table: pd.DataFrame) -> Figure:
         axes,
         handles,
     ):
-        for number, (scheme, group) in enumerate(sorted(table.groupby("scheme"), key=lambda one: str(one[0]))):
+        for number, (scheme, group) in enumerate(table.groupby("scheme")):
             # Shift equal values sideways to keep them visible.
             aside = 1.0 + 0.035 * (number - 1.5)
             dashes = (0, (4, 2)) if str(scheme).endswith(RANDOM) else "solid"

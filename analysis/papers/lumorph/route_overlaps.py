@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from opticoll.instances import Topology
 
     I64 = NDArray[np.int64]
 
@@ -57,6 +59,12 @@ def numbering(grid: str, by: str) -> I64:
     return tile.ravel() if by == "rows" else quarters(tile)
 
 
+def edges(mesh: Topology) -> I64:
+    """Number of the edge of every arc, ``(m,)``: both directions have the same."""
+    ends = np.minimum(mesh.tail, mesh.head) * mesh.n + np.maximum(mesh.tail, mesh.head)
+    return np.unique(ends, return_inverse=True)[1]
+
+
 @cache
 def overlaps(grid: str, radix: int, by: str, routes: str, seed: int = 0) -> tuple[tuple[int, int], ...]:
     """The busiest edge of every step: circuits in one direction, and in both together.
@@ -66,11 +74,9 @@ def overlaps(grid: str, radix: int, by: str, routes: str, seed: int = 0) -> tupl
     from opticoll.instances import parse
     from opticoll.solvers.methods.lumorph.overlap_search import shortest_routes, straight_or_shortest
 
-    mesh: Any = parse(f"lightpath:{grid}")
+    mesh = parse(f"lightpath:{grid}")
     tile, random = numbering(grid, by), np.random.default_rng(seed)
-    edge = np.minimum(mesh.tail, mesh.head) * mesh.n + np.maximum(mesh.tail, mesh.head)
-    _, number = np.unique(edge, return_inverse=True)
-    measured = []
+    number, measured = edges(mesh), []
     for sources, targets in circuits(mesh.n, radix):
         pairs = tile[sources], tile[targets]
         paths = straight_or_shortest(mesh, *pairs) if routes == "straight" else shortest_routes(mesh, *pairs, random)

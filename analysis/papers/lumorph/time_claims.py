@@ -13,7 +13,7 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import PrintedNumber
-from opticoll.analysis.ledger.readings import Readings, spread, swept
+from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.ledger.verdict import Verdict, verdict_if
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
 from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
@@ -172,7 +172,7 @@ def _eighty(laboratory: Laboratory) -> Measurement:
     procedure="We ask whether the second number can lie below the first, by two meanings of nearly.",
 )
 def _against_80(laboratory: Laboratory) -> Measurement:
-    most, nearly = laboratory.scope["up to [%]"], laboratory.scope["nearly [%]"]
+    most, nearly = laboratory.scope.values("up to [%]", "nearly [%]")
     choices = Readings("nearly")
     choices.add("within a tenth", PrintedNumber(nearly, about=True).ends[0] <= most, f"{nearly} and {most}")
     choices.add("rounds to it in tens", float(nearly) - 5 <= most, f"{nearly} and {most}")
@@ -199,6 +199,15 @@ def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
     return {name: {x: curves[RING][x] / curves[name][x] for x in curves[name]} for name in VARIANTS}
 
 
+def _at_delay(laboratory: Laboratory, holds: Callable[[float], bool]) -> tuple[dict[str, float], Readings]:
+    """These speeds at the delay of a claim, and the readings under which it holds."""
+    choices, delay = Readings("variant, buffer of figure 8a"), 1e3 * laboratory.scope["delay [us]"]
+    ratios = {name: round(values[delay], 2) for name, values in _delays(laboratory).items()}
+    for name, value in (*ratios.items(), (FASTER, max(ratios.values()))):
+        choices.add(name, holds(value), value)
+    return ratios, choices
+
+
 @CLAIMS.stated(
     "four-times",
     "section 5, figure 8a",
@@ -211,11 +220,7 @@ def _delays(laboratory: Laboratory) -> dict[str, dict[float, float]]:
 )
 def _four_times(laboratory: Laboratory) -> Measurement:
     number, delay = PrintedNumber(laboratory.scope["times"]), laboratory.scope["delay [us]"]
-    ratios = {name: round(values[1e3 * delay], 2) for name, values in _delays(laboratory).items()}
-    choices = Readings("variant, buffer of figure 8a")
-    for name, value in ratios.items():
-        choices.add(name, number.holds(value), value)
-    choices.add(FASTER, number.holds(max(ratios.values())), max(ratios.values()))
+    ratios, choices = _at_delay(laboratory, number.holds)
     for name, factor in (("Lumorph-2", 1.0), ("Lumorph-4", 4 / 3)):
         sizes = np.linspace(0.01, 100, 10_000)
         good = [x for x in sizes if number.holds(closed_form(RING, 256, x) / closed_form(name, 256, x, delay, factor))]
@@ -243,11 +248,7 @@ def _four_times(laboratory: Laboratory) -> Measurement:
 )
 def _slow_switches(laboratory: Laboratory) -> Measurement:
     delay = laboratory.scope["delay [us]"]
-    ratios = {name: round(values[1e3 * delay], 2) for name, values in _delays(laboratory).items()}
-    choices = Readings("variant, buffer of figure 8a")
-    for name, value in ratios.items():
-        choices.add(name, value <= 1, value)
-    choices.add(FASTER, max(ratios.values()) <= 1, max(ratios.values()))
+    ratios, choices = _at_delay(laboratory, lambda value: value <= 1)
     for name, factor, words in (
         ("Lumorph-2", 1.0, "volume of the text"),
         ("Lumorph-4", 4 / 3, "volume of figure 7"),
@@ -320,7 +321,7 @@ def _fastest(laboratory: Laboratory) -> Measurement:
     procedure=f"{_READ} and compare all points with the closed forms of the text.",
 )
 def _figure_7(laboratory: Laboratory) -> Measurement:
-    sizes, grids = laboratory.scope["buffers [MB]"], laboratory.scope["GPUs"]
+    sizes, grids = laboratory.scope.values("buffers [MB]", "GPUs")
     worst = {}
     for name, factor in ((RING, 1.0), (TREE, 1.0), ("Lumorph-2", 1.0)):
         worst[name] = max(
@@ -364,7 +365,7 @@ def _figure_7(laboratory: Laboratory) -> Measurement:
     procedure=f"{_READ} and compare LUMORPH-4 with the closed form under three shares of usable bandwidth.",
 )
 def _quadrupling_cost(laboratory: Laboratory) -> Measurement:
-    n, sizes = laboratory.scope["GPUs"], laboratory.scope["buffers [MB]"]
+    n, sizes = laboratory.scope.values("GPUs", "buffers [MB]")
     curve = _panel(n)["Lumorph-4"]
     choices = Readings("share of the bandwidth in use")
     for words, factor in (
@@ -455,7 +456,7 @@ def _laser_rates(laboratory: Laboratory) -> Measurement:
     procedure="We evaluate the closed forms for one, three and seven peers at 71 buffer sizes.",
 )
 def _more_peers(laboratory: Laboratory) -> Measurement:
-    n, peers = laboratory.scope["GPUs"], laboratory.scope["peers"]
+    n, peers = laboratory.scope.values("GPUs", "peers")
     choices = Readings("bandwidth in use")
     ratios: list[float] = []
     first: list[float] = []
@@ -497,18 +498,14 @@ def _more_peers(laboratory: Laboratory) -> Measurement:
     procedure="We build the schedules on a grid and add up the data that the busiest GPU moves in each round.",
 )
 def _volume(laboratory: Laboratory) -> Measurement:
-    ratios, wrong = [], []
+    sweep = Sweep()
     for n in laboratory.scope["GPUs"]:
         bound = 2 * (n - 1) / n
         moved = optical("LUMORPH-2", GRIDS[n]).weight * LIGHTPATH.lasers
-        ratios.append(bound / moved)
-        if not np.isclose(moved, bound):
-            wrong.append(f"{n} GPUs: {moved} B, bound {bound} B")
-    return swept(
-        wrong,
-        len(ratios),
-        wrong or "equal",
+        equal = bool(np.isclose(moved, bound))
+        sweep.add(bound / moved, holds=equal, size=n, case=f"{n} GPUs: {moved} B, bound {bound} B")
+    return sweep.measurement(
+        [case for _, case in sweep.wrong] or "equal",
         tuple(f"lightpath:{GRIDS[n]}" for n in laboratory.scope["GPUs"]),
         "Bytes over the bandwidth of a GPU, added up over the rounds of the schedule as built.",
-        tightness=spread(ratios),
     )

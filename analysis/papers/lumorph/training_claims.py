@@ -34,6 +34,8 @@ from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
 MODELS = ("bert", "inception", "ncf")
 _HARDWARE = "A measurement on the fabricated wafer. Repeating it needs the wafer."
+#: Sizes of calls by which models are compared.
+_SIZES: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
 _LOGS = "We count the calls in the logs of the authors' repository"
 RING, FREE, VARIANTS = "Ideal switch+Ring", "Zero-cost", ("Lumorph-2", "Lumorph-4")
 SIMULATED = "The throughputs are read from figure 11, the output of the authors' simulator."
@@ -121,7 +123,7 @@ def _training(laboratory: Laboratory) -> Measurement:
     procedure="We divide the throughputs drawn in figure 11 by those of the ring and of free communication.",
 )
 def _inception(laboratory: Laboratory) -> Measurement:
-    printed, name = laboratory.scope["gain"], laboratory.scope["variant"]
+    printed, name = laboratory.scope.values("gain", "variant")
     gains, number = _gains("inception"), PrintedNumber(printed)
     most = max(gains[name].values())
     near = min(gains[mine][n] / gains[FREE][n] for mine in VARIANTS for n in gains[mine])
@@ -210,11 +212,10 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
     procedure=f"{_LOGS} and compare their sizes.",
 )
 def _larger(laboratory: Laboratory) -> Measurement:
-    few, others = laboratory.scope["model"], laboratory.scope["against"]
-    rules: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
+    few, others = laboratory.scope.values("model", "against")
     counts = {model: len(call_sizes(model)) for model in (few, *others)}
     choices = Readings("size of the calls")
-    for name, rule in rules.items():
+    for name, rule in _SIZES.items():
         values = {model: rule(call_sizes(model)) for model in (few, *others)}
         holds = all(values[few] > values[m] and counts[few] < counts[m] for m in others)
         choices.add(name, holds, {m: f"{v / 1e6:.3g} MB" for m, v in values.items()})
@@ -237,7 +238,7 @@ def _larger(laboratory: Laboratory) -> Measurement:
     procedure=f"{_LOGS} and compare their sizes.",
 )
 def _many_small(laboratory: Laboratory) -> Measurement:
-    model, others = laboratory.scope["model"], laboratory.scope["against"]
+    model, others = laboratory.scope.values("model", "against")
     counts = {name: len(call_sizes(name)) for name in (model, *others)}
     means = {name: fmean(call_sizes(name)) for name in (model, *others)}
     choices = Readings("small")
@@ -268,10 +269,9 @@ def _many_small(laboratory: Laboratory) -> Measurement:
     procedure=f"{_LOGS} and compare means, medians and largest sizes.",
 )
 def _comparable(laboratory: Laboratory) -> Measurement:
-    first, second, factor = (laboratory.scope[name] for name in ("model", "compared with", "factor"))
-    rules: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
+    first, second, factor = laboratory.scope.values("model", "compared with", "factor")
     choices = Readings("size of the calls")
-    for name, rule in rules.items():
+    for name, rule in _SIZES.items():
         ratio = rule(call_sizes(second)) / rule(call_sizes(first))
         choices.add(name, 1 / factor < ratio < factor, float(f"{ratio:.3g}"))
     return choices.measurement(
@@ -297,7 +297,7 @@ def _comparable(laboratory: Laboratory) -> Measurement:
     procedure="We compare the two numbers under both meanings of the sentence.",
 )
 def _eight_lasers(laboratory: Laboratory) -> Measurement:
-    drawn, stated = laboratory.scope["lasers in the example of section 3"], laboratory.scope["lasers per tile"]
+    drawn, stated = laboratory.scope.values("lasers in the example of section 3", "lasers per tile")
     choices = Readings("the eight lasers on the tile")
     choices.add("all lasers of a tile", drawn == stated, f"{drawn} and {stated}")
     choices.add("those that the ports of a GPU can drive", drawn <= stated, f"{drawn} of {stated}")
@@ -352,7 +352,7 @@ def _lane_rates(laboratory: Laboratory) -> Measurement:
     procedure="We count the photodiodes that a GPU needs in one round.",
 )
 def _rack(laboratory: Laboratory) -> Measurement:
-    lasers, n = laboratory.scope["lasers"], laboratory.scope["GPUs"]
+    lasers, n = laboratory.scope.values("lasers", "GPUs")
     rounds = {k: -(-(k - 1) // lasers) for k in (8, 16, 32, 64, n)}
     return Measurement(
         {f"{k} GPUs": count for k, count in rounds.items()},
@@ -382,11 +382,10 @@ def _rack(laboratory: Laboratory) -> Measurement:
     "on eight wafers.",
 )
 def _losses(laboratory: Laboratory) -> Measurement:
-    """Decibels along the routes of least overlap with the largest loss, on a rack of wafers side by side."""
-    crossing, per_cm, edge = (
-        laboratory.scope[name] for name in ("loss per crossing [dB]", "loss per cm, at most [dB]", "wafer [cm]")
+    crossing, per_cm, edge = laboratory.scope.values(
+        "loss per crossing [dB]", "loss per cm, at most [dB]", "wafer [cm]"
     )
-    tiles, wafers = laboratory.scope["tiles of a wafer"], laboratory.scope["wafers"]
+    tiles, wafers = laboratory.scope.values("tiles of a wafer", "wafers")
     grid = "x".join(str(a * b) for a, b in zip(tiles, wafers, strict=True))
     measured = {}
     for name, radix in ROUTED.items():

@@ -29,12 +29,10 @@ def schedules() -> list[Row]:
     from opticoll.formulations.optree.radix_trees import Fabric, best_tree
     from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
     from opticoll.instances import parse
-    from opticoll.instances.photonics import WdmRing
 
     rows = []
     for n in (128, 512, 1024):
         ring = parse(f"wdm-ring:n={n},wavelengths=64")
-        assert isinstance(ring, WdmRing)
         tree = best_tree(Fabric(n, 64, count="exact"))
         start = time.perf_counter()
         schedule = tree_schedule(ring, tree.radices)

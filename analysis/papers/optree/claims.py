@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +43,8 @@ _BY_ASSIGNMENT = (
     "We assign wavelengths by a construction that attains the load of the busiest arc, check every circuit, and prove "
     "the optimum of small cases by an integer program."
 )
+#: Depths of least time by number of nodes, as printed (figure 4).
+BEST_DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}
 #: How a fractional number of steps is counted.
 STEPS: dict[str, Callable[[float], float]] = {"fractional": float, "rounded up": math.ceil}
 #: Rules that turn the root of Theorem 2 into a depth.
@@ -79,7 +81,7 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
     from opticoll.instances import parse
 
-    ring: Any = parse(f"wdm-ring:n={n},wavelengths={w}")
+    ring = parse(f"wdm-ring:n={n},wavelengths={w}")
     schedule = tree_schedule(ring, radices)
     if any(violations(ring, schedule).values()):
         msg = f"the schedule of {list(radices)} on {n} nodes is not valid"
@@ -92,7 +94,7 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     "abstract, Theorems 2 and 3, section I",
     "OpTree's m-ary tree takes the least time among all m-ary trees",
     "no tree is faster",
-    scope={"nodes": 1024, "wavelengths": 8, "sizes of figure 4": [512, 1024, 2048, 4096]},
+    scope={"nodes": 1024, "wavelengths": 8, "sizes of figure 4": list(BEST_DEPTHS)},
     weight="headline",
     natural=INTEGER_TREES,
     printed=1,
@@ -104,10 +106,6 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     lost=LOST,
 )
 def _optimal(laboratory: Laboratory) -> Measurement:
-    """Compare the minimum of Theorem 2 with trees of one real radix and of integer radices.
-
-    The schedule of the smallest tree with fewer steps is built and checked.
-    """
     most, w = int(laboratory.scope["nodes"]), int(laboratory.scope["wavelengths"])
     sizes = range(16, most + 1, 4)
     trees = {count: {n: best_tree(Fabric(n, w, count=count)) for n in sizes} for count in ("lemma", "exact")}
@@ -173,7 +171,7 @@ def optree_steps(n: int, w: int, depth: str, steps: str) -> float:
     lost=LOST,
 )
 def _table_optree(laboratory: Laboratory) -> Measurement:
-    n, w, printed = (laboratory.scope[name] for name in ("nodes", "wavelengths", "printed"))
+    n, w, printed = laboratory.scope.values("nodes", "wavelengths", "printed")
     choices = Readings("depth")
     for rule in DEPTHS:
         choices.add(
@@ -199,7 +197,7 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
         (spec,) = specs([(laboratory.scope["nodes"], laboratory.scope["wavelengths"])])
         printed = next(row.printed for row in step_counts.TABLE_I if row.name == name)
         make = {"Ring": schedules.ring_schedule, "NE": schedules.neighbour_exchange_schedule}[name]
-        ring: Any = parse(spec)
+        ring = parse(spec)
         schedule = make(ring)
         faults = sum(schedules.violations(ring, schedule).values())
         used = int(schedule.circuit_wavelength.max()) + 1
@@ -213,26 +211,16 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
     return measure
 
 
-CLAIMS.stated(
-    "table1-ring",
-    "Table I",
-    "The ring algorithm takes 1023 communication steps on 1024 nodes with 64 wavelengths",
-    1023,
-    scope=_AT_1024,
-    weight="textbook",
-    procedure="We build the whole schedule and check every circuit.",
-)(_simulated("Ring"))
-
-
-CLAIMS.stated(
-    "table1-ne",
-    "Table I",
-    "Neighbour exchange (NE) takes 512 communication steps on 1024 nodes with 64 wavelengths",
-    512,
-    scope=_AT_1024,
-    weight="textbook",
-    procedure="We build the whole schedule and check every circuit.",
-)(_simulated("NE"))
+for _name, _words, _steps in (("Ring", "The ring algorithm", 1023), ("NE", "Neighbour exchange (NE)", 512)):
+    CLAIMS.stated(
+        f"table1-{_name.lower()}",
+        "Table I",
+        f"{_words} takes {_steps} communication steps on 1024 nodes with 64 wavelengths",
+        _steps,
+        scope=_AT_1024,
+        weight="textbook",
+        procedure="We build the whole schedule and check every circuit.",
+    )(_simulated(_name))
 
 
 CLAIMS.open(
@@ -262,8 +250,7 @@ def percent(part: float, whole: float) -> float:
     procedure="We divide Lemma 1's wavelengths by w, and test the printed number against the average of figure 4.",
 )
 def _one_stage(laboratory: Laboratory) -> Measurement:
-    n, w = laboratory.scope["nodes"], laboratory.scope["wavelengths"]
-    printed, saving = laboratory.scope["printed"], laboratory.scope["average saving of figure 4"]
+    n, w, printed, saving = laboratory.scope.values("nodes", "wavelengths", "printed", "average saving of figure 4")
     value = step_counts.one_stage_steps(n, w)
     best = (300.0 + percent(math.ceil(step_counts.optree_steps(n, w)), printed)) / 4
     saved = 1 - Fraction(math.ceil(step_counts.optree_steps(n, w)), printed)
@@ -297,7 +284,7 @@ def _one_stage(laboratory: Laboratory) -> Measurement:
     lost=LOST,
 )
 def _table_depth(laboratory: Laboratory) -> Measurement:
-    n, w, printed = (laboratory.scope[name] for name in ("nodes", "wavelengths", "printed"))
+    n, w, printed = laboratory.scope.values("nodes", "wavelengths", "printed")
     steps = {k: step_counts.theorem_1(n, w, k) for k in range(4, 10)}
     least = min(math.ceil(value) for value in steps.values())
     tied = [k for k, value in steps.items() if math.ceil(value) == least]
@@ -402,7 +389,6 @@ CLAIMS.stated(
     lost=LOST,
 )
 def _leaves(laboratory: Laboratory) -> Measurement:
-    """Count the leaves of full trees and of random trees with up to m children per node."""
     random = np.random.default_rng(laboratory.seeds(1)[0])
     sweep = Sweep()
     for m, k in itertools.product(range(2, laboratory.scope["radix"] + 1), range(1, laboratory.scope["height"] + 1)):
@@ -444,7 +430,6 @@ def _fractional_steps(n: int, m: int, k: int, w: int) -> float:
     lost=LOST,
 )
 def _theorem_1(laboratory: Laboratory) -> Measurement:
-    """Compare S(k) with trees where m = n^(1/k) is an integer."""
     most, fabrics = int(laboratory.scope["nodes"]), tuple(laboratory.scope["wavelengths"])
     trees = [(m**k, m, k, w) for m in range(2, 17) for k in range(2, 13) if m**k <= most for w in fabrics]
     wrong: dict[str, list[tuple[int, int, int, int, float, float]]] = {}
@@ -505,7 +490,6 @@ def _ratio_power(n: int, one: int, other: int) -> Fraction:
     lost=LOST,
 )
 def _theorem_2(laboratory: Laboratory) -> Measurement:
-    """Compare the rounded root with the integer depth that minimises S(k), for every n."""
     sizes = range(8, int(laboratory.scope["nodes"]) + 1)
     rules: dict[str, Callable[[float], int]] = {**DEPTHS, "floor": math.floor}
     best = {n: step_counts.best_depth(n) for n in sizes}
@@ -553,12 +537,12 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     "depths",
     "section IV-B, figure 4",
     "OpTree's optimal depths for 512, 1024, 2048 and 4096 nodes are 6, 6, 7 and 8",
-    [6, 6, 7, 8],
-    scope={"nodes": [512, 1024, 2048, 4096], "printed": [6, 6, 7, 8]},
+    list(BEST_DEPTHS.values()),
+    scope={"nodes": list(BEST_DEPTHS), "printed": list(BEST_DEPTHS.values())},
     procedure="We round the root of Theorem 2 and search for the integer depth with the least S(k).",
 )
 def _depths(laboratory: Laboratory) -> Measurement:
-    sizes, printed = laboratory.scope["nodes"], laboratory.scope["printed"]
+    sizes, printed = laboratory.scope.values("nodes", "printed")
     measured = [step_counts.theorem_2(n) for n in sizes]
     best = [step_counts.best_depth(n) for n in sizes]
     wrong = [f"n={n}: {k}" for n, k, stated in zip(sizes, measured, printed, strict=True) if k != stated]
@@ -587,7 +571,7 @@ def _depths(laboratory: Laboratory) -> Measurement:
     lost="The numbers of the 3-ary tree.",
 )
 def _example(laboratory: Laboratory) -> Measurement:
-    n, w = laboratory.scope["nodes"], laboratory.scope["wavelengths"]
+    n, w = laboratory.scope.values("nodes", "wavelengths")
     trees = {"one stage": [16], "4-ary, two stages": [4, 4], "3-ary, three stages": [3, 3, 2]}
     fabric = Fabric(n, w)
     one, four, three = (fabric.stages(radices) for radices in trees.values())

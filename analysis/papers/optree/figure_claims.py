@@ -15,19 +15,24 @@ from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, swept
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.optree.claims import DEPTHS, STEPS, WRHT_LOST, optree_steps, percent, specs
+from opticoll.analysis.papers.optree.claims import BEST_DEPTHS, DEPTHS, STEPS, WRHT_LOST, optree_steps, percent, specs
 from opticoll.analysis.papers.optree.natural_readings import EQUAL_MEAN, TABLE_I, TABLE_RULE, THEOREM_2
 from opticoll.formulations.optree import step_counts, step_times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.solvers.task import Json
 
 
-_FIGURE_5 = [[1024, 64], [2048, 64]]
-_FIGURE_6 = [[1024, 96], [1024, 128]]
+#: Nodes and wavelengths of the panels of figures 5 and 6.
+PANELS = {"figure 5": [[1024, 64], [2048, 64]], "figure 6": [[1024, 96], [1024, 128]]}
+#: Mean savings over these panels [%], as printed in section IV-C.
+SAVINGS = {
+    "figure 5": {"WRHT": 56.36, "Ring": 92.76, "NE": 85.54},
+    "figure 6": {"WRHT": 88.06, "Ring": 95.84, "NE": 91.69},
+}
 _STEPS_ONLY = (
     "We count communication steps: by equation (3) the times of all algorithms share the factor d/B + a per step, so "
     "savings in time are savings in steps."
@@ -53,18 +58,14 @@ def _weights(abstract: str, size: float, wave: float) -> tuple[float, float]:
     "OpTree reduces communication time by 72.21 %, 94.30 % and 88.58 % against WRHT, Ring and NE",
     {"WRHT": 72.21, "Ring": 94.30, "NE": 88.58},
     "rounds to the printed digits: 0.005 points",
-    scope={
-        "abstract": {"WRHT": "72.21", "Ring": "94.30", "NE": "88.58"},
-        "figure 5": {"WRHT": 56.36, "Ring": 92.76, "NE": 85.54},
-        "figure 6": {"WRHT": 88.06, "Ring": 95.84, "NE": 91.69},
-    },
+    scope={"abstract": {"WRHT": "72.21", "Ring": "94.30", "NE": "88.58"}, **SAVINGS},
     weight="misprint",
     second="averages",
     natural=EQUAL_MEAN,
     procedure="We average the paper's own two averages of section IV-C, with equal and with arbitrary weights.",
 )
 def _abstract(laboratory: Laboratory) -> Measurement:
-    abstract, sizes, waves = (laboratory.scope[name] for name in ("abstract", "figure 5", "figure 6"))
+    abstract, sizes, waves = laboratory.scope.values("abstract", "figure 5", "figure 6")
     weights = {name: _weights(abstract[name], sizes[name], waves[name]) for name in sizes}
     low, high = max(ends[0] for ends in weights.values()), min(ends[1] for ends in weights.values())
     means = {name: (sizes[name] + waves[name]) / 2 for name in sizes}
@@ -73,7 +74,7 @@ def _abstract(laboratory: Laboratory) -> Measurement:
     geometric = {name: 100 * (1 - math.sqrt(first * second)) for name, (first, second) in left.items()}
     rivals = {a.name: a for a in step_counts.TABLE_I if a.name in ("Ring", "NE")}  # WRHT's steps are lost
     totals = {
-        name: [sum(rivals[name].steps(n, w) for n, w in cases) for cases in (_FIGURE_5, _FIGURE_6)] for name in rivals
+        name: [sum(rival.steps(n, w) for n, w in cases) for cases in PANELS.values()] for name, rival in rivals.items()
     }
     pooled = {name: 100 * (1 - np.dot(left[name], totals[name]) / sum(totals[name])) for name in rivals}
     choices = Readings("weight of the two figures")
@@ -104,6 +105,12 @@ def _abstract(laboratory: Laboratory) -> Measurement:
     )
 
 
+def savings(cases: Sequence[Sequence[int]], rival: str, depth: str, steps: str) -> list[float]:
+    """Saving of OpTree's steps over a rival's [%] for pairs (nodes, wavelengths), under rules for depth and steps."""
+    other = next(a for a in step_counts.TABLE_I if a.name == rival)
+    return [percent(optree_steps(n, w, depth, steps), other.steps(n, w)) for n, w in cases]
+
+
 def _saving(rival: str, *, restored: bool) -> Callable[[Laboratory], Measurement]:
     """Mean saving of OpTree's steps over another algorithm [%]; all times share the factor d/B + a.
 
@@ -111,12 +118,11 @@ def _saving(rival: str, *, restored: bool) -> Callable[[Laboratory], Measurement
     """
 
     def measure(laboratory: Laboratory) -> Measurement:
-        cases, printed = laboratory.scope["average over (nodes, wavelengths)"], laboratory.scope["printed"]
-        number, other = PrintedNumber(printed), next(a for a in step_counts.TABLE_I if a.name == rival)
-        about = laboratory.scope["about [points]"]
+        cases, printed = laboratory.scope.values("average over (nodes, wavelengths)", "printed")
+        number, about = PrintedNumber(printed), laboratory.scope["about [points]"]
         choices = Readings("rounding, to the printed digits")
         for depth, steps in itertools.product(DEPTHS, STEPS):
-            saved = [percent(optree_steps(n, w, depth, steps), other.steps(n, w)) for n, w in cases]
+            saved = savings(cases, rival, depth, steps)
             mean, cut = sum(saved) / len(saved), sum(_cut(value) for value in saved) / len(saved)
             name = f"depth by {depth}, steps {steps}"
             choices.add(name, number.holds(mean), round(mean, 3))
@@ -148,23 +154,28 @@ def _cut(value: float) -> float:
     return math.floor(100 * value + 1e-9) / 100
 
 
-for _figure, _cases, _over, _numbers in (
-    ("fig5", _FIGURE_5, "1024 and 2048 nodes at 64 wavelengths", {"WRHT": "56.36", "Ring": "92.76", "NE": "85.54"}),
-    ("fig6", _FIGURE_6, "96 and 128 wavelengths at 1024 nodes", {"WRHT": "88.06", "Ring": "95.84", "NE": "91.69"}),
+for _figure, _over in (
+    ("figure 5", "1024 and 2048 nodes at 64 wavelengths"),
+    ("figure 6", "96 and 128 wavelengths at 1024 nodes"),
 ):
-    for _rival, _printed in _numbers.items():
+    for _rival, _printed in SAVINGS[_figure].items():
+        _restored = (_figure, _rival) != ("figure 6", "WRHT")
         CLAIMS.stated(
-            f"{_figure}-{_rival.lower()}",
-            f"section IV-C, figure {_figure[-1]}",
+            f"fig{_figure[-1]}-{_rival.lower()}",
+            f"section IV-C, {_figure}",
             f"OpTree takes {_printed} % less time than {_rival}, averaged over {_over}",
-            float(_printed),
+            _printed,
             "within 1 point, as for a simulation",
-            scope={"average over (nodes, wavelengths)": _cases, "printed": _printed, "about [points]": 1.0},
+            scope={
+                "average over (nodes, wavelengths)": PANELS[_figure],
+                "printed": str(_printed),
+                "about [points]": 1.0,
+            },
             weight="headline",
-            natural=TABLE_I if (_figure, _rival) != ("fig6", "WRHT") else None,
+            natural=TABLE_I if _restored else None,
             procedure=_STEPS_ONLY,
             lost=WRHT_LOST if _rival == "WRHT" else "",
-        )(_saving(_rival, restored=(_figure, _rival) != ("fig6", "WRHT")))
+        )(_saving(_rival, restored=_restored))
 
 
 @CLAIMS.stated(
@@ -173,12 +184,11 @@ for _figure, _cases, _over, _numbers in (
     "OpTree takes the least time and Ring the most at 1024 and 2048 nodes with 64 wavelengths, and at 1024 nodes "
     "with 96 and 128",
     "OpTree < NE < Ring",
-    scope={"(nodes, wavelengths)": [*_FIGURE_5, *_FIGURE_6]},
+    scope={"(nodes, wavelengths)": [*PANELS["figure 5"], *PANELS["figure 6"]]},
     weight="headline",
     procedure=_STEPS_ONLY,
 )
 def _lowest(laboratory: Laboratory) -> Measurement:
-    """Check that OpTree takes the fewest steps and Ring the most, except for WRHT, whose formula is lost."""
     measured: dict[str, Json] = {}
     wrong = []
     for n, w in laboratory.scope["(nodes, wavelengths)"]:
@@ -202,12 +212,12 @@ def _lowest(laboratory: Laboratory) -> Measurement:
     "OpTree takes 96.85 % less time than one stage, averaged over 512, 1024, 2048 and 4096 nodes",
     96.85,
     PrintedNumber("96.85").tolerance,
-    scope={"average over nodes": [512, 1024, 2048, 4096], "wavelengths": 64, "printed": "96.85"},
+    scope={"average over nodes": list(BEST_DEPTHS), "wavelengths": 64, "printed": "96.85"},
     natural=THEOREM_2,
     procedure=_STEPS_ONLY,
 )
 def _figure_4(laboratory: Laboratory) -> Measurement:
-    sizes, w, printed = (laboratory.scope[name] for name in ("average over nodes", "wavelengths", "printed"))
+    sizes, w, printed = laboratory.scope.values("average over nodes", "wavelengths", "printed")
     number = PrintedNumber(printed)
     choices, details = Readings("fractional steps"), ""
     for rule in STEPS:
@@ -244,7 +254,6 @@ CLAIMS.open(
     procedure="We evaluate S(k) of Theorem 1.",
 )
 def _shapes(laboratory: Laboratory) -> Measurement:
-    """Compare the directions of the curves of section IV-B between depths 5 and 9 with S(k)."""
     flat = laboratory.scope["flat within"]
     steps = {n: {k: step_counts.theorem_1(n, 64, k) for k in range(5, 10)} for n in laboratory.scope["nodes"]}
     near = {n: abs(steps[n][b] / steps[n][a] - 1) for n, a, b in ((512, 5, 6), (1024, 6, 7))}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.optree.claims import DEPTHS, STEPS, optree_steps, percent
+from opticoll.analysis.papers.optree.claims import BEST_DEPTHS, DEPTHS, STEPS
+from opticoll.analysis.papers.optree.figure_claims import PANELS, SAVINGS, savings
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import marks, reference, stars
 from opticoll.analysis.plots.panels import one_panel, styled_figure
-from opticoll.analysis.plots.style import MUTED, log_axes, series
+from opticoll.analysis.plots.style import MUTED, log_axes, series, ticks_at
 from opticoll.formulations.optree import step_counts, step_times
 from opticoll.solvers.task import PROVEN
 
@@ -23,13 +25,8 @@ if TYPE_CHECKING:
 
 
 FIGURES = Figures("optree")
-#: Nodes and wavelengths of the panels of figures 5 and 6.
-_FIVE = ((1024, 64), (2048, 64))
-_SIX = ((1024, 96), (1024, 128))
 #: Message sizes of figures 5 and 6 [MiB].
 MESSAGES = (4, 8, 16, 32, 64, 128)
-#: Depths of minimum time according to figure 4 of the paper.
-BEST_DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}
 
 
 def _trees(rows: pd.DataFrame) -> pd.DataFrame:
@@ -45,31 +42,13 @@ def _trees(rows: pd.DataFrame) -> pd.DataFrame:
 
 # savings -----------------------------------------------------------------------------------------------------------
 
-#: Mean savings of section IV-C [%] by figure and rival, and the panels that they average.
-PRINTED = {
-    ("figure 5", "WRHT"): 56.36,
-    ("figure 5", "Ring"): 92.76,
-    ("figure 5", "NE"): 85.54,
-    ("figure 6", "WRHT"): 88.06,
-    ("figure 6", "Ring"): 95.84,
-    ("figure 6", "NE"): 91.69,
-}
 
-
-def _saved(figure: str, rival: str, depth: str, steps: str) -> float:
-    """The mean saving of OpTree's steps over a rival's in the panels of a figure [%]."""
-    other = next(a for a in step_counts.TABLE_I if a.name == rival)
-    panels = _FIVE if figure == "figure 5" else _SIX
-    saved = [percent(optree_steps(n, w, depth, steps), other.steps(n, w)) for n, w in panels]
-    return sum(saved) / len(saved)
-
-
-def _savings_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    table = [
-        (name, rival, printed, f"depth {depth.partition(' ')[0]}, steps {steps}", _saved(name, rival, depth, steps))
-        for (name, rival), printed in PRINTED.items()
-        for depth, steps in itertools.product(DEPTHS, STEPS)
-    ]
+def _savings_rows(_: pd.DataFrame) -> pd.DataFrame:
+    table = []
+    for name, panels in PANELS.items():
+        for (rival, printed), depth, steps in itertools.product(SAVINGS[name].items(), DEPTHS, STEPS):
+            reading = f"depth {depth.partition(' ')[0]}, steps {steps}"
+            table.append((name, rival, printed, reading, fmean(savings(panels, rival, depth, steps))))
     return frame(table, columns=["figure", "rival", "printed", "reading", "saving"])
 
 
@@ -257,10 +236,10 @@ def _depth_finding(rows: pd.DataFrame) -> str:
 # figures 5, 6 -------------------------------------------------------------------------------------------------------
 
 
-def _time_rows(panels: tuple[tuple[int, int], ...]) -> Any:
+def _time_rows(panels: list[list[int]]) -> Any:
     def select(rows: pd.DataFrame) -> pd.DataFrame:
         table = _trees(rows)
-        wanted = [(n, w) in panels for n, w in zip(table["n"], table["wavelengths"], strict=True)]
+        wanted = [[n, w] in panels for n, w in zip(table["n"], table["wavelengths"], strict=True)]
         return table[np.asarray(wanted, dtype=bool) & (table["depth"] == 0)].sort_values(["n", "wavelengths", "count"])
 
     return select
@@ -306,18 +285,17 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
                 markersize=size,
             )
     log_axes(axes)
-    axes.set_xticks(MESSAGES, [str(size) for size in MESSAGES])
-    axes.set_xticks([], minor=True)
+    ticks_at(axes, MESSAGES)
     axes.set_title(f"N = {nodes}, w = {wavelengths}")
     axes.set_xlabel("total size gathered [MiB]")
     return handles
 
 
-def _times(panels: tuple[tuple[int, int], ...]) -> Any:
+def _times(panels: list[list[int]]) -> Any:
     def draw(rows: pd.DataFrame) -> Figure:
         with styled_figure(7.6, 4.2) as (figure, handles):
             both = figure.subplots(1, len(panels), sharey=True)
-            longest = max((_panel(axes, *panel, rows) for axes, panel in zip(both, panels, strict=True)), key=len)
+            longest = max((_panel(axes, n, w, rows) for axes, (n, w) in zip(both, panels, strict=True)), key=len)
             handles += longest
             both[0].set_ylabel("time ÷ OpTree's at 4 MiB [–]")
         return figure
@@ -350,8 +328,8 @@ FIGURES.drawn(
     "Time of all-gather by message size, 64 wavelengths",
     "OpTree is fastest and Ring slowest; WRHT gets closer to OpTree from 1024 to 2048 nodes; times increase "
     "slowly with the message size.",
-    _time_rows(_FIVE),
-    _times(_FIVE),
+    _time_rows(PANELS["figure 5"]),
+    _times(PANELS["figure 5"]),
     study="optree-fig5",
 )(_time_finding)
 FIGURES.drawn(
@@ -359,7 +337,7 @@ FIGURES.drawn(
     "figure 6",
     "Time of all-gather by message size, 1024 nodes",
     "OpTree is fastest and Ring slowest at 96 and 128 wavelengths; at 128 WRHT is slightly above NE.",
-    _time_rows(_SIX),
-    _times(_SIX),
+    _time_rows(PANELS["figure 6"]),
+    _times(PANELS["figure 6"]),
     study="optree-fig5",
 )(_time_finding)

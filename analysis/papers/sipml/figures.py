@@ -9,7 +9,7 @@ import numpy as np
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
 from opticoll.analysis.plots.marks import curve, marks, reference
 from opticoll.analysis.plots.panels import one_panel, styled_figure
-from opticoll.analysis.plots.style import log_axes
+from opticoll.analysis.plots.style import log_axes, ticks_at
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def _hybrid(rows: pd.DataFrame) -> Figure:
         for number, (case, group) in enumerate(rows.groupby("case", sort=False)):
             handles += curve(axes, group["k"], group["time"] / group["time"].min(), number, str(case))
         log_axes(axes)
-        axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-        axes.set_xticks([], minor=True)
+        ticks_at(axes, (1, 2, 4, 8, 16))
     return figure
 
 
@@ -207,19 +206,20 @@ def _ring_finding(rows: pd.DataFrame) -> str:
 def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Runs of Algorithm 1 over their bound, and over the optimum if an exact method has proven one."""
     runs = rows[rows["ok"] & (rows["formulation"] == "sipml.placement")].copy()
-    for name, default in (
-        ("degree", "3"),
-        ("k", "4"),
-        ("rule", "distance"),
-        ("replicas", "2"),
-        ("bandwidth", "0.0"),
-        ("memory", "0.0"),
-        ("states", "2.0"),
-    ):
+    defaults = {
+        "k": "4",
+        "degree": "3",
+        "rule": "distance",
+        "replicas": "2",
+        "bandwidth": "0.0",
+        "memory": "0.0",
+        "states": "2.0",
+    }
+    for name, default in defaults.items():
         runs[name] = settings_of(runs, name, default)
     runs["degree"] = [int(d) for d in runs["degree"]]
     runs["model"] = [argument(spec, "model") or spec.partition(":")[2].partition(",")[0] for spec in runs["instance"]]
-    key = ["instance", "k", "degree", "rule", "replicas", "bandwidth", "memory", "states"]
+    key = ["instance", *defaults]
     exact = runs["proof"].isin(PROVEN) & (runs["method"] != "degree-aware")
     proven = runs[exact].groupby(key)["objective"].min().rename("optimum")
     runs = runs.merge(proven, how="left", left_on=key, right_index=True)

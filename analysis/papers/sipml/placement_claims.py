@@ -192,7 +192,7 @@ def with_weights(data: Placement, groups: int) -> Placement:
     lost=PARTNERS_LOST,
 )
 def _hybrid(laboratory: Laboratory) -> Measurement:
-    k, groups, degree = (laboratory.scope[name] for name in ("k", "l", "D"))
+    k, groups, degree = laboratory.scope.values("k", "l", "D")
 
     def traffic(data: Placement, device: NDArray[np.int64]) -> NDArray[np.bool_]:
         return hybrid_traffic(with_weights(data, groups), device, degree).traffic > 0
@@ -230,7 +230,6 @@ def candidate_ranges(devices: Sequence[int], k: int, delta: int) -> dict[str, se
     "distance of all of them.",
 )
 def _range(laboratory: Laboratory) -> Measurement:
-    """Compare the range of Algorithm 1 with the GPUs in reach of all predecessors, for all sets of their GPUs."""
     forbidden, missed = (dict.fromkeys(("along the circle", "by number"), 0) for _ in range(2))
     count, witness = 0, None
     for k in range(2, laboratory.scope["k"] + 1):
@@ -295,7 +294,6 @@ def repair_ends(data: Placement, nearest: str, place: str) -> bool:
     lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
 )
 def _convergence(laboratory: Laboratory) -> Measurement:
-    """Run the printed repair under several tie-breaks, and on the unrolled circle, on random graphs."""
     from opticoll.formulations.sipml import placement
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 
@@ -346,12 +344,11 @@ def _convergence(laboratory: Laboratory) -> Measurement:
     "sub-ops by Algorithm 1.",
 )
 def _prohibitive(laboratory: Laboratory) -> Measurement:
-    """Solve the ILP of small transformers within a time limit, and place one of the paper's size by Algorithm 1."""
     from opticoll.formulations.sipml import placement
     from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 
-    size, share = laboratory.scope["sub-ops"], laboratory.scope["share of the size"]
+    size, share = laboratory.scope.values("sub-ops", "share of the size")
     unproven: dict[str, list[int]] = {}
     measured: dict[str, Json] = {}
     specs = []
@@ -424,8 +421,7 @@ def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[t
     procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
 )
 def _sequential(laboratory: Laboratory) -> Measurement:
-    """Compare all placements of sequential ops that put the parts of each op on different GPUs."""
-    k, ops = laboratory.scope["GPUs"], laboratory.scope["sequential ops"]
+    k, ops = laboratory.scope.values("GPUs", "sequential ops")
     spreads: dict[str, list[float]] = {"computing time": [], "with transfer time": []}
     loads = []
     for seed in laboratory.seeds(laboratory.scope["seeds"]):
@@ -499,8 +495,7 @@ def _best(durations: Sequence[float], k: int) -> float:
     procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k parts.",
 )
 def _cap(laboratory: Laboratory) -> Measurement:
-    """Compare the best run times with at most k parts per op and with more."""
-    most, ops = laboratory.scope["parts over k"], laboratory.scope["sequential ops"]
+    most, ops = laboratory.scope.values("parts over k", "sequential ops")
     wrong, ratios = [], []
     for k in laboratory.scope["k"]:
         for seed in laboratory.seeds(laboratory.scope["seeds"]):
@@ -565,8 +560,7 @@ def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> I
     lost="The numbers of parts of A and D (figure 4).",
 )
 def _figure_4(laboratory: Laboratory) -> Measurement:
-    """Every number of parts of A and D with which the text's placement exists."""
-    k, delta, c = (laboratory.scope[name] for name in ("k", "Delta", "parts of C"))
+    k, delta, c = laboratory.scope.values("k", "Delta", "parts of C")
     choices = Readings("limit on communication")
     for rule in ("distance", PER_DIRECTION, BOTH):
         fits = [
@@ -604,10 +598,9 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
     procedure="We place the model for every divisor k of N by Algorithm 1, and add the all-reduce between groups.",
 )
 def _search(laboratory: Laboratory) -> Measurement:
-    """Place every k l = N by Algorithm 1 and compare the iteration times."""
     from opticoll.solvers.methods.sipml.degree_aware import hybrids
 
-    gpus, degree, bandwidth = (laboratory.scope[name] for name in ("GPUs", "D", "bandwidth [bytes/s]"))
+    gpus, degree, bandwidth = laboratory.scope.values("GPUs", "D", "bandwidth [bytes/s]")
     choices, measured = Readings("model"), {}
     for model, layers, hidden, batch in laboratory.scope["(model, layers, width, batch)"]:
         spec = f"op-graph:model={model},layers={layers},hidden={hidden}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Claims, Measurement
-from opticoll.analysis.ledger.readings import Readings, spread, swept
+from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
 from opticoll.analysis.papers.topoopt.natural_readings import COINS, EXACTLY
 from opticoll.formulations.topoopt import binary_trees
 from opticoll.formulations.topoopt.circuit_design import lower_bounds
@@ -37,7 +38,7 @@ CLAIMS = Claims("topoopt")
 )
 def _theorem_2(laboratory: Laboratory) -> Measurement:
     wrong, count = [], 0
-    most, example = laboratory.scope["servers"], laboratory.scope["rings of 12 servers"]
+    most, example = laboratory.scope.values("servers", "rings of 12 servers")
     for n in range(2, most + 1):
         coprime = set(ring_permutations.totient_perms(n))
         for p in range(1, n):
@@ -66,25 +67,18 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     "assumptions of the proof.",
 )
 def _theorem_1(laboratory: Laboratory) -> Measurement:
-    wrong, ratios = [], []
-    most, degrees = laboratory.scope["servers"], laboratory.scope["degree"]
-    for n in range(2, most + 1):
-        for d in range(1, degrees + 1):
-            longest, bound = (
-                ring_permutations.diameter(n, ring_permutations.selected(n, d)),
-                ring_permutations.theorem_1(n, d),
-            )
-            ratios.append(bound / longest)
-            if longest > bound:
-                wrong.append(f"n={n}, d={d}: diameter {longest}, d n^(1/d) = {bound:.3f}")
-    return swept(
-        wrong,
-        len(ratios),
-        {"largest diameter / (d n^(1/d))": max(1 / r for r in ratios)},
+    sweep = Sweep()
+    most, degrees = laboratory.scope.values("servers", "degree")
+    for n, d in product(range(2, most + 1), range(1, degrees + 1)):
+        longest = ring_permutations.diameter(n, ring_permutations.selected(n, d))
+        bound = ring_permutations.theorem_1(n, d)
+        case = f"n={n}, d={d}: diameter {longest}, d n^(1/d) = {bound:.3f}"
+        sweep.add(bound / longest, holds=longest <= bound, size=n, case=case)
+    return sweep.measurement(
+        {"largest diameter / (d n^(1/d))": max(1 / r for r in sweep.ratios)},
         (f"n = 2 .. {most}, d = 1 .. {degrees}",),
         "The diameter never exceeds d n^(1/d), even with constant 1, although the steps are projected to coprime "
         "numbers. The sweep supports the order but cannot prove it for all n.",
-        tightness=spread(ratios),
     )
 
 
@@ -99,7 +93,6 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
     "before, and compute the diameter for every n.",
 )
 def _binary(laboratory: Laboratory) -> Measurement:
-    """Measure the diameter of ceil(log2 n) rings with steps near 1, 2, 4, ...."""
     most, ratios = laboratory.scope["servers"], {}
     for n in range(3, most + 1):
         steps = ring_permutations.select_permutations(
@@ -133,7 +126,7 @@ def _binary(laboratory: Laboratory) -> Measurement:
     procedure="We compute the fewest coins of every amount by dynamic programming.",
 )
 def _kappa(laboratory: Laboratory) -> Measurement:
-    larger, degrees = laboratory.scope["x"], laboratory.scope["degree"]
+    larger, degrees = laboratory.scope.values("x", "degree")
     most = {(x, d): coin_routing.geometric_coins(x, d) for x in range(2, larger + 1) for d in range(1, degrees + 1)}
     exact = [pair for pair, coins in most.items() if coins != pair[0] * pair[1]]
     above = [pair for pair, coins in most.items() if coins > pair[0] * pair[1]]
@@ -189,26 +182,22 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
     import scipy.sparse as sp
     from scipy.sparse.csgraph import dijkstra
 
-    wrong, ratios = [], []
-    most, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
-    for n in range(2, most + 1):
-        for d in degrees:
-            coins = sorted(set(ring_permutations.selected(n, d)))
-            distance, last = coin_routing.coin_table(n, coins)
-            tail = np.repeat(np.arange(n), len(coins))
-            graph = sp.csr_array((np.ones(tail.size), (tail, (tail + np.tile(coins, n)) % n)), shape=(n, n))
-            true = dijkstra(graph, indices=0, unweighted=True)
-            routed = [len(coin_routing.coin_sequence(n, last, m)) for m in range(n)]
-            ratios.append(max(a / b for a, b in zip(routed[1:], true[1:], strict=True)))
-            if not np.array_equal(true, distance) or not np.array_equal(true, routed):
-                wrong.append(f"n={n}, coins {coins}")
-    return swept(
-        wrong,
-        len(ratios),
-        {"longest route / shortest path": max(ratios)},
+    sweep = Sweep()
+    most, degrees = laboratory.scope.values("servers", "degrees")
+    for n, d in product(range(2, most + 1), degrees):
+        coins = sorted(set(ring_permutations.selected(n, d)))
+        distance, last = coin_routing.coin_table(n, coins)
+        tail = np.repeat(np.arange(n), len(coins))
+        graph = sp.csr_array((np.ones(tail.size), (tail, (tail + np.tile(coins, n)) % n)), shape=(n, n))
+        true = dijkstra(graph, indices=0, unweighted=True)
+        routed = [len(coin_routing.coin_sequence(n, last, m)) for m in range(n)]
+        longest = max(a / b for a, b in zip(routed[1:], true[1:], strict=True))
+        holds = np.array_equal(true, distance) and np.array_equal(true, routed)
+        sweep.add(longest, holds=holds, size=n, case=f"n={n}, coins {coins}")
+    return sweep.measurement(
+        {"longest route / shortest path": max(sweep.ratios)},
         (f"n = 2 .. {most}, d in {degrees}",),
         "The number of coins equals the distance in the circulant graph for every pair.",
-        tightness=spread(ratios),
     )
 
 
@@ -224,7 +213,7 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
     procedure="We run the algorithm as printed, and compare its distances with breadth-first search.",
 )
 def _coin_print(laboratory: Laboratory) -> Measurement:
-    most, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
+    most, degrees = laboratory.scope.values("servers", "degrees")
     cases, coins_wrong, relays_wrong = 0, [], []
     for n in range(3, most + 1):
         for d in degrees:
@@ -260,7 +249,7 @@ def _failure(laboratory: Laboratory) -> Measurement:
     import networkx as nx
 
     wrong, count = [], 0
-    most, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
+    most, degrees = laboratory.scope.values("servers", "degrees")
     for n in range(3, most + 1):
         for d in degrees:
             coins = sorted(set(ring_permutations.selected(n, d)))
@@ -292,22 +281,18 @@ def _failure(laboratory: Laboratory) -> Measurement:
     procedure="We build both trees and add up what every server sends.",
 )
 def _trees(laboratory: Laboratory) -> Measurement:
-    wrong, ratios, most = [], [], laboratory.scope["servers"]
+    sweep, most = Sweep(), laboratory.scope["servers"]
     for n in range(2, most + 1, 2):
         trees = binary_trees.double_binary_tree(n)
         sent = binary_trees.tree_traffic(trees, 1.0).sum(axis=1)
         roots = [int(np.flatnonzero(parent < 0)[0]) for parent in trees]
         inner = np.delete(sent, roots)
-        ratios.append(float(inner.min() / inner.max()) if inner.size else 1.0)
-        if not np.allclose(inner, 2.0) or sent.max() > 2.0 + 1e-9:
-            wrong.append(f"n={n}")
-    return swept(
-        wrong,
-        len(ratios),
+        even = bool(np.allclose(inner, 2.0)) and sent.max() <= 2.0 + 1e-9
+        sweep.add(float(inner.min() / inner.max()) if inner.size else 1.0, holds=even, size=n, case=f"n={n}")
+    return sweep.measurement(
         "2 S bytes per server",
         (f"even n = 2 .. {most}",),
         "All servers except the roots of the two trees send 2 S bytes, with half of S in each tree.",
-        tightness=spread(ratios),
     )
 
 
@@ -322,24 +307,18 @@ def _trees(laboratory: Laboratory) -> Measurement:
     "with what an ideal switch of the same bandwidth needs.",
 )
 def _direct(laboratory: Laboratory) -> Measurement:
-    wrong, ratios = [], []
-    models, degrees, n = (laboratory.scope[name] for name in ("models", "degrees", "servers"))
-    for name in models:
-        for degree in degrees:
-            pool = parse(f"servers:n={n},degree={degree},traffic={name},section=5.3,parallel=data")
-            design = topology_finder(pool)
-            ratios.append(design.max_load / lower_bounds(pool)["max-load"].value)
-            if not math.isclose(ratios[-1], 1.0, rel_tol=1e-9) or not math.isclose(
-                design.bandwidth_tax, 1.0, rel_tol=1e-9
-            ):
-                wrong.append(f"{name}, d={degree}")
-    return swept(
-        wrong,
-        len(ratios),
-        {"largest communication time / ideal switch": max(ratios)},
+    sweep = Sweep()
+    models, degrees, n = laboratory.scope.values("models", "degrees", "servers")
+    for name, degree in product(models, degrees):
+        pool = parse(f"servers:n={n},degree={degree},traffic={name},section=5.3,parallel=data")
+        design = topology_finder(pool)
+        ratio = design.max_load / lower_bounds(pool)["max-load"].value
+        holds = all(math.isclose(value, 1.0, rel_tol=1e-9) for value in (ratio, design.bandwidth_tax))
+        sweep.add(ratio, holds=holds, size=degree, case=f"{name}, d={degree}")
+    return sweep.measurement(
+        {"largest communication time / ideal switch": max(sweep.ratios)},
         (f"{', '.join(models)}, data parallel, n = {n}, d = {', '.join(map(str, degrees))}",),
         "The busiest circuit carries what a server sends over d: no byte is forwarded. Equal communication times give "
         "equal iteration times, whatever the computation takes.",
-        value=round(max(ratios), 9),
-        tightness=spread(ratios),
+        value=round(max(sweep.ratios), 9),
     )

@@ -18,7 +18,7 @@ from opticoll.instances.cluster_jobs import MIX
 from opticoll.instances.training_jobs import shared_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.instances.training_jobs import PublishedIterations
@@ -34,8 +34,8 @@ CHECKED = 1e-6
 NINETY_NINE = 2.576
 #: Mean duration of a job [s] that leaves 10 % above 96 hours, and 79 % above 10: section 2.2 has 10 % and "most".
 DURATION = 96 * 3600 / math.log(10)
-_LOADS = [5, 10, 15, 20, 27]
-_SCOPE = {"servers": SERVERS, "degree": DEGREE, "link [Gb/s]": LINK, "active jobs": _LOADS}
+LOADS = [5, 10, 15, 20, 27]
+_SCOPE = {"servers": SERVERS, "degree": DEGREE, "link [Gb/s]": LINK, "active jobs": LOADS}
 _PROCEDURE = (
     "We simulate arrivals, queue, placement and shards of 2000 jobs of 16 servers, with the iteration times of our "
     "flow simulation."
@@ -48,15 +48,21 @@ _REASON = (
 )
 
 
-def published(network: str, jobs: int) -> list[PublishedIterations]:
-    """Published iterations with this number of active jobs, on networks of 8 x 100 Gb/s."""
-    key = ("topoopt", 8, 100) if network == "topoopt" else ("ideal-switch", 1, 800)
-    return [one for one in shared_cluster() if (one.network, one.degree, one.link_gbps, one.jobs) == (*key, jobs)]
+def published(network: str, *, degree: int = 8, jobs: int = 0, model: str = "") -> list[PublishedIterations]:
+    """Published iterations on a network, of all loads and models unless given; the ideal switch has one link."""
+    key = (network, degree if network == "topoopt" else 1)
+    of_network = (one for one in shared_cluster() if (one.network, one.degree) == key)
+    return [one for one in of_network if jobs in (0, one.jobs) and model in ("", one.model)]
+
+
+def published_mean(rows: Sequence[PublishedIterations]) -> float:
+    """Mean over all published iterations [s]."""
+    return sum(one.samples * one.mean for one in rows) / sum(one.samples for one in rows)
 
 
 def published_shares() -> dict[str, float]:
     """Shares of the models among the published iterations of TopoOpt with d = 8."""
-    rows = [one for jobs in _LOADS for one in published("topoopt", jobs)]
+    rows = published("topoopt")
     total = sum(one.samples for one in rows)
     return {model: sum(one.samples for one in rows if one.model == model) / total for model in MIX}
 
@@ -88,9 +94,9 @@ def _means(network: str) -> Callable[[Laboratory], Measurement]:
     """Compare published means with those of as many simulated jobs."""
 
     def measure(laboratory: Laboratory) -> Measurement:
-        servers, degree, link, loads = (laboratory.scope[name] for name in _SCOPE)
+        servers, degree, link, loads = laboratory.scope.values(*_SCOPE)
         choices = Readings("jobs; shares of the models; average")
-        seed, ranges, reals = laboratory.seeds(1)[0], [], []
+        seed, ranges = laboratory.seeds(1)[0], []
         for kept, mix, average in product(("kept active", "arriving"), _MIXES, ("over jobs", "over iterations")):
             means, holds = {}, []
             for active in loads:
@@ -98,20 +104,17 @@ def _means(network: str) -> Callable[[Laboratory], Measurement]:
                 weight = jobs if average == "over jobs" else jobs / times
                 mean = float(np.average(times, weights=weight))
                 deviation = math.sqrt(float(np.average((times - mean) ** 2, weights=weight)))
-                rows = published(network, active)
-                samples = sum(one.samples for one in rows)
-                reals.append((sum(one.samples * one.mean for one in rows), samples))
-                ranges.append(NINETY_NINE * deviation / math.sqrt(samples))
-                holds.append(abs(reals[-1][0] / samples - mean) <= ranges[-1])
+                rows = published(network, jobs=active)
+                ranges.append(NINETY_NINE * deviation / math.sqrt(sum(one.samples for one in rows)))
+                holds.append(abs(published_mean(rows) - mean) <= ranges[-1])
                 means[str(active)] = round(1e3 * mean, 2)
             choices.add((kept, mix, average), all(holds), means)
-        count = len(loads)
-        pooled = 1e3 * sum(total for total, _ in reals[:count]) / sum(samples for _, samples in reals[:count])
+        pooled = 1e3 * published_mean([one for active in loads for one in published(network, jobs=active)])
         return choices.measurement(
             (f"{network}, {servers} servers, d = {degree}",),
             f"{_REASON}. The range of 99 % of their means is {1e3 * ranges[0]:.1f} ms to either side with "
-            f"{loads[0]} active jobs, {1e3 * ranges[count - 1]:.1f} with {loads[-1]}. All published iterations have a "
-            f"mean of {pooled:.1f} ms. Nothing is fitted.",
+            f"{loads[0]} active jobs, {1e3 * ranges[len(loads) - 1]:.1f} with {loads[-1]}. All published iterations "
+            f"have a mean of {pooled:.1f} ms. Nothing is fitted.",
             choices.agreement,
         )
 
@@ -120,7 +123,7 @@ def _means(network: str) -> Callable[[Laboratory], Measurement]:
 
 def _tails(laboratory: Laboratory) -> Measurement:
     """Compare published 99 % tails with simulated ones."""
-    servers, degree, link, loads = (laboratory.scope[name] for name in _SCOPE)
+    servers, degree, link, loads = laboratory.scope.values(*_SCOPE)
     choices = Readings("jobs; shares of the models; average")
     seed = laboratory.seeds(1)[0]
     for kept, mix, average in product(("kept active", "arriving"), _MIXES, ("over jobs", "over iterations")):
@@ -128,7 +131,7 @@ def _tails(laboratory: Laboratory) -> Measurement:
         for active in loads:
             jobs, times = drawn("topoopt", servers, degree, link, active, kept, mix, seed)
             ours = _quantile(times, jobs if average == "over jobs" else jobs / times)
-            rows = published("topoopt", active)
+            rows = published("topoopt", jobs=active)
             real = _quantile(np.array([one.most for one in rows]), np.array([one.samples for one in rows]))
             holds.append(similar(ours / real))
             tails[str(active)] = round(1e3 * ours, 2)
@@ -178,7 +181,7 @@ CLAIMS.stated(
     "section 5.6, figure 16b",
     "On a shared cluster with 5 to 27 active jobs TopoOpt's 99 % tail of iteration times is 131.5 ms (the authors' "
     "data)",
-    dict.fromkeys(map(str, _LOADS), 131.5),
+    dict.fromkeys(map(str, LOADS), 131.5),
     "10 %",
     scope=_SCOPE,
     natural=ACTIVE_JOBS,
@@ -198,9 +201,7 @@ CLAIMS.stated(
     procedure="We simulate jobs whose durations have the quantiles of section 2.2, set up on second ports.",
 )
 def _look_ahead(laboratory: Laboratory) -> Measurement:
-    servers, minutes, loads, share = (
-        laboratory.scope[name] for name in ("servers", "several [min]", "loads", "share of the jobs")
-    )
+    servers, minutes, loads, share = laboratory.scope.values("servers", "several [min]", "loads", "share of the jobs")
     choices, delays, natural = Readings("jobs are known; set-up; jobs"), [], []
     seed = laboratory.seeds(1)[0]
     known = {"beforehand": "sequence", "when they arrive": "arrival"}

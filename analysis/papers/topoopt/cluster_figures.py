@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.cluster import cluster
 from opticoll.analysis.papers.paper_figure import Figures, frame
-from opticoll.analysis.papers.topoopt.cluster_claims import published
+from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published, published_mean
 from opticoll.analysis.plots.marks import curve, marks
 from opticoll.analysis.plots.panels import styled_figure
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 FIGURES = Figures("topoopt")
-LOADS = (5, 10, 15, 20, 27)
 #: Jobs that are simulated at every load.
 JOBS = 200
 #: Networks and placements that are drawn.
@@ -48,10 +47,8 @@ def _rows(_: pd.DataFrame) -> pd.DataFrame:
             rows.append({"network": name, "jobs": active, "source": "simulated", "mean": mean, "tail": tail})
     for name in ("TopoOpt", "Ideal Switch"):
         for active in LOADS:
-            own = published(VARIANTS[name][0], active)
-            samples = sum(one.samples for one in own)
-            mean = sum(one.samples * one.mean for one in own) / samples
-            tail = max(one.most for one in own)
+            own = published(VARIANTS[name][0], jobs=active)
+            mean, tail = published_mean(own), max(one.most for one in own)
             rows.append({"network": name, "jobs": active, "source": "published", "mean": mean, "tail": tail})
     return frame(rows)
 

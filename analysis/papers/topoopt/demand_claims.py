@@ -42,7 +42,7 @@ CLAIMS = Claims("topoopt")
     procedure="We count the entries of the tables and try 1, 2, 4 and 8 bytes for each.",
 )
 def _dlrm_size(laboratory: Laboratory) -> Measurement:
-    tables, columns, rows = (laboratory.scope[name] for name in ("tables", "columns", "rows"))
+    tables, columns, rows = laboratory.scope.values("tables", "columns", "rows")
     printed, numbers = PrintedNumber(laboratory.scope["printed [GB]"]), tables * columns * rows
     size = {f"{width} bytes": width * numbers / 1e9 for width in (1, 2, 4, 8)}
     choices = Readings("bytes of an entry")
@@ -81,7 +81,7 @@ def ring_bytes(size: float, servers: int) -> dict[str, float]:
     procedure="We apply the rule of appendix D, and twice the data.",
 )
 def _reduce(laboratory: Laboratory) -> Measurement:
-    servers, sizes, printed = (laboratory.scope[name] for name in ("servers", "data [GB]", "printed [GB]"))
+    servers, sizes, printed = laboratory.scope.values("servers", "data [GB]", "printed [GB]")
     number = PrintedNumber(printed)
     choices = Readings("all-reduce of the data")
     for name, value in ring_bytes(sizes, servers).items():
@@ -106,7 +106,7 @@ def _reduce(laboratory: Laboratory) -> Measurement:
     procedure="We compute the all-reduce of the model, and of the model without its tables.",
 )
 def _hybrid(laboratory: Laboratory) -> Measurement:
-    servers, model, tables = (laboratory.scope[name] for name in ("servers", "model [GB]", "tables [GB]"))
+    servers, model, tables = laboratory.scope.values("servers", "model [GB]", "tables [GB]")
     whole, rest = (PrintedNumber(text) for text in laboratory.scope["printed, before and after [GB]"])
     before, after = ring_bytes(model, servers), ring_bytes(model - tables, servers)
     choices = Readings("all-reduce of the data")
@@ -131,9 +131,7 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
     procedure="We count the bytes of a ring all-reduce.",
 )
 def _reduce_size(laboratory: Laboratory) -> Measurement:
-    servers, data, link, printed = (
-        laboratory.scope[name] for name in ("servers", "data [GB]", "link [Gb/s]", "printed")
-    )
+    servers, data, link, printed = laboratory.scope.values("servers", "data [GB]", "link [Gb/s]", "printed")
     sent = 2 * (servers - 1) / servers * data
     seconds = 8 * sent / link
     good = PrintedNumber(printed[0]).holds(sent) and PrintedNumber(printed[1]).holds(seconds)
@@ -192,8 +190,7 @@ def dlrm_weights(servers_section: str) -> dict[str, float]:
 
 def _share(section: str, note: str) -> Callable[[Laboratory], Measurement]:
     def measure(laboratory: Laboratory) -> Measurement:
-        servers, printed = laboratory.scope["servers"], laboratory.scope["printed, by batch [%]"]
-        rounding = laboratory.scope["labels"]
+        servers, printed, rounding = laboratory.scope.values("servers", "printed, by batch [%]", "labels")
         direct = {
             batch: float(traffic_of(training_job("dlrm", section, int(batch)), servers)[0].sum()) for batch in printed
         }
@@ -289,8 +286,7 @@ CLAIMS.stated(
     procedure="We divide the numbers of Table 1.",
 )
 def _switches(laboratory: Laboratory) -> Measurement:
-    """Appendix B's comparison of an OCS with a patch panel."""
-    cost, ports, latency = (laboratory.scope[name] for name in ("cost of a port [$]", "ports", "latency [s]"))
+    cost, ports, latency = laboratory.scope.values("cost of a port [$]", "ports", "latency [s]")
     orders = laboratory.scope["orders of magnitude"]
     ratios = {"cost of a port": cost[1] / cost[0], "ports": ports[0] / ports[1]}
     times = laboratory.scope["times"]

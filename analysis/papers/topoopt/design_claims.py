@@ -75,7 +75,6 @@ def _layouts(data: Plane, kind: int) -> float:
     procedure="We count the wirings and the placements of the parts of six models, without routes, exactly.",
 )
 def _explodes(laboratory: Laboratory) -> Measurement:
-    """Count the search space, and report what bounds prove without enumerating it."""
     from opticoll.formulations.topoopt import strategy
     from opticoll.instances import parse
 
@@ -128,13 +127,12 @@ def _explodes(laboratory: Laboratory) -> Measurement:
     "four of section 5.6 with the authors' computing times.",
 )
 def _alternating(laboratory: Laboratory) -> Measurement:
-    """Compare alternating optimisation with the best strategy for an ideal network on TopologyFinder's circuits."""
     from opticoll.formulations.topoopt import strategy
     from opticoll.instances import parse
     from opticoll.solvers.methods.topoopt.alternating import alternate, planned
     from opticoll.solvers.methods.topoopt.strategy_front import front
 
-    servers, seeds, measured = (laboratory.scope[name] for name in ("servers", "seeds", "measured operators"))
+    servers, seeds, measured = laboratory.scope.values("servers", "seeds", "measured operators")
     plain, timed = "layers of List 1", "operators with the authors' computing times"
     cases: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
         plain: {model: (f"servers:n={servers},degree={DEGREE},traffic={model},section=5.3", {}) for model in MODELS},
@@ -200,7 +198,6 @@ def _alternating(laboratory: Laboratory) -> Measurement:
     procedure="We run TopologyFinder and look for another path between the two servers of every hop of a ring.",
 )
 def _recovery(laboratory: Laboratory) -> Measurement:
-    """Count the hops of rings for which other circuits can replace a failed one."""
     import networkx as nx
 
     choices, spare = Readings("replacement; job"), []

@@ -11,10 +11,12 @@ import numpy as np
 from opticoll.analysis.papers.gap_figures import SMALL_GAPS
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import price_claims as cost
+from opticoll.analysis.papers.topoopt.iteration_figures import by_batch
+from opticoll.analysis.papers.topoopt.network_claims import TAXES, job
 from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, FAT_TREE, GIGABIT
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.panels import one_panel, styled_figure
-from opticoll.analysis.plots.style import log_axes, series
+from opticoll.analysis.plots.style import log_axes, series, ticks_at
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
@@ -42,14 +44,12 @@ _NAMES = {
 }
 #: Cost over TopoOpt's with patch panels, on average: section 5.2.
 _PRINTED_COSTS = {"ideal switch by the paper's mean ratio, 3.2": 3.2, "OCSs by the paper's mean ratio, 1.33": 1.33}
-_PRINTED_TAX = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
 
 
 @lru_cache(maxsize=32)
 def _design(degree: int, batch: int) -> CircuitDesign:
     """The all-to-all DLRM of section 5.4 on 128 servers, forwarded by CoinChangeMod."""
-    pool = parse(f"servers:n=128,degree={degree},traffic=dlrm,section=5.4,batch={batch}")
-    return topology_finder(pool, forwarding="coin-change")
+    return topology_finder(parse(job(degree, batch)), forwarding="coin-change")
 
 
 def _gradients() -> float:
@@ -124,8 +124,7 @@ def _cost(rows: pd.DataFrame) -> Figure:
             for (label, factor), marker in zip(_PRINTED_COSTS.items(), ("*", "P"), strict=True):
                 handles += stars(axes, own["n"], own["cost"] / 1e6 * factor, label, markersize=9, marker=marker)
             log_axes(axes)
-            axes.set_xticks([128, 432, 1024, 2000], ["128", "432", "1024", "2000"])
-            axes.set_xticks([], minor=True)
+            ticks_at(axes, (128, 432, 1024, 2000))
             axes.set_xlabel("servers")
             axes.set_title(f"d = {degree}, B = {100 if degree == 4 else 200} Gb/s")
         figure.axes[0].set_ylabel("interconnect cost [million $]")
@@ -191,29 +190,6 @@ def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
     return frame(rows)
 
 
-def _share(rows: pd.DataFrame) -> Figure:
-    with styled_figure(7.2, 4.2) as (figure, handles):
-        by_ratio: list[Any] = []
-        for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
-            handles.clear()
-            for number, (network, line) in enumerate(group.groupby("network")):
-                handles += curve(axes, line["batch"], line["seconds"] * 1e3, number, str(network), linewidth=1.2)
-            if degree == min(DEGREES):
-                own = group[group["network"] == "TopoOpt"].set_index("batch")["seconds"] * 1e3
-                factors = {128: 2.7, 2048: 1 / 1.1}
-                times = [own[batch] * factor for batch, factor in factors.items()]
-                by_ratio = stars(axes, list(factors), times, "fat-tree by the paper's ratios")
-            log_axes(axes, "x")
-            axes.set_ylim(bottom=0)
-            axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
-            axes.set_xticks([], minor=True)
-            axes.set_xlabel("samples per GPU")
-            axes.set_title(f"d = {degree}")
-        figure.axes[0].set_ylabel("time of an iteration [ms]")
-        handles += by_ratio
-    return figure
-
-
 @FIGURES.drawn(
     "topoopt-12",
     "figure 12",
@@ -221,7 +197,7 @@ def _share(rows: pd.DataFrame) -> Figure:
     "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
     "times the time of the fat-tree at 2048.",
     _share_rows,
-    _share,
+    lambda rows: by_batch(rows.assign(seconds=1e3 * rows["seconds"]), 7.2, "time of an iteration [ms]"),
     basis="Eq. (1) of the paper on circuits of TopologyFinder, "
     "with the authors' computing times; stars: ratios in the text",
 )
@@ -274,11 +250,10 @@ def _tax(rows: pd.DataFrame) -> Figure:
                 markersize=6,
                 linestyle=(0, (4, 3)),
             )
-        printed = np.array([(batch, tax) for (_, batch), tax in _PRINTED_TAX.items()])
+        printed = np.array([(batch, tax) for (_, batch), tax in TAXES.items()])
         handles += stars(axes, printed[:, 0], printed[:, 1], "paper", markersize=13)
         log_axes(axes, "x")
-        axes.set_xticks(BATCHES, [str(b) for b in BATCHES])
-        axes.set_xticks([], minor=True)
+        ticks_at(axes, BATCHES)
     return figure
 
 
@@ -293,9 +268,7 @@ def _tax(rows: pd.DataFrame) -> Figure:
 )
 def _tax_finding(rows: pd.DataFrame) -> str:
     table = rows.set_index(["degree", "batch"])["tax"]
-    parts = [
-        f"d = {d}, batch {b}: {table[(d, b)]:.2f} (paper {printed:.2f})" for (d, b), printed in _PRINTED_TAX.items()
-    ]
+    parts = [f"d = {d}, batch {b}: {table[(d, b)]:.2f} (paper {printed:.2f})" for (d, b), printed in TAXES.items()]
     return "; ".join(parts) + ", with all-reduce counted as in figure 12."
 
 
@@ -414,7 +387,6 @@ def _load_finding(rows: pd.DataFrame) -> str:
     return "Largest load: " + "; ".join(parts) + "."
 
 
-_FORMULATION = "topoopt.topology"
 _METHODS = {
     "topology-finder": "TopologyFinder",
     "ocs-reconfig": "OCS-reconfig",
@@ -424,7 +396,8 @@ _METHODS = {
 
 def _rows(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per instance and method: ``ratio`` is the maximum load over the best bound of the instance."""
-    records = rows[(rows["formulation"] == _FORMULATION) & rows["ok"] & rows["method"].isin(tuple(_METHODS))].copy()
+    known = (rows["formulation"] == "topoopt.topology") & rows["method"].isin(list(_METHODS))
+    records = rows[known & rows["ok"]].copy()
     settings = [json.loads(text or "{}") for text in records["settings"]]
     plain = [
         one.get("objective", "max-load") == "max-load"
@@ -491,7 +464,7 @@ def _finding(rows: pd.DataFrame) -> str:
     if len(open_ones):
         parts.append(f"the others within {100 * (open_ones['ratio'].max() - 1):.3g} % of the bound")
     for method in ("topology-finder", "ocs-reconfig"):
-        for traffic, group in sorted(rows[(rows["method"] == method) & rows["proven"]].groupby("traffic"), key=str):
+        for traffic, group in rows[(rows["method"] == method) & rows["proven"]].groupby("traffic"):
             parts.append(
                 f"{_METHODS[method]} on {traffic} traffic: {group['ratio'].min():.3g} to {group['ratio'].max():.3g} "
                 "times the optimum"

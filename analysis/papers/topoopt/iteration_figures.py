@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, frame
+from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published, published_mean
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
     BATCHES,
     FIELDS,
@@ -20,10 +21,10 @@ from opticoll.analysis.papers.topoopt.simulated_iterations import (
     main,
     table,
 )
+from opticoll.analysis.papers.topoopt.time_claims import OVER_FAT_TREE, OVER_IDEAL
 from opticoll.analysis.plots.marks import curve, marks, stars
 from opticoll.analysis.plots.panels import styled_figure
-from opticoll.analysis.plots.style import INK, log_axes, series
-from opticoll.instances.training_jobs import shared_cluster
+from opticoll.analysis.plots.style import INK, log_axes, series, ticks_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,14 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from opticoll.instances.training_jobs import PublishedIterations
-
-
 FIGURES = Figures("topoopt")
-#: Fat-tree over TopoOpt, averaged over the links: section 5.3.
-PRINTED_RATIOS = {"candle": 2.8, "vgg": 2.8, "bert": 3.0, "dlrm": 2.8, "ncf": 2.1}
-#: TopoOpt over the ideal switch: section 5.3.
-PRINTED_OVER_IDEAL = {"dlrm": 1.3, "ncf": 1.7}
 _TABLE = "iteration_times.csv of opticoll, simulated flow by flow"
 _RATIOS = f"{_TABLE}; ratios from the paper's text"
 _PUBLISHED = f"{_TABLE}; stars: times that the authors published"
@@ -77,15 +71,14 @@ def _models(rows: pd.DataFrame) -> Figure:
                 selected = rows[(rows["model"] == model) & (rows["network"] == network)].sort_values("link_gbps")
                 curve(axes, selected["link_gbps"], selected["seconds"], number, network, markersize=4, linewidth=1.1)
             log_axes(axes)
-            axes.set_xticks(LINKS, [str(b) for b in LINKS])
-            axes.set_xticks([], minor=True)
+            ticks_at(axes, LINKS)
             axes.set_title(model)
             axes.set_xlabel("link [Gb/s]")
-            if model in PRINTED_RATIOS and int(rows["degree"].iloc[0]) == 4:
+            if model in OVER_FAT_TREE and int(rows["degree"].iloc[0]) == 4:
                 own = rows[(rows["model"] == model) & (rows["network"] == "TopoOpt")].sort_values("link_gbps")
                 factors = {
-                    "fat-tree by the paper's mean ratio": PRINTED_RATIOS[model],
-                    "ideal switch by the paper's mean ratio": 1 / PRINTED_OVER_IDEAL.get(model, np.nan),
+                    "fat-tree by the paper's mean ratio": OVER_FAT_TREE[model],
+                    "ideal switch by the paper's mean ratio": 1 / OVER_IDEAL.get(model, np.nan),
                 }
                 for (label, factor), dots in zip(factors.items(), ((2, 3), (6, 2)), strict=True):
                     axes.plot(
@@ -110,7 +103,7 @@ def _longest(figure: Figure) -> list[Any]:
 def _models_finding(rows: pd.DataFrame) -> str:
     parts = [
         f"{model} {ratio(rows, model):.2f}"
-        + (f" (paper {PRINTED_RATIOS[model]:.2g})" if model in PRINTED_RATIOS and rows["degree"].iloc[0] == 4 else "")
+        + (f" (paper {OVER_FAT_TREE[model]:.2g})" if model in OVER_FAT_TREE and rows["degree"].iloc[0] == 4 else "")
         for model in MODELS
     ]
     below = [f"{model} {ratio(rows, model, 'TopoOpt', 'Ideal Switch'):.2f}" for model in MODELS]
@@ -120,8 +113,17 @@ def _models_finding(rows: pd.DataFrame) -> str:
     )
 
 
-def _batches(rows: pd.DataFrame) -> Figure:
-    with styled_figure(7.6, 4.2) as (figure, handles):
+def by_batch(rows: pd.DataFrame, width: float, label: str) -> Figure:
+    """Draw times by batch and network, a panel for each degree, with the paper's ratios for d = 4.
+
+    Parameters
+    ----------
+    rows
+        With ``degree``, ``batch``, ``network`` and ``seconds``.
+    width, label
+        Width of the figure [inches], and what ``seconds`` are.
+    """
+    with styled_figure(width, 4.2) as (figure, handles):
         for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             for number, (network, line) in enumerate(group.groupby("network")):
                 curve(axes, line["batch"], line["seconds"], number, str(network), linewidth=1.2)
@@ -129,12 +131,11 @@ def _batches(rows: pd.DataFrame) -> Figure:
             if degree == 4:
                 stars(axes, [128, 2048], [2.7 * own[128], own[2048] / 1.1], "fat-tree by the paper's ratios")
             log_axes(axes, "x")
-            axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
-            axes.set_xticks([], minor=True)
+            ticks_at(axes, BATCHES, rotation=45)
             axes.set_ylim(bottom=0)
             axes.set_xlabel("samples per GPU")
             axes.set_title(f"d = {degree}")
-        figure.axes[0].set_ylabel("iteration time [s]")
+        figure.axes[0].set_ylabel(label)
         handles += _longest(figure)
     return figure
 
@@ -157,26 +158,16 @@ def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
     """Published mean over the jobs of figure 16 at every load, and ours with the same numbers of jobs [s]."""
     ours = rows[(rows["degree"] == degree) & (rows["network"] == "TopoOpt")].set_index("model")["seconds"]
     results = []
-    for jobs in (5, 10, 15, 20, 27):
-        own = [one for one in shared_cluster() if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)]
-        count = sum(one.samples for one in own)
-        results.append(
-            {
-                "jobs": jobs,
-                "published": sum(one.samples * one.mean for one in own) / count,
-                "simulated": sum(one.samples * float(ours[one.model]) for one in own) / count,
-            }
-        )
+    for jobs in LOADS:
+        own = published("topoopt", degree=degree, jobs=jobs)
+        simulated = sum(one.samples * float(ours[one.model]) for one in own) / sum(one.samples for one in own)
+        results.append({"jobs": jobs, "published": published_mean(own), "simulated": simulated})
     return frame(results)
 
 
 #: Degree and network whose times of single jobs are published, with B = 100 Gb/s; the ideal switch has one link.
 _SHARED = ((4, "TopoOpt", "TopoOpt, d = 4"), (8, "TopoOpt", "TopoOpt, d = 8"), (8, "Ideal Switch", "ideal, 800 Gb/s"))
-
-
-def _published(network: str, degree: int, model: str) -> list[PublishedIterations]:
-    key = ("topoopt", degree, 100) if network == "TopoOpt" else ("ideal-switch", 1, 100 * degree)
-    return [one for one in shared_cluster() if (one.network, one.degree, one.link_gbps, one.model) == (*key, model)]
+_KEYS = {"TopoOpt": "topoopt", "Ideal Switch": "ideal-switch"}
 
 
 def _shared(rows: pd.DataFrame) -> Figure:
@@ -199,7 +190,7 @@ def _shared(rows: pd.DataFrame) -> Figure:
             colour, _ = series(number)
             own = rows[(rows["degree"] == degree) & (rows["network"] == network)].set_index("model")["seconds"]
             for place, model in enumerate(sorted(own.index)):
-                those = _published(network, degree, str(model))
+                those = published(_KEYS[network], degree=degree, model=str(model))
                 x = place + 0.2 * (number - 1)
                 right.plot(
                     [x, x],
@@ -232,8 +223,7 @@ def _shared_finding(rows: pd.DataFrame) -> str:
     for degree, network, label in _SHARED[1:]:
         ours = rows[(rows["degree"] == degree) & (rows["network"] == network)].set_index("model")["seconds"]
         for model in sorted(ours.index):
-            own = _published(network, degree, str(model))
-            mean = sum(one.samples * one.mean for one in own) / sum(one.samples for one in own)
+            mean = published_mean(published(_KEYS[network], degree=degree, model=str(model)))
             models.append(f"{model} {1e3 * ours[model]:.1f} against {1e3 * mean:.1f} ms ({label})")
     return (
         f"Simulated means against the published ones, same jobs: {'; '.join(parts)}. Single jobs: {', '.join(models)}. "
@@ -328,7 +318,7 @@ FIGURES.drawn(
     "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
     "times the time of the fat-tree at 2048.",
     _of(12),
-    _batches,
+    lambda rows: by_batch(rows, 7.6, "iteration time [s]"),
     basis=_RATIOS,
 )(_batches_finding)
 FIGURES.drawn(

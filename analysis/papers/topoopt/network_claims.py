@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 _MOSTLY = "We build the circuits, route the traffic in each way that the paper leaves open, and "
+#: Bandwidth tax by degree and batch, as printed in section 5.5.
+TAXES = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
 #: Seeds of random tie-breaks.
 SEEDS = 8
 CLAIMS = Claims("topoopt")
@@ -93,7 +95,7 @@ def mean_of_paths(n: int, steps: tuple[int, ...], k: int) -> float:
     procedure=_MOSTLY + "average the hops over all pairs.",
 )
 def _path_length(laboratory: Laboratory) -> Measurement:
-    n, printed = laboratory.scope["servers"], laboratory.scope["printed, by degree"]
+    n, printed = laboratory.scope.values("servers", "printed, by degree")
     numbers = {int(degree): PrintedNumber(text) for degree, text in printed.items()}
     graphs = {degree: circulants(n, degree) for degree in numbers}
     choices = Readings("circuits; paths of a pair")
@@ -125,16 +127,19 @@ def _path_length(laboratory: Laboratory) -> Measurement:
     "section 5.5, figure 13",
     "With 128 servers DLRM's bandwidth tax is 1.11 at batch 64 and d = 4, 1.05 at d = 8, and 3.03 at batch 2048 "
     "and d = 4",
-    {"4, 64": 1.11, "8, 64": 1.05, "4, 2048": 3.03},
+    {f"{degree}, {batch}": tax for (degree, batch), tax in TAXES.items()},
     "rounds to the printed digits",
-    scope={"servers": 128, "printed, by degree and batch": {"4, 64": "1.11", "8, 64": "1.05", "4, 2048": "3.03"}},
+    scope={
+        "servers": 128,
+        "printed, by degree and batch": {f"{degree}, {batch}": str(tax) for (degree, batch), tax in TAXES.items()},
+    },
     natural=LINKS_BOTH_WAYS,
     second="taxes",
     procedure="We divide all bytes carried by the bytes of the demand, as section 5.4 defines the tax, for both "
     "directions of circuits, both counts of all-reduce bytes and two structures of the model.",
 )
 def _tax(laboratory: Laboratory) -> Measurement:
-    n, printed = laboratory.scope["servers"], laboratory.scope["printed, by degree and batch"]
+    n, printed = laboratory.scope.values("servers", "printed, by degree and batch")
     numbers = {tuple(map(int, key.split(", "))): PrintedNumber(text) for key, text in printed.items()}
     choices = Readings("circuits; paths; all-reduce bytes; DLRM")
     hops = {
@@ -212,7 +217,7 @@ def _below(loads: Sequence[float] | np.ndarray) -> float:
 
 
 def _imbalance(laboratory: Laboratory) -> Measurement:
-    n, degree, batch = (laboratory.scope[name] for name in ("servers", "degree", "batch"))
+    n, degree, batch = laboratory.scope.values("servers", "degree", "batch")
     number = PrintedNumber(laboratory.scope["printed [%]"])
     choices = Readings("circuits; routing")
     for name, steps in circulants(n, degree).items():
@@ -279,7 +284,7 @@ for degree, printed in ((4, "39"), (8, "59")):
 )
 def _optimal_alpha(laboratory: Laboratory) -> Measurement:
     shortest, taken, ratios = [], [], []
-    sizes, degrees = laboratory.scope["servers"], laboratory.scope["degrees"]
+    sizes, degrees = laboratory.scope.values("servers", "degrees")
     for n in sizes:
         for degree in degrees:
             spec = f"servers:n={n},degree={degree},traffic=dlrm,section=5.4"

@@ -167,7 +167,7 @@ def equal_cost_bandwidth(degree: int, bandwidth: int, nics: str, fibres: int) ->
     procedure="We solve for B' with the components of appendix G at the prices of Table 2, under every rule for NICs.",
 )
 def _equal_cost(laboratory: Laboratory) -> Measurement:
-    degrees, links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]
+    degrees, links = laboratory.scope.values("degrees", "links [Gb/s]")
     choices = Readings(f"link; NICs; {FIBRES}")
     ratios: dict[int, list[float]] = {link: [] for link in links}
     for link, nics, fibres in product(links, NIC_RULES, (2, 1)):
@@ -222,9 +222,7 @@ def fat_tree_ports(radix: int) -> tuple[int, int, int]:
     procedure="We count switches and ports.",
 )
 def _fat_tree(laboratory: Laboratory) -> Measurement:
-    radix, switches, ports, total = (
-        laboratory.scope[name] for name in ("k", "switches", "ports of a switch", "ports in total")
-    )
+    radix, switches, ports, total = laboratory.scope.values("k", "switches", "ports of a switch", "ports in total")
     servers, needed, in_all = fat_tree_ports(radix)
     agree = switches * ports == total
     return Measurement(

@@ -137,14 +137,8 @@ class SimulatedCell(TypedDict):
     interval: NotRequired[float]
 
 
-def cells(figures: Sequence[int] = ()) -> Iterator[SimulatedCell]:
-    """The cells of some figures, or of all: the figure, and the arguments of :func:`simulated`."""
-    for cell in _all_cells():
-        if not figures or cell["figure"] in figures:
-            yield cell
-
-
-def _all_cells() -> Iterator[SimulatedCell]:
+def cells() -> Iterator[SimulatedCell]:
+    """All cells of the table."""
     for figure, degree in ((11, 4), (27, 8)):
         for model, network, link in product(MODELS, NETWORKS, LINKS):
             yield {"figure": figure, "model": model, "network": network, "degree": degree, "link": link}
@@ -222,8 +216,9 @@ def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | 
 
     outcome = {tuple(row.items())[:-1]: row["seconds"] for row in _rows(path)} if path.exists() else {}
     groups: dict[tuple[Any, ...], list[SimulatedCell]] = {}
-    for cell in cells(figures):
-        if tuple(_row(cell).items()) not in outcome:
+    for cell in cells():
+        wanted = not figures or cell["figure"] in figures
+        if wanted and tuple(_row(cell).items()) not in outcome:
             changing = cell["link"] if cell["network"].startswith(("OCS", "SiP")) else None  # these share no routes
             key = cell["model"], cell["network"], cell["degree"], cell.get("batch"), cell.get("section"), changing
             groups.setdefault(key, []).append(cell)

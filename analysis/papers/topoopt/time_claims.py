@@ -17,12 +17,14 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings
+from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published
 from opticoll.analysis.papers.topoopt.natural_readings import EQUATION_1, SHARED_CLUSTER
 from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
 from opticoll.analysis.papers.topoopt.price_claims import NIC_RULES, equal_cost_bandwidth
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
     FAT_TREE,
     GIGABIT,
+    LINKS,
     NETWORKS,
     simulated,
     table,
@@ -30,7 +32,7 @@ from opticoll.analysis.papers.topoopt.simulated_iterations import (
 )
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, slowdown
 from opticoll.instances import parse
-from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_weights, shared_cluster
+from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_weights
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
 
 
+#: Fat-tree over TopoOpt and TopoOpt over the ideal switch, averaged over the links, as printed in section 5.3.
+OVER_FAT_TREE = {"candle": 2.8, "vgg": 2.8, "bert": 3, "dlrm": 2.8, "ncf": 2.1}
+OVER_IDEAL = {"dlrm": 1.3, "ncf": 1.7}
 _BY_EQ_1 = "We evaluate Eq. (1) with the authors' measured computing times, "
 _AT_100 = {"degree": 4, "link [Gb/s]": 100}
-_LINKS = [10, 25, 40, 100, 200]
 _SHARED = {"degree": 8, "link [Gb/s]": 100}
 _BY_FLOWS = (
     "We simulate flows of data-parallel task graphs with the authors' measured computing times, "
@@ -54,7 +58,6 @@ _HARDWARE = (
 )
 #: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as the text implies it.
 FAT_TREES = {"5.7/1.4, section 5.5": FAT_TREE, "3.2, the cost of the ideal switch": 3.2}
-_JOBS = (5, 10, 15, 20, 27)
 SERVERS = 128
 #: All-reduce bytes R of all servers per byte of the gradients of one.
 CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
@@ -70,9 +73,9 @@ _SIMULATED_BACKWARD = ("what rings send", "simulated, overlap with the backward 
 _WAYS: tuple[Forwarding, ...] = ("coin-change", "shortest")
 _FINDER = "TopologyFinder, shortest paths"
 #: Open choices behind a ratio to a fat-tree's time, and to an ideal switch's.
-_OVER_TREE = "all-reduce bytes; overlap; bandwidth of the fat-tree; routing"
+_TREE_CHOICES = "all-reduce bytes; overlap; bandwidth of the fat-tree; routing"
 _BATCH = {"candle": 256, "vgg": 64, "bert": 16, "dlrm": 128, "ncf": 128}
-_OVER_IDEAL = "all-reduce bytes; overlap; routing"
+_IDEAL_CHOICES = "all-reduce bytes; overlap; routing"
 #: Bytes over a hop of a ring per byte of the buffer, see :data:`CONVENTIONS`.
 _FACTORS: dict[str, float | None] = {"gradients": 1.0, "what rings send": None}
 _SIMULATED = {"simulated, overlap with the backward pass": "backward", "simulated, no overlap": "none"}
@@ -85,21 +88,16 @@ def _alone(model: str, spec: str, link: float) -> float:
     return simulated(model, spec, 8, link, section="5.6", fat_tree=1.0)
 
 
-def _shared(*, tail: bool, loads: Sequence[int] = _JOBS) -> Callable[[Laboratory], Measurement]:
+def _shared(*, tail: bool, loads: Sequence[int] = LOADS) -> Callable[[Laboratory], Measurement]:
     """Fat-tree over TopoOpt, and oversubscribed fat-tree over TopoOpt, on the shared cluster."""
 
     def measure(laboratory: Laboratory) -> Measurement:
-        printed, degree, link = (laboratory.scope[name] for name in ("printed", "degree", "link [Gb/s]"))
-        numbers, choices = (
-            [PrintedNumber(text) for text in printed],
-            Readings("bandwidth of the fat-tree; TopoOpt's times"),
-        )
+        printed, degree, link = laboratory.scope.values("printed", "degree", "link [Gb/s]")
+        numbers, choices = list(map(PrintedNumber, printed)), Readings("bandwidth of the fat-tree; TopoOpt's times")
         for (name, less), theirs in product(FAT_TREES.items(), ("published", "simulated")):
             ratios = []
             for jobs in loads:
-                own = [
-                    one for one in shared_cluster() if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)
-                ]
+                own = published("topoopt", degree=degree, jobs=jobs)
                 weights = [one.samples for one in own]
                 values = [
                     [
@@ -144,7 +142,7 @@ CLAIMS.stated(
     printed=[3.4],
     second="tail_is_candle",
     procedure=_BY_FLOWS,
-)(_shared(tail=True, loads=_JOBS[-1:]))
+)(_shared(tail=True, loads=LOADS[-1:]))
 
 
 CLAIMS.stated(
@@ -260,12 +258,12 @@ def _alpha(model: str, degree: int, way: Forwarding) -> float:
     "section 5.3, figure 11",
     "On 128 servers with d = 4, averaged over link bandwidths, iterations are 2.8 (CANDLE), 2.8 (VGG), 3 (BERT), "
     "2.8 (DLRM) and 2.1 (NCF) times as fast as on a fat-tree of similar cost",
-    {"candle": 2.8, "vgg": 2.8, "bert": 3, "dlrm": 2.8, "ncf": 2.1},
+    OVER_FAT_TREE,
     "rounds to the printed digits",
     scope={
         "degree": 4,
-        "average over links [Gb/s]": _LINKS,
-        "printed, by model": {"candle": "2.8", "vgg": "2.8", "bert": "3", "dlrm": "2.8", "ncf": "2.1"},
+        "average over links [Gb/s]": list(LINKS),
+        "printed, by model": {model: str(times) for model, times in OVER_FAT_TREE.items()},
     },
     weight="headline",
     natural=EQUATION_1,
@@ -273,10 +271,8 @@ def _alpha(model: str, degree: int, way: Forwarding) -> float:
     procedure=_BY_EQ_1 + "for data parallelism (tables placed whole), for every reading of what it leaves open.",
 )
 def _speedups(laboratory: Laboratory) -> Measurement:
-    degree, links, printed = (
-        laboratory.scope[name] for name in ("degree", "average over links [Gb/s]", "printed, by model")
-    )
-    choices, values = Readings(_OVER_TREE), []
+    degree, links, printed = laboratory.scope.values("degree", "average over links [Gb/s]", "printed, by model")
+    choices, values = Readings(_TREE_CHOICES), []
     for convention, overlap, tree, way in product(CONVENTIONS, OVERLAPS, fat_trees(degree, links[0]), _WAYS):
         ratio = partial(_by_eq_1, degree, convention, overlap, way, tree)
         values.append(_add_means(choices, (convention, overlap, tree, way), printed, links, ratio))
@@ -300,18 +296,20 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     "below-ideal",
     "section 5.3, figure 11",
     "On 128 servers with d = 4 an ideal switch is 1.3 times as fast as TopoOpt for DLRM and 1.7 times for NCF",
-    {"dlrm": 1.3, "ncf": 1.7},
+    OVER_IDEAL,
     "rounds to the printed digits",
-    scope={"degree": 4, "average over links [Gb/s]": _LINKS, "printed, by model": {"dlrm": "1.3", "ncf": "1.7"}},
+    scope={
+        "degree": 4,
+        "average over links [Gb/s]": list(LINKS),
+        "printed, by model": {model: str(times) for model, times in OVER_IDEAL.items()},
+    },
     natural=EQUATION_1,
     second="bound_on_forwarding",
     procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
 )
 def _below_ideal(laboratory: Laboratory) -> Measurement:
-    degree, links, printed = (
-        laboratory.scope[name] for name in ("degree", "average over links [Gb/s]", "printed, by model")
-    )
-    choices = Readings(_OVER_IDEAL)
+    degree, links, printed = laboratory.scope.values("degree", "average over links [Gb/s]", "printed, by model")
+    choices = Readings(_IDEAL_CHOICES)
     for convention, overlap, way in product(CONVENTIONS, OVERLAPS, _WAYS):
         ratio = partial(_by_eq_1, degree, convention, overlap, way, None)
         _add_means(choices, (convention, overlap, way), printed, links, ratio)
@@ -371,8 +369,8 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
     """The ratio of a fat-tree's time to TopoOpt's, or the other way round for ``slower``."""
 
     def measure(laboratory: Laboratory) -> Measurement:
-        degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
-        number, choices = PrintedNumber(laboratory.scope["printed"]), Readings(_OVER_TREE)
+        degree, batch, link = laboratory.scope.values("degree", "batch", "link [Gb/s]")
+        number, choices = PrintedNumber(laboratory.scope["printed"]), Readings(_TREE_CHOICES)
         for tried, ours, theirs in _times_of_dlrm(degree, batch, link, "Fat-tree", fat_trees(degree, link)):
             ratio = ours / theirs if slower else theirs / ours
             choices.add(tried, number.holds(ratio), round(ratio, 3))
@@ -424,8 +422,8 @@ CLAIMS.stated(
     procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
 )
 def _like_ideal(laboratory: Laboratory) -> Measurement:
-    degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
-    choices = Readings(_OVER_IDEAL)
+    degree, batch, link = laboratory.scope.values("degree", "batch", "link [Gb/s]")
+    choices = Readings(_IDEAL_CHOICES)
     for tried, ours, ideal in _times_of_dlrm(degree, batch, link, "Ideal Switch", {"": 1.0}):
         choices.add(tried, similar(ours / ideal), round(ours / ideal, 3))
     return choices.measurement(
@@ -446,7 +444,7 @@ def _like_ideal(laboratory: Laboratory) -> Measurement:
     procedure=_BY_EQ_1 + "for both degrees.",
 )
 def _mitigates(laboratory: Laboratory) -> Measurement:
-    (few, many), batch, link = (laboratory.scope[name] for name in ("degrees", "batch", "link [Gb/s]"))
+    (few, many), batch, link = laboratory.scope.values("degrees", "batch", "link [Gb/s]")
     choices = Readings("all-reduce bytes; routing")
     tree = fat_trees(few, link)["5.7/1.4, section 5.5"]
     for convention, routing in product(CONVENTIONS, alphas(few, batch)):
@@ -596,7 +594,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     procedure=_BY_FLOWS,
 )
 def _reconfiguration(laboratory: Laboratory) -> Measurement:
-    pause, link, degree = (laboratory.scope[name] for name in ("pause [us]", "link [Gb/s]", "degree"))
+    pause, link, degree = laboratory.scope.values("pause [us]", "link [Gb/s]", "degree")
     choices = Readings("model; interval")
     for row in table():
         if (row["figure"], row["network"], row["pause_us"]) == ("17", "OCS-reconfig-noFW", str(pause)):

@@ -10,7 +10,7 @@ import numpy as np
 from opticoll.analysis.papers.paper_figure import Figures, frame
 from opticoll.analysis.plots.marks import curve, marks, reference
 from opticoll.analysis.plots.panels import styled_figure
-from opticoll.analysis.plots.style import log_axes
+from opticoll.analysis.plots.style import log_axes, ticks_at
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
@@ -60,8 +60,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
                 handles += marks(axes, line["n"], line["load"], number, str(job), markersize=6)
             reference(axes, y=1.0)
             log_axes(axes, "x")
-            axes.set_xticks(servers, [str(n) for n in servers])
-            axes.set_xticks([], minor=True)
+            ticks_at(axes, servers.tolist())
             axes.set_xlabel("servers n")
             axes.set_title(f"d = {degree}")
         figure.axes[0].set_ylabel("largest load, trees ÷ rings [–]")

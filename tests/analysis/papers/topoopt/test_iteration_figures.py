@@ -41,7 +41,7 @@ def test_rows_are_simulated_again(cell):
 def few(monkeypatch):
     """Three cells of a job of 16 servers instead of all."""
     cells = [cell for cell in CELLS if cell["figure"] == 16 and cell["model"] == "vgg"][:3]
-    monkeypatch.setattr(simulated_iterations, "_all_cells", lambda: iter(cells))
+    monkeypatch.setattr(simulated_iterations, "cells", lambda: iter(cells))
     return cells
 
 
