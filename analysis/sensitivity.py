@@ -115,7 +115,8 @@ class Bottleneck(Printed):
         lines = {"kind": self.kind, "reason": self.reason}
         if self.sides is not None:
             lines |= {"from": _names(self.sides[0]), "to": _names(self.sides[1])}
-        lines["links"] = f"{len(self.links)} with a price"
+        priced = "price" in self.links
+        lines["links"] = f"{len(self.links)} with a price" if priced else "no prices; sensitivity() says why"
         if len(self.links):
             lines["dearest"] = _names(list(self.links.index))
         return lines

@@ -275,7 +275,8 @@ def _refuse_unknown_settings(
             msg = f"{model.name}: no setting 'solver'; a solver is a method too: --method {left[name]}"
             raise BadOption(msg)
         if name == "demand":
-            msg = f"{model.name}: no setting 'demand'; its traffic is fixed by the formulation"
+            remedy = f"; for one, give __init__ of {model.__name__} the argument demand" if is_own(model) else ""
+            msg = f"{model.name}: no setting 'demand'; its traffic is fixed by the formulation{remedy}"
             raise BadOption(msg)
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if close or solver is None or (method is not None and method.run is not None):
@@ -299,7 +300,9 @@ def parameters_named(plan: Plan) -> Iterator[None]:
             raise
         meant = difflib.get_close_matches(unknown.lower(), list(known), n=1)
         closest = f"; did you mean {known[meant[0]]!r}?" if meant else ""
-        msg = f"{text}; parameters of {plan.formulation.name}: {', '.join(known.values())}{closest}"
+        owners = {plan.formulation.name: plan.parameters, plan.method: plan.method_parameters}
+        owner = " and ".join(name for name, stated in owners.items() if stated)
+        msg = f"{text}; parameters of {owner}: {', '.join(known.values())}{closest}"
         raise BadOption(msg) from None
 
 
