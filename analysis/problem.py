@@ -19,7 +19,7 @@ from opticoll.instances.demands import DemandSpec
 from opticoll.instances.plugin_faults import exits_refused
 from opticoll.solvers import verify
 from opticoll.solvers.methods.registry import prepared
-from opticoll.solvers.standard_form import declared_arrays
+from opticoll.solvers.standard_form import declared_arrays, declared_duals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,10 +119,10 @@ class Problem(Printed):
             raise BadInput(msg)
         given = duals.duals if isinstance(duals, Result) else duals
         solved = (duals.values or {}).keys() if isinstance(duals, Result) else ()
-        declared = {one: array for one, array in (self.formulation.arrays(solved) or {}).items() if array.dual}
+        declared = declared_duals(self.formulation, solved)
         arrays = {one: np.asarray(array, dtype=float) for one, array in (given or {}).items() if one in declared}
         check_arrays(declared, arrays, "duals")
-        return self.formulation.certify(arrays)
+        return verify.certified(self.formulation, arrays)
 
     # solving
 

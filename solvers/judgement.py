@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadFile
+from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import Bound, is_own, states
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import check_arrays
@@ -157,10 +157,10 @@ def bounds_from_duals(course: Course, solved: Solved) -> list[Bound]:
     result = []
     if solved.duals is not None and states(formulation, "certify"):
         try:
-            certified = course.ask("certify", formulation.certify, solved.duals)
-        except (TypeError, ValueError, IndexError, KeyError) as error:
+            certified = course.ask("certify", verify.certified, formulation, solved.duals)
+        except BadInput as error:
             certified = None
-            course.notes.append(f"the duals were rejected: {error}")
+            course.notes.append(str(error))
         if certified is not None:
             result.append(certified)
     if form is not None and duals is not None and not form.is_mip:

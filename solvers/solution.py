@@ -27,7 +27,7 @@ from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
 from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
-from opticoll.solvers.standard_form import compile_model, declared_arrays, index_labels
+from opticoll.solvers.standard_form import compile_model, declared_arrays, declared_duals, index_labels
 from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
@@ -312,8 +312,7 @@ def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) ->
         msg = f"{path}: 'duals' must be an object of named arrays"
         raise BadFile(msg)
     values = document.get("values")
-    arrays = data.arrays(values.keys() if isinstance(values, dict) else ()) or {}
-    declared = {name: array for name, array in arrays.items() if array.dual}
+    declared = declared_duals(data, values.keys() if isinstance(values, dict) else ())
     read = {name: duals[name] for name in declared if name in duals}
     if not read:
         return None
@@ -347,7 +346,7 @@ def _matrix_duals(
 def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
     """The bound that duals prove, None if they prove nothing."""
     with np.errstate(all="ignore"):
-        bound = data.certify(duals)
+        bound = verify.certified(data, duals)
     return bound if bound is not None and math.isfinite(bound.value) else None
 
 

@@ -282,6 +282,18 @@ def declared_arrays(
     return {name: Array(numbered(block.shape)) for name, block in form.columns.items()}
 
 
+def declared_duals(formulation: Formulation, names: Collection[str]) -> dict[str, Array]:
+    """The duals that a certificate reads, beside a solution of these names.
+
+    Those of a user's formulation that declares none are those of all named constraints of its first form.
+    """
+    declared = {name: array for name, array in (formulation.arrays(names) or {}).items() if array.dual}
+    if declared or not is_own(formulation):
+        return declared
+    rows = compile_built(formulation, build_model(formulation)).rows
+    return {name: Array(numbered(block.shape), required=False, dual=True) for name, block in rows.items()}
+
+
 def index_labels(formulation: Formulation, form: str | None) -> dict[str, tuple[Sequence[Hashable] | None, ...]]:
     """Labels of the indices of a user's variables that are not numbered 0, 1, ..., by axis (:class:`Block`).
 

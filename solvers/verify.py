@@ -342,6 +342,21 @@ def objective(formulation: Formulation, values: Mapping[str, NDArray[np.float64]
     return float(result) + 0.0  # no -0.0
 
 
+def certified(formulation: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that duals prove by the formulation's own certificate; None if they prove nothing.
+
+    Raises
+    ------
+    BadInput
+        If the certificate cannot read them.
+    """
+    try:
+        return formulation.certify(duals)
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        msg = f"{formulation.name}: the duals were rejected: {type(error).__name__}: {error}"
+        raise BadInput(msg) from error
+
+
 def _is_number(value: object) -> bool:
     """Whether a value is a real number, of Python or of numpy, or an array without axes that holds one."""
     held = isinstance(value, np.ndarray | np.generic) and value.ndim == 0 and value.dtype.kind in "biuf"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -115,3 +117,51 @@ def test_parameters_without_effect_are_refused(formulation: str, instance: str, 
 def test_a_formulation_without_bounds_from_duals_says_so() -> None:
     with pytest.raises(oc.BadInput, match="proves no bound from duals"):
         oc.problem("lumorph.rounds", MESH).certify({})
+
+
+class Knapsack(oc.Formulation):
+    """Fractional knapsack: max sum x, 0 <= x <= 1, weight: sum (v + 1) x_v <= 3, for the vertices v of a topology."""
+
+    name = "own.knapsack"
+    sense = "max"
+    problem = "LP"
+
+    def pyomo(self):
+        import pyomo.environ as pyo
+
+        n = self.instance.n
+        model = pyo.ConcreteModel()
+        model.x = pyo.Var(range(n), bounds=(0, 1))
+        model.number = pyo.Objective(expr=sum(model.x[v] for v in range(n)), sense=pyo.maximize)
+        model.weight = pyo.Constraint(expr=sum((v + 1) * model.x[v] for v in range(n)) <= 3)
+        return model
+
+    def residuals(self, values):
+        x = values["x"]
+        over = float(np.arange(1, x.size + 1) @ x) - 3
+        return {"weight": max(over, 0.0), "bounds": float(max(-x.min(), x.max() - 1, 0.0))}
+
+    def objective(self, values):
+        return float(values["x"].sum())
+
+    def certify(self, duals):
+        price = max(float(duals["weight"]), 0.0)
+        weights = np.arange(1, self.instance.n + 1)
+        return oc.Bound("price", 3 * price + float(np.maximum(1 - price * weights, 0.0).sum()), "weak duality")
+
+
+def test_duals_of_ones_own_formulation_are_those_of_its_rows(tmp_path: Path) -> None:
+    problem = oc.problem(Knapsack, RING)
+    found = problem.solve()
+    assert found.value == pytest.approx(2.0)
+    bound, other = problem.certify(found), problem.certify({"weight": 0.5})
+    assert bound is not None
+    assert other is not None
+    assert bound.value == pytest.approx(2.0)
+    assert other.value == pytest.approx(2.0)
+    loaded = oc.load(found.save(tmp_path / "found.json"), formulation=Knapsack)
+    assert loaded.proof == found.proof == "optimal"
+    with pytest.raises(oc.BadInput, match=r"own.knapsack: the duals were rejected: KeyError: 'weight'"):
+        problem.certify({})
+    with pytest.raises(oc.BadInput, match=r"its shape is \(4\), expected \(\)"):
+        problem.certify({"weight": np.ones(4)})
