@@ -97,7 +97,8 @@ def test_every_lp_adapter_on_medium_topologies(adapter, name, specs):
     answer = call_isolated("worker_jobs:solve_many", arguments, wall_limit_s=900)
     assert answer.finished, answer.message
     for job, outcome in zip(jobs, answer.values, strict=True):
-        assert outcome.objective == pytest.approx(job[4], rel=AGREE), (adapter, job[0])
+        gap = AGREE if "pdlp" in adapter else 0.0  # a first-order method ends at a gap relative to 1 + |objective|
+        assert outcome.objective == pytest.approx(job[4], rel=AGREE, abs=gap), (adapter, job[0])
 
 
 @pytest.mark.slow
