@@ -534,10 +534,15 @@ def is_own(formulation: Formulation | type[Formulation]) -> bool:
 
 
 def title_of(formulation: Formulation | type[Formulation]) -> str:
-    """The headline of the docstring that states the mathematics; the name if there is none."""
+    """The headline of the docstring that states the mathematics; the name if there is none.
+
+    A class from outside the package may state a ``title`` instead.
+    """
     import inspect
 
     kind = formulation if isinstance(formulation, type) else type(formulation)
+    if is_own(kind) and isinstance(stated := getattr(kind, "title", None), str) and stated.strip():
+        return stated
     text = kind.__doc__ if is_own(kind) else sys.modules[kind.__module__].__doc__
     headline, _, _ = inspect.cleandoc(text or "").partition("\n\n")
     return " ".join(headline.split()).rstrip(".") or kind.name

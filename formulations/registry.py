@@ -118,8 +118,11 @@ def _our_formulation(name: str) -> type[Formulation] | None:
 
 
 def paper_of(model: Formulation | type[Formulation]) -> str:
-    """The title of the paper of a formulation, its room if it is of none, or "own" for one from outside the package."""
-    room = "own" if is_own(model) else model.name.partition(".")[0]
+    """The title of the paper of a formulation, or its room if it is of none.
+
+    For one from outside the package, the ``paper`` that its class states, or "own".
+    """
+    room = str(getattr(model, "paper", "own")) if is_own(model) else model.name.partition(".")[0]
     return PAPERS.get(room, room)
 
 

@@ -24,6 +24,7 @@ from opticoll.analysis.describe import _text, describe
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
 from opticoll.formulations.model import Formulation, forms_of, title_of
+from opticoll.formulations.registry import PAPERS, paper_of
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, MODIFIERS, POPULATIONS, expand, load_families
 from opticoll.solvers.adapters import adapters
@@ -56,6 +57,10 @@ def test_the_title_of_a_formulation_is_the_headline_of_its_docstring():
     Bare.name = "own.bare"
     assert title_of(Stated) == "Least loads of all links"
     assert title_of(Bare) == "own.bare"
+    assert paper_of(Bare) == "own"
+    named = type("Named", (Stated,), {"title": "My loads", "paper": "lumorph"})
+    assert title_of(named) == "My loads"
+    assert paper_of(named) == PAPERS["lumorph"]
     titles = {title_of(model) for model in formulations().values()}
     assert len(titles) == len(formulations())
 
