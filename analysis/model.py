@@ -23,7 +23,6 @@ from opticoll.formulations.variables import index_names
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.arguments import number
 from opticoll.instances.demands import traffic_of, uniform
-from opticoll.instances.plugin_faults import exits_refused
 from opticoll.instances.spec import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
@@ -513,8 +512,7 @@ def _planned(
         msg = f"model: {later[0]} is given to the solve: m.solve({later[0]}=...)"
         raise BadInput(msg)
     read_parameters(stated.parameters, settings, stated.name)
-    with exits_refused():
-        return make_plan(Task(formulation, as_instance(instance), method="highs", form=form, settings=settings))
+    return make_plan(Task(formulation, as_instance(instance), method="highs", form=form, settings=settings))
 
 
 def model(

@@ -10,15 +10,15 @@ from opticoll.analysis.model import Model, model
 from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result import Result, solve
 from opticoll.errors import BadInput
-from opticoll.formulations import bounds_of
+from opticoll.formulations import bounds_of, plugin_bounds
 from opticoll.formulations import formulation as named
-from opticoll.formulations.model import read_parameters, states, title_of
+from opticoll.formulations.model import states, title_of
 from opticoll.formulations.variables import check_arrays
-from opticoll.instances import Topology, as_instance
-from opticoll.instances.demands import DemandSpec
+from opticoll.instances import as_instance
 from opticoll.instances.plugin_faults import exits_refused
 from opticoll.solvers import verify
 from opticoll.solvers.methods.registry import prepared
+from opticoll.solvers.plan import parameters_on
 from opticoll.solvers.standard_form import declared_arrays, declared_duals
 
 if TYPE_CHECKING:
@@ -100,8 +100,9 @@ class Problem(Printed):
     # bounds
 
     def bounds(self) -> list[Bound]:
-        """Analytic bounds on the optimum, those of plug-ins too."""
-        return bounds_of(self.formulation)
+        """Analytic bounds on the optimum, and after them those of plug-ins, which are shown and prove nothing."""
+        own = bounds_of(self.formulation)
+        return [*own, *plugin_bounds(self.formulation, self.instance, own)]
 
     def certify(self, duals: Mapping[str, ArrayLike] | Result) -> Bound | None:
         """A bound on the optimum from duals of the named constraints, valid however inexact they are.
@@ -132,8 +133,8 @@ class Problem(Printed):
 
     def lines(self) -> dict[str, str]:
         """Meaning, parameters, size, and the tightest bound, by name of the line."""
-        problem, bounds = self.formulation, self.bounds()
-        best = verify.tightest(bounds, problem.sense)
+        problem = self.formulation
+        best = verify.tightest(bounds_of(problem), problem.sense)
         stated = {
             "instance": self.instance.spec,
             "parameters": ", ".join(f"{name}={_words(value)}" for name, value in self.settings.items()),
@@ -181,9 +182,5 @@ def problem(
         msg = f"problem: {stated.name} takes its data from a solution of {stated.needs}; use solve"
         raise BadInput(msg)
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
-    parameters = read_parameters(stated.parameters, chosen, stated.name)
-    asked = parameters.get("demand")
-    if isinstance(asked, DemandSpec) and isinstance(value, Topology):
-        parameters["demand"] = asked.on(value, stated.name)
     with exits_refused():
-        return Problem(formulation, prepared(stated, value, parameters), value, chosen)
+        return Problem(formulation, prepared(stated, value, parameters_on(value, stated, chosen)), value, chosen)

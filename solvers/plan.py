@@ -100,6 +100,7 @@ def instance_of(task: Task) -> Instance:
     return parse(task.instance) if isinstance(task.instance, str) else task.instance
 
 
+@exits_refused()
 def make_plan(
     task: Task, *, instance: Instance | None = None, needed: Mapping[str, NDArray[np.float64]] | None = None
 ) -> Plan:
@@ -133,11 +134,8 @@ def make_plan(
     _refuse_unknown_method(task.method, model)
 
     own, left = _divided(task.settings, model.parameters)
-    parameters = read_parameters(model.parameters, own, model.name)
     instance = instance_of(task) if instance is None else instance
-    demand = parameters.get("demand")
-    if isinstance(demand, DemandSpec) and demand.data is not None and isinstance(instance, Topology):
-        parameters["demand"] = demand.on(instance, model.name)
+    parameters = parameters_on(instance, model, own)
     _refuse_too_large(task, model, instance, parameters, form)
     problem = prepared(model, instance, parameters, needed)
     if task.exact:
@@ -170,6 +168,15 @@ def make_plan(
         needed=needed or {},
         choice=choice,
     )
+
+
+def parameters_on(instance: Instance, model: type[Formulation], given: Mapping[str, object]) -> dict[str, Setting]:
+    """The parameters of a formulation, as given or their defaults; data of a demand are matched with the ranks."""
+    parameters = read_parameters(model.parameters, given, model.name)
+    demand = parameters.get("demand")
+    if isinstance(demand, DemandSpec) and demand.data is not None and isinstance(instance, Topology):
+        parameters["demand"] = demand.on(instance, model.name)
+    return parameters
 
 
 def _divided(

@@ -44,7 +44,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import msgspec
 
 from opticoll.errors import BadFile, BadInput, SolverUnavailable
-from opticoll.instances.plugin_faults import exits_refused
 from opticoll.instances.plugins import digests, load_plugin
 from opticoll.instances.readers.reading import decode, names_file, pinned, read_bytes
 from opticoll.instances.spec import expand, nearest
@@ -398,8 +397,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             if names_file(spec):
                 task = msgspec.structs.replace(task, instance=instance)
             try:
-                with exits_refused():
-                    plan = make_plan(task, instance=instance)
+                plan = make_plan(task, instance=instance)
                 rehearse_options(plan)
                 key, solver = plan_key(task, plan), exported(plan.adapter)
             except SolverUnavailable as error:

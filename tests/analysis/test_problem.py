@@ -89,6 +89,15 @@ def test_what_solve_refuses_is_refused(arguments: tuple[str, str], settings: dic
         oc.problem(*arguments, **settings)
 
 
+def test_a_bound_of_a_plug_in_is_listed_and_proves_nothing(tmp_path: Path) -> None:
+    plugin = tmp_path / "my_bounds.py"
+    plugin.write_text("def tiny(instance):\n    return 0.25\n\n\nBOUNDS = {'alltoall.master': [tiny]}\n")
+    oc.load_plugin(plugin)
+    problem = oc.problem("alltoall.master", RING)
+    assert problem.bounds()[-1].value == 0.25
+    assert problem.lines()["bound"].startswith("0.5 ")
+
+
 MESH = "lightpath:2x2,lasers=4,waveguides=1"
 
 
