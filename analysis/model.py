@@ -186,7 +186,7 @@ class Model:
         if self.form == "cvxpy":
             found = {name: self._stated.param_dict.get(name) for name in data}
             return {name: np.asarray(one.value).ravel() for name, one in found.items() if one is not None}
-        from pyomo.environ import Param
+        from pyomo.core import Param
 
         found = {name: self._stated.find_component(name) for name in data}
         return {

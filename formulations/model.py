@@ -24,7 +24,7 @@ from opticoll.instances.spec import nearest
 if TYPE_CHECKING:
     import cvxpy as cp
     import numpy as np
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
     import scipy.sparse as sp
     from numpy.typing import NDArray
 

@@ -403,7 +403,7 @@ def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, .
 
 def pyomo_parameter(array: NDArray[Any], *axes: Sequence[Hashable], zeros: bool = True) -> Any:
     """A mutable parameter of a Pyomo model with the entries of an array (:func:`entries`), or those that are not 0."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     stated = entries(array, *axes).items()
     values = {key if len(key) > 1 else key[0]: value for key, value in stated if zeros or value}

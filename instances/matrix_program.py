@@ -18,10 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.lp_reader import read_lp
-from opticoll.instances.readers.mps_reader import read_mps
 from opticoll.instances.readers.reading import read_bytes
-from opticoll.instances.readers.second_readings import compare_with_others
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
@@ -201,6 +198,10 @@ _READ: dict[tuple[str, str], MatrixProgram] = {}
 
 
 def _read_once(content: bytes, suffix: str, where: str) -> MatrixProgram:
+    from opticoll.instances.readers.lp_reader import read_lp
+    from opticoll.instances.readers.mps_reader import read_mps
+    from opticoll.instances.readers.second_readings import compare_with_others
+
     key = (hashlib.sha256(content).hexdigest(), suffix)
     if key not in _READ:
         draft = (read_mps if suffix == ".mps" else read_lp)(content, where)

@@ -48,7 +48,7 @@ def as_pyomo_model(model: Any) -> PyomoModel:
         If it is not a concrete model, has several objectives or a component other than variables and constraints, or a
         variable that is fixed without a value. The message names the component.
     """
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
     from pyomo.core.base.block import BlockData
 
     if not isinstance(model, BlockData):
@@ -74,7 +74,7 @@ def components(model: Any, kind: type) -> list[Any]:
 
 
 def _refuse_unsupported(model: Any) -> None:
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
     from pyomo.network import Port
     from pyomo.repn.util import categorize_valid_components
 
@@ -115,7 +115,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def axes(component: Any) -> tuple[Axis, ...]:
     """The axes of the array of a Pyomo component's entries, as in :class:`~opticoll.formulations.model.PyomoModel`."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     if not component.is_indexed():
         return ()
@@ -214,7 +214,7 @@ def _with_fixed_entries(model: Any) -> Any:
 
 def _culprit(model: Any) -> str:
     """The first objective or constraint of a model that is not linear or has no value, in words."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
     from pyomo.repn import generate_standard_repn
 
     for kind, word in ((pyo.Objective, "objective"), (pyo.Constraint, "constraint")):
@@ -235,7 +235,7 @@ def _culprit(model: Any) -> str:
 
 def _impossible(model: Any) -> Iterable[Any]:
     """Active constraints without variables that are violated."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     for constraint in model.component_data_objects(pyo.Constraint, active=True):
         lower, body, upper = constant_row(constraint)
@@ -245,7 +245,7 @@ def _impossible(model: Any) -> Iterable[Any]:
 
 def constant_row(constraint: Any) -> tuple[float, float | None, float]:
     """Lower side, body and upper side of a Pyomo constraint; no body (None) if it has variables that are not fixed."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
     from pyomo.repn import generate_standard_repn
 
     lower, body, upper = constraint.to_bounded_expression()
@@ -302,7 +302,7 @@ def unused(model: PyomoModel, columns: Sequence[Any]) -> list[Any]:
     ModelError
         If a variable is fixed without a value.
     """
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     used = {id(one) for one in columns}
     rest = [
@@ -363,7 +363,7 @@ def elsewhere(model: PyomoModel, columns: Sequence[Any]) -> dict[str, tuple[Axis
     ModelError
         If such a variable has the name of another.
     """
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     own = {id(one) for one in components(model.model, pyo.Var)}
     found: dict[int, list[Any]] = {}

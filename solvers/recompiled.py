@@ -35,7 +35,7 @@ def fingerprint(stated: Any) -> Fingerprint:
         goal, rows = stated.objective, stated.constraints
         kept = [goal.args[0], *rows]
         return Fingerprint([type(goal), id(goal.args[0])], list(map(id, rows)), kept)
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     objective: list[object] = []
     rest: list[object] = []
@@ -123,7 +123,7 @@ class Recompiler:
         """Rows in which a parameter occurs, by its id; without those that also occur elsewhere."""
         if self._users is not None:
             return self._users
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
         from pyomo.core.expr.visitor import identify_mutable_parameters
 
         found: defaultdict[int, list[int]] = defaultdict(list)
@@ -149,7 +149,7 @@ class _Row:
 
 def _row(constraint: Any, columns: dict[int, int]) -> _Row | None:
     """A linear Pyomo constraint as a row; None if it is not linear in these columns."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
     from pyomo.repn import generate_standard_repn
 
     lower, body, upper = constraint.to_bounded_expression()
@@ -173,7 +173,7 @@ def data_besides(stated: Any, name: str) -> list[object]:
 
 def _parameter_values(stated: Any) -> dict[int, tuple[Any, Any]]:
     """All mutable parameters of a Pyomo model, which are kept alive, and their values, by id."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     found: dict[int, tuple[Any, Any]] = {}
     for parameter in stated.component_objects(pyo.Param):

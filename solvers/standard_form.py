@@ -439,7 +439,7 @@ def _named_block(name: str, named: Named, places: Mapping[int, NDArray[np.int64]
 def from_pyomo(model: PyomoModel, *, labelled: bool = False) -> tuple[StandardForm, list[Any], list[Any]]:
     """Compile a Pyomo model; also returns the Pyomo variable of every column and the constraint of every row."""
     import scipy.sparse as sp
-    from pyomo.environ import maximize
+    from pyomo.core import maximize
 
     from opticoll.solvers import pyomo_models
 

@@ -158,7 +158,7 @@ class SharedFlows(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         topology = self.topology
         V, A = vertex_names(topology), arc_names(topology)

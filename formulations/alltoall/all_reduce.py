@@ -172,7 +172,7 @@ class AllReduction(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, variables and constraints as in the module docstring."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         topology = self.topology
         V, A = vertex_names(topology), arc_names(topology)

@@ -219,7 +219,7 @@ class RoutedChannels(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring: ``y[s,t,i,l]`` for the i-th path of (s,t)."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         K, of, over = named_paths(self.paths)
         A, L = arc_names(self.topology), range(1, self.layers + 1)

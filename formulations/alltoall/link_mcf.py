@@ -145,7 +145,7 @@ class LinkFlow(ForeseenSize, Formulation):
         """The model in Pyomo, constraints named as in the docstring."""
         if not self.printed:
             return model.build_pyomo(self.flow)
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         topology = self.flow.topology
         V, A = vertex_names(topology), arc_names(topology)

@@ -195,7 +195,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         A = arc_names(self.topology)
         K, of, over = named_paths(self.paths)

@@ -184,7 +184,7 @@ class ChunkSteps(Formulation):
         """The model in Pyomo: ``f[a,s,d,i,t]`` for chunk i of the pair (s,d), or ``f[a,s,t]`` by source; ``U[t]``."""
         if self.model == "sources":
             return self.flow.pyomo(whole=True)
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         topology = self.flow.topology
         V, A, T = vertex_names(topology), arc_names(topology), range(1, self.flow.steps + 1)

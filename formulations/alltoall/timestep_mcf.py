@@ -298,7 +298,7 @@ class StepFlow(ForeseenSize, Formulation):
 
         With ``whole``, all variables are integers, as in :mod:`opticoll.formulations.alltoall.sccl`.
         """
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         topology, groups, L = self.topology, self.groups, self.steps
         V, A, K, T = vertex_names(topology), arc_names(topology), static.group_names(groups), range(1, L + 1)

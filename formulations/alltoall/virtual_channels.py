@@ -193,7 +193,7 @@ class LayeredRoutes(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring: r is a pair of ranks (s,t), e of arcs (a,b)."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         topology, routes = self.topology, self.known_routes
         A, R = arc_names(topology), pair_names(topology, routes.sources, routes.targets)

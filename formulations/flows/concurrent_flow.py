@@ -369,7 +369,7 @@ def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
     k is the source s of a group, the pair (s,t) of a commodity, or its target t if all have one source. A commodity has
     a demand at its target alone.
     """
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     topology = data.topology
     V, A = vertex_names(topology), arc_names(topology)

@@ -325,7 +325,7 @@ def widths(data: PathFlow) -> F64:
 
 def build_pyomo(data: PathFlow) -> PyomoModel:
     """The model in Pyomo: ``x[s,t,i]`` for the i-th path of (s,t), ``Lambda``, ``congestion[a]``, ``choose[s,t]``."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     c = dict(zip(arc_names(data.topology), data.topology.capacity.tolist(), strict=True))
     K, of, over = named_paths(data.paths)

@@ -170,7 +170,7 @@ class CallBatches(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
         K, t = range(len(groups)), self.time.tolist()

@@ -292,7 +292,7 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraint by constraint as in the module docstring."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         T, n, limits = self.horizon, self.topology.n, self.limits
         room = limits.room(self.topology).tolist()

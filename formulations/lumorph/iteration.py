@@ -231,7 +231,7 @@ class StagedCalls(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraint by constraint as in the module docstring."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         S, K, t = range(self.stages), range(self.time.size), self.time.tolist()
         gap, sent, ready = self.gap.tolist(), self.transfers.tolist(), self.ready.tolist()

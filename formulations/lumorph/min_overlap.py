@@ -452,7 +452,7 @@ def _arc_cvxpy(data: Overlap) -> CvxpyModel:
 
 def _arc_pyomo(data: Overlap) -> PyomoModel:
     """The arc form in Pyomo: ``x[a,k]``, ``Lambda`` and the constraints of the docstring; k is (s_k, d_k)."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     _refuse_large(data)
     topology = data.topology

@@ -20,7 +20,7 @@ from opticoll.formulations.rounds.segments import offsets
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
     import scipy.sparse as sp
 
     from opticoll.formulations.lumorph.round_sets import RoundProgram
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def build_pyomo(programs: Sequence[RoundProgram], least: Sequence[int]) -> PyomoModel:
     """The model in Pyomo: ``C[r,s,d,c,i,w]``, ``H[c,d,r]``, ``R[r]``; R[r] = 1 in the first ``least[p]`` rounds."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     sets = _round_sets(programs)
     start, phase_of = sets.start, sets.phase_of
@@ -90,7 +90,7 @@ def add_constraints(
     model: pyo.ConcreteModel, rules: Mapping[str, tuple[Sequence[Any], Any]]
 ) -> dict[str, tuple[list[Any]]]:
     """Add constraints, each an index set and a rule by its name, without those of no index; return their axes."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     axes = {name: (list(index),) for name, (index, _) in rules.items() if len(index)}
     for name, (index,) in axes.items():

@@ -98,7 +98,7 @@ def contradiction(version: Version, collective: Collective) -> str | None:
 
 def build_pyomo(program: RoundProgram, rmin: int) -> PyomoModel:
     """Build the program in Pyomo: ``C[r,s,d,c,i,w]``, ``R[r]``, ``z``."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     printed = program.version == "printed"
     pre = {(c, v) for c, v in program.collective.pre.tolist()}

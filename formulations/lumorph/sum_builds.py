@@ -18,7 +18,7 @@ from opticoll.formulations.rounds.segments import select
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
     import scipy.sparse as sp
 
     from opticoll.formulations.lumorph.sum_rounds import SumModel
@@ -95,7 +95,7 @@ def _ways(data: SumModel) -> dict[tuple[int, int], list[Index]]:
 
 def build_pyomo(data: SumModel) -> PyomoModel:
     """The model in Pyomo, constraint by constraint as in the module docstring."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     sets, rounds = _sum_sets(data), range(data.horizon)
     model = pyo.ConcreteModel(name="sums")
@@ -118,7 +118,7 @@ def build_pyomo(data: SumModel) -> PyomoModel:
 
 def _possession(model: pyo.ConcreteModel, sets: SumIndices, T: int) -> Rules:
     """Which contributions the partial sums have: ``start`` to ``some``."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     pre, post, V = sets.pre, sets.post, sets.V
     moves = grouped(sets.moves, lambda r, s, d, c: [(c,)])
@@ -157,7 +157,7 @@ def _possession(model: pyo.ConcreteModel, sets: SumIndices, T: int) -> Rules:
 
 def _limits(model: pyo.ConcreteModel, sets: SumIndices, data: SumModel) -> Rules:
     """What a round carries: ``laser`` to ``order``."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     W, P = data.limits.room(data.topology).tolist(), data.program.named_routes
     laser = grouped(sets.C, lambda r, s, d, c, i, w: [(r, s, w)])

@@ -146,7 +146,7 @@ class FileProgram(Formulation):
     def pyomo(self) -> PyomoModel:
         """Build the program in Pyomo, over columns 0, 1, ... and rows 0, 1, ..."""
         program = self.program
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         def bound(value: Any) -> float | None:
             return float(value) if np.isfinite(value) else None

@@ -160,7 +160,7 @@ class AllToAll(RoundFormulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         _refuse_large(self)
         fibres, n, ring = self.fibres, self.n, self.fibres.circular

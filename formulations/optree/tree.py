@@ -169,7 +169,7 @@ class TreeChoice(RoundFormulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[P,m]``, ``walk[P]``, ``stages``."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         n, graph = self.fabric.n, self.graph
         E = [(P, m) for P in range(1, n) for m in range(2, -(-n // P) + 1)]

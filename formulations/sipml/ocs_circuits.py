@@ -182,7 +182,7 @@ class OcsCircuits(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring: ``c[i,j]``, ``t``, ``x[i,j,q]``."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         moves, n, D = self.transfers, self.n, self.degree
         v = dict(

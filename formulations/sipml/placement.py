@@ -54,7 +54,7 @@ from opticoll.instances.families.op_graphs import OpGraph
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -313,7 +313,7 @@ class Placement(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring; e is a dependency (u,v)."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         _refuse_large(self)
         graph, n, k, horizon = self.graph, self.n, self.devices, self.horizon
@@ -494,7 +494,7 @@ def _peer_rows(
     data: Placement, model: pyo.ConcreteModel, E: list[tuple[int, int]]
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[Any, ...]]]:
     """Add the limit on the peers of a GPU to the Pyomo model; return the axes of its variables and constraints."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     k, Delta, G = data.devices, data.delta, range(data.devices)
     if data.rule != "degree":

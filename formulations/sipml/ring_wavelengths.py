@@ -327,7 +327,7 @@ class RingTraffic(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``c[i,j]``, ``t``, ``f[d,v,i,j]``, ``x[i,j,d,w]``."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         _refuse_large(self)
         moves, n, W = self.transfers, self.n, self.wavelengths

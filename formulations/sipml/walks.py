@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     from opticoll.formulations.model import Axis
     from opticoll.instances.topology import F64, I64
@@ -123,7 +123,7 @@ def state_walks(
     variables, named
         Axes of the model's variables and constraints, to which those of the walks are added.
     """
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     tail, head = _ends_on_line(P, n)
     X = [key for key in tail if head[key] < tail[key]]

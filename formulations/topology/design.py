@@ -52,7 +52,7 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -205,7 +205,7 @@ class Design(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         _refuse_large(self)
         n, d = self.n, self.degree
@@ -353,7 +353,7 @@ def refuse_racks(name: str, n: int, rack: int, cables: int, uplinks: int) -> Non
 
 def _rack_rows(data: Design, model: pyo.ConcreteModel) -> dict[str, tuple[Any, ...]]:
     """Add the limits on the cables and uplinks of racks to the Pyomo model; return their axes."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     V, K = range(data.n), range(data.racks)
     R = [[i for i in V if i // (data.rack or data.n) == p] for p in K]

@@ -53,7 +53,7 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -212,7 +212,7 @@ class TopologyMatchings(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         _refuse_large(self)
         n, s, K, D = self.n, self.switches, self.configurations, self.demand.tolist()
@@ -266,7 +266,7 @@ class TopologyMatchings(Formulation):
 
     def _order_slots(self, model: pyo.ConcreteModel) -> dict[str, tuple[int, ...]]:
         """Limit the number of configurations, and state the order among those that can be exchanged."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         s, K = self.switches, self.configurations
         named: dict[str, tuple[int, ...]] = {}

@@ -10,7 +10,7 @@ import numpy as np
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
 
 if TYPE_CHECKING:
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     from opticoll.formulations.model import Axis
     from opticoll.formulations.topology.sequence import TopologySequence
@@ -55,7 +55,7 @@ class Indices:
 
 def build_pyomo(data: TopologySequence) -> PyomoModel:
     """The model in Pyomo."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     sets, n, K, M, P = Indices.of(data), data.n, data.configurations, data.parallel, data.phases
     model = pyo.ConcreteModel(name="circuits that change during a collective")
@@ -88,7 +88,7 @@ def build_pyomo(data: TopologySequence) -> PyomoModel:
 
 def _wire(model: pyo.ConcreteModel, data: TopologySequence, sets: Indices, constraints: Axes) -> None:
     """State which circuits a configuration may have, and what they carry."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     V, copies, circuits = sets.V, sets.copies, sets.circuits
     n, K, M, L = data.n, data.configurations, data.parallel, data.longest
@@ -125,7 +125,7 @@ def _wire(model: pyo.ConcreteModel, data: TopologySequence, sets: Indices, const
 
 def _limit_cables(model: pyo.ConcreteModel, data: TopologySequence, sets: Indices, constraints: Axes) -> None:
     """State the limits on the circuits between racks."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     K, V = range(data.configurations), sets.V
     R = [[i for i in V if i // data.rack == p] for p in range(-(-data.n // data.rack))]
@@ -149,7 +149,7 @@ def _limit_cables(model: pyo.ConcreteModel, data: TopologySequence, sets: Indice
 
 def _keep(model: pyo.ConcreteModel, data: TopologySequence, sets: Indices, variables: Axes, constraints: Axes) -> None:
     """State which circuits transmit during a change."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     def both(k: int) -> Any:
         return lambda m, at, u, v: m.e[at, u, v] <= pyo.quicksum(m.x[at + k, u, v, c] for c in sets.copies)
@@ -166,7 +166,7 @@ def _charge_changes(
     model: pyo.ConcreteModel, data: TopologySequence, sets: Indices, variables: Axes, constraints: Axes
 ) -> None:
     """State that a change takes time only if it sets a circuit."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     n, changes, M = data.n, data.configurations - 1, data.parallel
     model.z = pyo.Var(range(changes), domain=pyo.Binary)
@@ -182,7 +182,7 @@ def _charge_changes(
 
 def _send(model: pyo.ConcreteModel, data: TopologySequence, sets: Indices, constraints: Axes) -> None:
     """State what flows in every phase, and what the nodes hold after it."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     V, P, D, states = sets.V, data.phases, data.demand.tolist(), sets.states
     windows = data.overlap and data.configurations > 1

@@ -190,7 +190,7 @@ class TopologySteps(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         m, Q = self.shape
         choices = [(i, q) for i in range(m) for q in range(Q) if self.allowed[i, q]]

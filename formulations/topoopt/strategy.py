@@ -293,7 +293,7 @@ class Plane(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[k,c]`` with c the name of a way, ``parts[k]``, ``memory``."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         K, C, n, M = range(len(self.kinds)), self.ways, self.pool.n, self.memory
         allowed = [(k, c) for k in K for c, possible in zip(C, self.allowed[k], strict=True) if possible]

@@ -62,7 +62,7 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
@@ -467,7 +467,7 @@ class Wiring(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo; k is s or (s,t), r a group and its ring's order."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         n, loads = self.n, self.goal == "max-load"
         V, copies = range(n), range(self.copies)
@@ -596,7 +596,7 @@ class Wiring(Formulation):
 
 def _port_rows(data: Wiring, model: pyo.ConcreteModel, arcs: list[tuple[int, int]]) -> dict[str, tuple[Any, ...]]:
     """Add the rows of the ports, and the order of parallel circuits, to the Pyomo model; return their axes."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     n, d, V, copies = data.n, data.degree, range(data.n), range(data.copies)
     named: dict[str, tuple[Any, ...]] = {"ports_out": (n,), "ports_in": (n,)}
@@ -635,7 +635,7 @@ def _group_indices(data: Wiring) -> list[tuple[int, ...]]:
 
 def _share_rows(model: pyo.ConcreteModel, R: list[RingIndex]) -> int:
     """Add the shares of the rings, and the rows that split every group among them; return the number of rows."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     groups = sorted({g for g, _ in R})
     model.share = pyo.Var(R, bounds=(0, 1))
@@ -645,7 +645,7 @@ def _share_rows(model: pyo.ConcreteModel, R: list[RingIndex]) -> int:
 
 def _load_rows(data: Wiring, model: pyo.ConcreteModel, K: list[tuple[int, ...]], flow: Any) -> None:
     """Add w, t and the rows of the maximum load to the Pyomo model; ``flow`` is the sum of all flows."""
-    import pyomo.environ as pyo
+    import pyomo.core as pyo
 
     n, L, copies = data.n, data.floor, range(data.copies)
     arcs = [(i, j) for i in range(n) for j in range(n) if i != j]

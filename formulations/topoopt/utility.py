@@ -216,7 +216,7 @@ class CircuitUtility(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring: ``y[i,j,l]``, ``ports_out[i]``."""
-        import pyomo.environ as pyo
+        import pyomo.core as pyo
 
         _refuse_large(self)
         T = {(i, j): float(self.demand[i, j]) for i, j in self.pairs.tolist()}

@@ -44,7 +44,7 @@ def script(*arguments: object) -> str:
 def test_random_programs_are_read_back(tmp_path, monkeypatch, writer, suffix):
     script("write", writer, suffix, 0, 8, tmp_path)
     assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(2), tmp_path))
-    monkeypatch.setattr("opticoll.instances.matrix_program.compare_with_others", lambda *_: None)
+    monkeypatch.setattr("opticoll.instances.readers.second_readings.compare_with_others", lambda *_: None)
     assert all(outcome == "equal" for outcome in outcomes(writer, suffix, range(2, 8), tmp_path))
 
 
@@ -511,12 +511,14 @@ def test_what_cannot_be_read_is_refused_with_its_line(tmp_path, monkeypatch, suf
     ],
 )
 def test_a_reading_that_others_do_not_share_is_refused(tmp_path, monkeypatch, wrong, reason):
+    as_it_is = mps_reader.read_mps
+
     def misread(content: bytes, where: str):
-        draft = mps_reader.read_mps(changed(content.decode(), *wrong.items()).encode(), where)
+        draft = as_it_is(changed(content.decode(), *wrong.items()).encode(), where)
         draft.copies.clear()
         return draft
 
-    monkeypatch.setattr("opticoll.instances.matrix_program.read_mps", misread)
+    monkeypatch.setattr("opticoll.instances.readers.mps_reader.read_mps", misread)
     with pytest.raises(BadFile, match="two readings differ") as refused:
         read(tmp_path, ".mps", MPS + f"* {wrong}\n".replace("\\n", " "))
     assert reason in str(refused.value)
