@@ -10,10 +10,11 @@ import numpy as np
 from opticoll.analysis.original_limit import original_limit
 from opticoll.errors import NoSolution
 from opticoll.formulations.model import build_model
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import MatrixProgram
+from opticoll.solvers.compilation import compile_built
 from opticoll.solvers.conflict import find_conflict
 from opticoll.solvers.relaxation import infeasibility
-from opticoll.solvers.standard_form import StandardForm, compile_built
 from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:

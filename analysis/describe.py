@@ -184,8 +184,8 @@ def _sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) 
     from opticoll.formulations.model import read_parameters
     from opticoll.instances import parse
     from opticoll.solvers.auto import choose
+    from opticoll.solvers.compilation import compile_built
     from opticoll.solvers.methods import prepared
-    from opticoll.solvers.standard_form import compile_built
     from opticoll.solvers.task import Task
 
     if model.needs is not None:

@@ -26,9 +26,9 @@ from opticoll.instances.demands import traffic_of, uniform
 from opticoll.instances.spec import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
+from opticoll.solvers.compilation import refuse_other_axes
 from opticoll.solvers.known import Known
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
-from opticoll.solvers.standard_form import refuse_other_axes
 from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
 from opticoll.solvers.task import PROVEN, Task, Termination, joined_messages
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.matrix.stated_model import StatedProgram
     from opticoll.formulations.model import PyomoModel
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
     from opticoll.instances.types import DataSize, Gibibytes, Seconds
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.stated_models import Built
     from opticoll.solvers.task import Progress, SimplexBasis
 

@@ -18,7 +18,7 @@ from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation
-    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.formulations.standard_form import StandardForm
 
 #: Names of vertices of a cut that are shown.
 MOST_NAMED = 8

@@ -17,9 +17,9 @@ from opticoll.formulations.variables import check_arrays
 from opticoll.instances import as_instance
 from opticoll.instances.plugin_faults import exits_refused
 from opticoll.solvers import verify
+from opticoll.solvers.compilation import declared_arrays, declared_duals
 from opticoll.solvers.methods.registry import prepared
 from opticoll.solvers.plan import parameters_on
-from opticoll.solvers.standard_form import declared_arrays, declared_duals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

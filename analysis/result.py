@@ -37,9 +37,9 @@ from opticoll.instances.demands import counts_bytes
 from opticoll.instances.topology import parse_size
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
+from opticoll.solvers.compilation import index_labels
 from opticoll.solvers.known import Known
 from opticoll.solvers.plan import Plan
-from opticoll.solvers.standard_form import index_labels
 from opticoll.solvers.stated_models import Loader, layer_of, stated_task
 from opticoll.solvers.stated_program_files import program_document
 from opticoll.solvers.task import PROVEN, Proof, Record, Run, Task, Termination, plain

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import cvxpy as cp
     import numpy as np
     import pyomo.core as pyo
-    import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array, Links
     from opticoll.instances.types import Json, Setting, Settings
 
@@ -178,28 +178,6 @@ class PyomoModel:
     variables: Mapping[str, tuple[Axis, ...]]
     constraints: Mapping[str, tuple[Axis, ...]]
     labelled: bool = False
-
-
-@dataclass(frozen=True)
-class MatrixModel:
-    """Rows and columns built without a modelling layer, for methods that solve many models.
-
-    ``A`` is sparse, ``(rows, columns)``; bounds may be infinite. ``variables`` and ``constraints`` map a name to its
-    shape and the columns (rows) of its entries in C order, -1 for entries without one. A formulation with this form
-    is also stated in CVXPY and Pyomo; the three share no rows, and a test checks that they give the same matrix.
-    """
-
-    A: sp.csc_array
-    row_lower: NDArray[np.float64]
-    row_upper: NDArray[np.float64]
-    col_lower: NDArray[np.float64]
-    col_upper: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    sense: Literal["min", "max"]
-    variables: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]
-    constraints: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]
-    integer: NDArray[np.bool_] | None = None
-    offset: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -364,8 +342,11 @@ class Formulation:
         """The model in Pyomo; the variables are named as in the model, and their indices are its own."""
         self._undefined("pyomo")
 
-    def matrix(self) -> MatrixModel:
-        """The model as sparse rows and columns, for methods that solve many models."""
+    def matrix(self) -> StandardForm:
+        """The model as sparse rows and columns, for methods that solve many models.
+
+        It shares no rows with the builds in CVXPY and Pyomo; a test checks that all give the same matrix.
+        """
         self._undefined("matrix")
 
     def _undefined(self, method: str) -> NoReturn:
@@ -555,7 +536,7 @@ def forms_of(formulation: Formulation | type[Formulation]) -> tuple[Form, ...]:
     return tuple(dict.fromkeys(cast("Iterable[Form]", stated)))
 
 
-def build_model(formulation: Formulation, form: str | None = None) -> CvxpyModel | PyomoModel | MatrixModel | Any:
+def build_model(formulation: Formulation, form: str | None = None) -> CvxpyModel | PyomoModel | StandardForm | Any:
     """The model in one of its forms, the default one if None."""
     layer = form or forms_of(formulation)[0]
     import_layer(layer)

@@ -12,7 +12,6 @@ Solution files may contain arrays in coordinate form.
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -284,44 +283,6 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
 
 
 # Positions in a matrix ----------------------------------------------------------------------------------------
-
-#: Strings that are quoted where they are an index in a name.
-_QUOTED = re.compile(r"""[][(),.'":\\]|^[-+]?\d+([eE][-+]?\d+)?$|^-?inf$|^nan$""")
-
-
-@dataclass(frozen=True)
-class Block:
-    """Positions of a named array of variables or constraints among the columns or rows.
-
-    ``index`` holds positions in C order of ``shape``; -1 marks an entry that the model does not have
-    (a variable that no constraint mentions, a constraint that is skipped). ``labels`` names the indices along every
-    axis, None those that are 0, 1, ...; no labels at all if all are.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    index: NDArray[np.int64]
-    labels: tuple[Sequence[Hashable] | None, ...] = ()
-
-    def gather(self, vector: NDArray[np.float64], absent: float = 0.0) -> NDArray[np.float64]:
-        """The named array from a flat vector, ``absent`` where the model has no entry."""
-        values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
-        return values.reshape(self.shape)
-
-    def names(self) -> list[str]:
-        """Names of the entries in C order: ``g[0,3]``, or ``g[a,b]`` by their labels."""
-        axes = [
-            [str(i) for i in range(size)] if labels is None else [_index_words(label) for label in labels]
-            for size, labels in zip(self.shape, self.labels or (None,) * len(self.shape), strict=True)
-        ]
-        return [f"{self.name}[{','.join(key)}]" if key else self.name for key in product(*axes)]
-
-
-def _index_words(label: object) -> str:
-    """An index in a name, as in Pyomo: in quotes if its bare words would be those of a number or of several indices."""
-    if isinstance(label, tuple):
-        return ",".join(map(_index_words, label))
-    return repr(label) if isinstance(label, str) and _QUOTED.search(label) else str(label)
 
 
 # Names of indices, and loads of links --------------------------------------------------------------------------

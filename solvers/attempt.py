@@ -13,6 +13,7 @@ from opticoll.formulations.modelling_layers import import_layer
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
 from opticoll.solvers.auto import PROOF, attempt_until
+from opticoll.solvers.compilation import compile_built
 from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.isolation import call_isolated, modules_of
 from opticoll.solvers.methods.method import Answer
@@ -29,7 +30,6 @@ from opticoll.solvers.relaxation import (
     scaling_steps,
     solve_scaled,
 )
-from opticoll.solvers.standard_form import compile_built
 from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, Termination
 from opticoll.solvers.worker import start_ahead
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.types import Json
     from opticoll.solvers.course import Course
     from opticoll.solvers.methods.method import Reformulation
-    from opticoll.solvers.standard_form import StandardForm
 
     Arrays = Mapping[str, NDArray[np.float64]]
 

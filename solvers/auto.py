@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.formulations.model import Bound, Formulation
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.types import Settings
     from opticoll.solvers.methods.method import Beyond, Method
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Outcome, Run, Task
 
     Size = Mapping[str, int]

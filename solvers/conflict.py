@@ -18,8 +18,8 @@ from opticoll.solvers.isolation import call_isolated, modules_of
 if TYPE_CHECKING:
     import threading
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.messages import Report
-    from opticoll.solvers.standard_form import StandardForm
 
 #: Largest number of rows whose subsets are tried.
 MOST_ROWS = 10_000

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Bound
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.own_limits import Budget
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Progress, StartRecord, Task
 
     OnProgress = Callable[[Progress], None]

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import Adapter, ProgressCallback
     from opticoll.solvers.messages import Report
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.worker import Worker
 
 #: Seconds between two polls of a worker.

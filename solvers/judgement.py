@@ -14,18 +14,18 @@ from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.solvers import auto, verify
 from opticoll.solvers.auto import ENDED
+from opticoll.solvers.compilation import declared_arrays
 from opticoll.solvers.relaxation import relaxation_bound, rounded
-from opticoll.solvers.standard_form import declared_arrays
 from opticoll.solvers.task import Kkt, Proof, Repaired, Termination
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import Course
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run
 
     Arrays = Mapping[str, NDArray[np.float64]]

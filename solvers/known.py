@@ -10,7 +10,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.variables import check_arrays
 from opticoll.solvers import verify
-from opticoll.solvers.standard_form import declared_arrays
+from opticoll.solvers.compilation import declared_arrays
 from opticoll.solvers.task import StartRecord, Termination
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import Course
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SimplexBasis
 
     Arrays = Mapping[str, NDArray[np.float64]]

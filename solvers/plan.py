@@ -16,6 +16,7 @@ from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailab
 from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of, is_own, read_parameters
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import DemandSpec
 from opticoll.instances.plugin_faults import exits_refused
@@ -28,7 +29,6 @@ from opticoll.solvers.code_digest import code_digest
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared, taking_over
 from opticoll.solvers.methods.method import names
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, digest, texts
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.model import PyomoModel
-from opticoll.solvers.standard_form import from_pyomo
+from opticoll.solvers.compilation import from_pyomo
 from opticoll.solvers.stated_models import compiled, layer_of, named_model, refused
 
 if TYPE_CHECKING:
-    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.stated_models import Built
 
 

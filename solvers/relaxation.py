@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import Bound
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import verify
 from opticoll.solvers.isolation import solve_here, solve_isolated
 from opticoll.solvers.methods.method import Reformulation
-from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     import threading

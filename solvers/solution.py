@@ -21,13 +21,13 @@ from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
 from opticoll.instances.types import Json, Settings
 from opticoll.solvers import verify
+from opticoll.solvers.compilation import compile_model, declared_arrays, declared_duals, index_labels
 from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
 from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
-from opticoll.solvers.standard_form import compile_model, declared_arrays, declared_duals, index_labels
 from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.readers.solution_files import SolFile
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import CheckRecord, Run
 
 FORMAT = "opticoll-solution/1"
@@ -458,7 +458,7 @@ def _sol_values(
     from opticoll.instances.readers.solution_files import positions, read_sol
     from opticoll.solvers.adapters.highs import file_order
     from opticoll.solvers.adapters.interface import plain_names
-    from opticoll.solvers.standard_form import compile_built
+    from opticoll.solvers.compilation import compile_built
 
     if model.needs is not None:
         msg = f"{path}: {model.name} takes its data from a solution of {model.needs}; name a JSON file with both"

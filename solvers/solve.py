@@ -19,6 +19,7 @@ from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import auto, memory, solver_log, verify
 from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
 from opticoll.solvers.auto import PROOF, PROOF_SHARE, Continuation, continuations, joined, settled
+from opticoll.solvers.compilation import compile_built
 from opticoll.solvers.course import Course
 from opticoll.solvers.isolation import write_isolated
 from opticoll.solvers.judgement import at_optimum, check_values, gather_bounds, judge, met
@@ -28,7 +29,6 @@ from opticoll.solvers.own_limits import Budget, LimitReached
 from opticoll.solvers.plan import Plan, instance_of, make_plan, needed_task
 from opticoll.solvers.procedure import run_procedure
 from opticoll.solvers.record import properties, record_of
-from opticoll.solvers.standard_form import compile_built
 from opticoll.solvers.task import Run, Task, Termination, joined_messages
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.types import Settings
     from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import OnProgress
     from opticoll.solvers.messages import Report
     from opticoll.solvers.methods.method import Answer
-    from opticoll.solvers.standard_form import StandardForm
 
     Arrays = dict[str, NDArray[np.float64]]
 

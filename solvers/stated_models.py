@@ -12,9 +12,9 @@ import numpy as np
 from opticoll.errors import BadInput, ModelError
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import CvxpyModel, PyomoModel
-from opticoll.formulations.variables import Block
+from opticoll.formulations.standard_form import Block
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.memory import TooLarge
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Axis
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
-    from opticoll.solvers.standard_form import StandardForm
 
     Built = PyomoModel | CvxpyModel
 
@@ -93,7 +93,7 @@ def program_of(
 def compiled(stated: Any, built: Built | None = None, *, again: bool = False) -> tuple[StandardForm, Built]:
     """Compile a Pyomo or CVXPY model; arrays that ``built`` names keep their names and shapes.
 
-    ``again`` is that of :func:`~opticoll.solvers.standard_form.compile_model`.
+    ``again`` is that of :func:`~opticoll.solvers.compilation.compile_model`.
 
     Returns
     -------
@@ -190,7 +190,7 @@ class Loader:
     """
 
     def __init__(self, stated: Any, built: Built) -> None:
-        from opticoll.solvers.standard_form import pyomo_blocks
+        from opticoll.solvers.compilation import pyomo_blocks
 
         self.built = built
         self._entries: dict[str, list[tuple[int, Any]]] = {}

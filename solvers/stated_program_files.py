@@ -12,7 +12,7 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.formulations.matrix.stated_model import StatedProgram
-from opticoll.formulations.variables import Block
+from opticoll.formulations.standard_form import Block
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

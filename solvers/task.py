@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.standard_form import StandardForm
 
 
 class Termination(StrEnum):

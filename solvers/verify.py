@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.types import Json
-    from opticoll.solvers.standard_form import StandardForm
 
     F64 = NDArray[np.float64]
 

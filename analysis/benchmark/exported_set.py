@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, BestKnown
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.types import Json
-    from opticoll.solvers.standard_form import StandardForm
 
 SIZES = ("variables", "constraints", "nonzeros", "integers")
 ARCHIVES = (".tar.gz", ".tgz")

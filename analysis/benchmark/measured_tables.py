@@ -112,9 +112,9 @@ def build_in_worker(
     import psutil
 
     from opticoll.formulations.modelling_layers import import_layer
+    from opticoll.solvers.compilation import compile_model
     from opticoll.solvers.plan import make_plan
     from opticoll.solvers.processes import peak_memory_mb
-    from opticoll.solvers.standard_form import compile_model
     from opticoll.solvers.task import Task
 
     plan = make_plan(Task(formulation, instance, "highs", form, settings))
@@ -178,9 +178,9 @@ def building() -> list[Row]:
 def solving() -> list[Row]:
     """Peak memory of a solver's worker in the first seconds, above that for a trivial problem [MB]."""
     from opticoll.formulations.registry import formulation
+    from opticoll.solvers.compilation import compile_model
     from opticoll.solvers.isolation import solve_isolated
     from opticoll.solvers.plan import make_plan
-    from opticoll.solvers.standard_form import compile_model
     from opticoll.solvers.task import SolveRequest, Task
 
     rows: list[Row] = []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.task import Record
 
 
@@ -101,7 +101,7 @@ def certified_optimum(
 def certified_flow(topology: Topology) -> float:
     """The all-to-all flow F of the master LP, as :func:`certified_optimum`."""
     from opticoll.formulations.flows import concurrent_flow as model
-    from opticoll.solvers.standard_form import compile_model
+    from opticoll.solvers.compilation import compile_model
 
     data = model.by_source(topology)
     form = compile_model(model.build_matrix(data))

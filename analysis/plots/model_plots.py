@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from opticoll.formulations.variables import Block
-    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.formulations.standard_form import Block, StandardForm
 
 #: With more nonzeros, their density per cell is drawn instead of single entries.
 _MOST_DOTS = 6000

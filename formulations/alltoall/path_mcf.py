@@ -50,11 +50,11 @@ from opticoll.formulations.model import (
     Bound,
     CvxpyModel,
     Formulation,
-    MatrixModel,
     Named,
     NotApplicable,
     PyomoModel,
 )
+from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_axis, arc_names, pyomo_parameter
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
         model.capacity = pyo.Constraint(list(over), rule=lambda m, a: pyo.quicksum(m.f[p] for p in over[a]) <= m.c[a])
         return PyomoModel(model, {"f": (P,), "F": ()}, {"serve": (K,), "capacity": (A,)})
 
-    def matrix(self) -> MatrixModel:
+    def matrix(self) -> StandardForm:
         """The same problem without a modelling layer, for methods that solve it many times: f, then F."""
         import scipy.sparse as sp
 
@@ -227,7 +227,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
         cost[-1] = 1.0
         capacity = np.full(m, -1, dtype=np.int64)
         capacity[used] = paths.pairs + np.arange(used.size)
-        return MatrixModel(
+        return StandardForm(
             A=A,
             row_lower=np.concatenate([np.zeros(paths.pairs), np.full(used.size, -np.inf)]),
             row_upper=np.concatenate([np.full(paths.pairs, np.inf), self.topology.capacity[used]]),
@@ -235,8 +235,8 @@ class PathConcurrentFlow(PathFlow, Formulation):
             col_upper=np.full(cost.size, np.inf),
             cost=cost,
             sense="max",
-            variables={"f": ((paths.paths,), np.arange(paths.paths)), "F": ((), np.array([paths.paths]))},
-            constraints={"serve": ((paths.pairs,), np.arange(paths.pairs)), "capacity": ((m,), capacity)},
+            columns=blocks({"f": ((paths.paths,), np.arange(paths.paths)), "F": ((), np.array([paths.paths]))}),
+            rows=blocks({"serve": ((paths.pairs,), np.arange(paths.pairs)), "capacity": ((m,), capacity)}),
         )
 
     def updates(self) -> dict[str, F64]:

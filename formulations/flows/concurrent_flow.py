@@ -36,7 +36,8 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
-from opticoll.formulations.model import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     Array,
@@ -442,7 +443,7 @@ def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, F64, I64]:
     return sp.csr_array(full[keep]), data.demand[u, k], u * data.groups + k
 
 
-def build_matrix(data: ConcurrentFlow) -> MatrixModel:
+def build_matrix(data: ConcurrentFlow) -> StandardForm:
     """The same problem without a modelling layer, for methods that solve it many times: vec(x) column-major, then F."""
     import scipy.sparse as sp
 
@@ -455,7 +456,7 @@ def build_matrix(data: ConcurrentFlow) -> MatrixModel:
     cost[-1] = 1.0
     balance = np.full(n * groups, -1, dtype=np.int64)
     balance[index] = np.arange(rows)
-    return MatrixModel(
+    return StandardForm(
         A=A,
         row_lower=np.concatenate([np.zeros(rows), np.full(m, -np.inf)]),
         row_upper=np.concatenate([np.zeros(rows) if data.equality else np.full(rows, np.inf), data.capacity]),
@@ -463,11 +464,13 @@ def build_matrix(data: ConcurrentFlow) -> MatrixModel:
         col_upper=np.append(np.where(data.blocked, 0.0, np.inf).ravel(order="F"), np.inf),
         cost=cost,
         sense="max",
-        variables={
-            data.flow: ((m, groups), np.arange(m * groups).reshape((m, groups), order="F").ravel()),
-            "F": ((), np.array([m * groups])),
-        },
-        constraints={"balance": ((n, groups), balance), "capacity": ((m,), rows + np.arange(m))},
+        columns=blocks(
+            {
+                data.flow: ((m, groups), np.arange(m * groups).reshape((m, groups), order="F").ravel()),
+                "F": ((), np.array([m * groups])),
+            }
+        ),
+        rows=blocks({"balance": ((n, groups), balance), "capacity": ((m,), rows + np.arange(m))}),
     )
 
 

@@ -29,7 +29,8 @@ import numpy as np
 
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, Trees, group_images, keeps, trees
-from opticoll.formulations.model import MatrixModel, NotApplicable
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 
 if TYPE_CHECKING:
@@ -308,7 +309,7 @@ def _random_elements(images: I64, moves: I64, members: I64, above: list[int], by
         yield image[None, :]
 
 
-def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
+def model(orbits: Orbits, keep: Mask | None = None) -> StandardForm:
     """The reduced LP; with ``keep``, ``(m, |R|)``, only over those arcs (an orbit p needs its first arc).
 
     Variables: ``y`` by (arc, representative), one column for all arcs of an orbit p, and ``T``; constraints ``balance``
@@ -368,7 +369,7 @@ def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
     cost = np.zeros(columns + 1)
     cost[-1] = 1.0
     right = np.concatenate(demand)
-    return MatrixModel(
+    return StandardForm(
         A=A,
         row_lower=np.concatenate([right, np.full(places, -np.inf)]),
         row_upper=np.concatenate([np.full(rows, np.inf), np.zeros(places)]),
@@ -376,11 +377,13 @@ def model(orbits: Orbits, keep: Mask | None = None) -> MatrixModel:
         col_upper=np.full(columns + 1, np.inf),
         cost=cost,
         sense="min",
-        variables={"y": ((m, count), np.ascontiguousarray(column.T).ravel()), "T": ((), np.array([columns]))},
-        constraints={
-            "balance": ((n, count), np.ascontiguousarray(row.T).ravel()),
-            "capacity": ((places,), rows + np.arange(places)),
-        },
+        columns=blocks({"y": ((m, count), np.ascontiguousarray(column.T).ravel()), "T": ((), np.array([columns]))}),
+        rows=blocks(
+            {
+                "balance": ((n, count), np.ascontiguousarray(row.T).ravel()),
+                "capacity": ((places,), rows + np.arange(places)),
+            }
+        ),
     )
 
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, PyomoModel
+from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.matrix_program import MatrixProgram
 
@@ -100,10 +101,10 @@ class FileProgram(Formulation):
             raise NotApplicable(msg)
         return cls(instance)
 
-    def matrix(self) -> MatrixModel:
+    def matrix(self) -> StandardForm:
         """Return the matrix of the program unchanged."""
         program = self.program
-        return MatrixModel(
+        return StandardForm(
             program.A,
             program.row_lower,
             program.row_upper,
@@ -111,10 +112,10 @@ class FileProgram(Formulation):
             program.col_upper,
             program.cost,
             program.sense,
-            {"x": ((program.n,), np.arange(program.n))},
-            {"row": ((program.rows,), np.arange(program.rows))},
-            program.integer,
             program.offset,
+            program.integer,
+            columns=blocks({"x": ((program.n,), np.arange(program.n))}),
+            rows=blocks({"row": ((program.rows,), np.arange(program.rows))}),
         )
 
     def cvxpy(self) -> CvxpyModel:

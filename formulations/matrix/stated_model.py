@@ -19,8 +19,9 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.program import FileProgram
-from opticoll.formulations.model import Formulation, MatrixModel, NotApplicable, states
-from opticoll.formulations.variables import Array, Block, numbered
+from opticoll.formulations.model import Formulation, NotApplicable, states
+from opticoll.formulations.standard_form import Block, StandardForm
+from opticoll.formulations.variables import Array, numbered
 from opticoll.instances.matrix_program import MatrixProgram
 
 if TYPE_CHECKING:
@@ -96,14 +97,9 @@ class StatedModel(FileProgram):
         """The problem that the model was before it was changed."""
         return self.model.origin
 
-    def matrix(self) -> MatrixModel:
+    def matrix(self) -> StandardForm:
         """The matrix, with the named arrays of the model."""
-        named = (
-            {name: (block.shape, block.index) for name, block in blocks.items()}
-            for blocks in (self.model.variables, self.model.constraints)
-        )
-        variables, constraints = named
-        return replace(super().matrix(), variables=variables, constraints=constraints)
+        return replace(super().matrix(), columns=self.model.variables, rows=self.model.constraints)
 
     def columns(self, values: Values) -> dict[str, F64]:
         """The named arrays as one vector x, shape ``(n,)``."""

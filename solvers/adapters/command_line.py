@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import NoReturn
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
 _log = logging.getLogger("opticoll")

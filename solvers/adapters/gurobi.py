@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
 _TERMINATION = {

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
 
 _TERMINATION = {

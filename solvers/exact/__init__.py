@@ -6,7 +6,7 @@ This module defines the program in rational numbers and its exact answer, which 
     \min / \max \; c^\top x + c_0 \quad \text{s.t.} \quad
     l_r \le A x \le u_r, \quad l_x \le x \le u_x, \quad x_j \in \mathbb{Z} \; (j \in I)
 
-Rows and columns are those of the :class:`~opticoll.solvers.standard_form.StandardForm`, in the same order. Every
+Rows and columns are those of the :class:`~opticoll.formulations.standard_form.StandardForm`, in the same order. Every
 float is read as the shortest decimal that rounds to it: 0.1 is 1/10.
 
 Dual bounds are stated for a minimization; a maximization is treated as the minimization of :math:`-c`. With

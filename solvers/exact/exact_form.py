@@ -14,13 +14,12 @@ import numpy as np
 
 from opticoll.errors import ModelError
 from opticoll.formulations.rounding import decimal
-from opticoll.solvers.standard_form import named
+from opticoll.formulations.standard_form import named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.formulations.variables import Block
-    from opticoll.solvers.standard_form import Sense, StandardForm
+    from opticoll.formulations.standard_form import Block, Sense, StandardForm
 
 
 #: A bound; None where it is infinite.

@@ -22,7 +22,7 @@ from opticoll.solvers.verify import FEASIBLE
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.formulations.standard_form import StandardForm
 
 #: Most equations, and most entries of the matrix of all equations and their columns.
 MOST_ROWS, MOST_ENTRIES = 100, 50_000

@@ -23,9 +23,9 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.formulations.rounding import decimal
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common
 from opticoll.solvers.exact.integer import nearby
-from opticoll.solvers.standard_form import compile_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,7 +116,7 @@ def _by_commodity(
     from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows.concurrent_flow import by_source
     from opticoll.formulations.model import of_data
-    from opticoll.solvers.standard_form import compile_built
+    from opticoll.solvers.compilation import compile_built
 
     grouped = of_data(Master, by_source(data.flow.topology, data.flow.traffic))
     whole = ExactForm.of(compile_built(grouped, grouped.matrix()))

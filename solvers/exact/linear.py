@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import NoSolution
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters.highs import pass_form
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, crossed, products
-from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.exact_form import End
     from opticoll.solvers.messages import Report
-    from opticoll.solvers.standard_form import StandardForm
 
 #: Largest program whose relaxation is solved exactly, and the time limit [s] of that.
 MOST_NONZEROS, LIMIT_S = 200_000, 30.0

@@ -23,6 +23,7 @@ from opticoll.formulations.model import build_model, forms_of, is_own
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.auto import bounds_of, fastest_form
+from opticoll.solvers.compilation import compile_built
 from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.arguments.argument import arguments
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
@@ -30,7 +31,6 @@ from opticoll.solvers.exact.lifted_flows import GROUPED, answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.own_limits import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
-from opticoll.solvers.standard_form import compile_built
 from opticoll.solvers.task import Proof, Termination, joined_messages
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from numba import njit
 from opticoll.solvers.methods.reduced_program import NEAR, common_step
 
 if TYPE_CHECKING:
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.solvers.standard_form import StandardForm
 
 #: Most sums of each half of a row that are listed, and the most units that its free columns can add to their bounds.
 MOST_SUMS, MOST_UNITS = 8192, 100

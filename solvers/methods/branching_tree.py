@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, I64
-    from opticoll.solvers.standard_form import StandardForm
 
 
 @dataclass(frozen=True, eq=False)

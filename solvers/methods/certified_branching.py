@@ -11,22 +11,22 @@ import numpy as np
 
 from opticoll.errors import NoSolution, OpticollError
 from opticoll.formulations.model import Parameter, build_model, forms_of
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, Unbounded
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.reduced_program import with_whole_sides
 from opticoll.solvers.relaxation import UNBOUNDED
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations, objective, pack, residuals, violated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.methods.tightened_tree import TightenedTree
-    from opticoll.solvers.standard_form import StandardForm
 
 #: Seconds between two saved states.
 SAVE_S = 1.0

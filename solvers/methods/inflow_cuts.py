@@ -24,8 +24,8 @@ from opticoll.errors import NoSolution
 from opticoll.solvers.methods.branching_tree import NodeSolver
 
 if TYPE_CHECKING:
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, I64
-    from opticoll.solvers.standard_form import StandardForm
 
 #: Most rounds, and most cuts of a round.
 ROUNDS, MOST_CUTS = 20, 200

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation, Parameter
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.types import Json, Setting, Settings
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run, Task
 
 

@@ -26,8 +26,8 @@ from opticoll.instances.coloured_graphs import ColouredGraph, ColourSearch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import I64
-    from opticoll.solvers.standard_form import StandardForm
 
 #: Budget of the search: refinements times columns, rows and entries.
 MOST_WORK = 200_000_000

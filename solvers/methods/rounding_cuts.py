@@ -30,8 +30,8 @@ from opticoll.formulations.rounding import TINY, UNIT
 from opticoll.solvers.adapters.highs import pass_form
 
 if TYPE_CHECKING:
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, Mask
-    from opticoll.solvers.standard_form import StandardForm
 
 #: Most rounds of cuts, most cuts of a round, and columns tried for them.
 ROUNDS, MOST_CUTS, TRIED = 40, 60, 200

@@ -35,8 +35,8 @@ from opticoll.solvers.task import SolveRequest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, I64
-    from opticoll.solvers.standard_form import StandardForm
 
 #: In units of the bound: what rounding changes of values, and the side of the cells in which loads count as equal.
 NEAR, SAME = 1e-9, 1e-11

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, I64
-    from opticoll.solvers.standard_form import StandardForm
 
 Mask: TypeAlias = "NDArray[np.bool_]"
 

@@ -61,7 +61,7 @@ class LimitSpent(NoSolution):
 
 
 class ModelError(OpticollError):
-    """A model that cannot be compiled to a :class:`~opticoll.solvers.standard_form.StandardForm`."""
+    """A model that cannot be compiled to a :class:`~opticoll.formulations.standard_form.StandardForm`."""
 
 
 def import_remedy(missing: str, folder: Path | None) -> str:

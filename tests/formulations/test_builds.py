@@ -24,7 +24,7 @@ from cases import CASES
 
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import check_stated, forms_of
-from opticoll.solvers.standard_form import compile_model
+from opticoll.solvers.compilation import compile_model
 
 
 def compiled(name, spec, settings, build):

@@ -16,9 +16,9 @@ from opticoll.formulations.matrix.program import FORMULATION, NAME
 from opticoll.formulations.model import NotApplicable, build_model, forms_of
 from opticoll.instances import MatrixProgram, parse
 from opticoll.solvers import solve
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.solution import check
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 MIXED = """NAME t

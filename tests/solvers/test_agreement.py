@@ -14,9 +14,9 @@ from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import parse
 from opticoll.solvers import verify
 from opticoll.solvers.adapters import adapters
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.isolation import call_isolated, probe
 from opticoll.solvers.solve import solve
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 #: Agreement on F, relative, whatever the algorithm.

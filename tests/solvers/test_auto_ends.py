@@ -16,9 +16,9 @@ from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import build_model
 from opticoll.instances import Topology
 from opticoll.solvers import solve
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods import certified_branching
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
 
 #: Case of the whole population that ends unproven, see docs/guide/auto.md.

@@ -16,9 +16,9 @@ from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import Formulation
 from opticoll.solvers import solve, verify
 from opticoll.solvers.auto import SMALL_PROOF_S, fastest_form
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods import taking_over
 from opticoll.solvers.plan import make_plan, resume_key
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 from opticoll.solvers.worker import interpreter
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import opticoll as oc
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.conflict import find_conflict
-from opticoll.solvers.standard_form import compile_model
 
 
 def random_program(seed, *, whole):

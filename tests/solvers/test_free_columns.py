@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.matrix.program import NAME
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import MatrixProgram
 from opticoll.solvers import solve, verify
 from opticoll.solvers.exact import lp_bound
@@ -23,7 +24,6 @@ from opticoll.solvers.exact.linear import solve_linear
 from opticoll.solvers.exact.prove import solve_exactly
 from opticoll.solvers.methods.branching_tree import BranchingTree, Unbounded
 from opticoll.solvers.methods.reduced_program import with_whole_sides
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Proof, Task, Termination
 
 INF = np.inf

@@ -22,6 +22,7 @@ from opticoll.analysis.store import Store
 from opticoll.errors import BadInput, BadOption, LimitSpent
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import parse
 from opticoll.solvers import attempt, isolation, judgement, own_limits, solve, verify
 from opticoll.solvers.adapters import adapters
@@ -32,7 +33,6 @@ from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.own_limits import Budget, LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.procedure import checked
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Outcome, PrimalStatus, Proof, Run, SolveRequest, Task, Termination, one_line
 
 FORM = StandardForm(

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import opticoll as oc
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.exact.integer_rows import contradiction
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Termination
 
 INF = np.inf

@@ -20,13 +20,13 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import plugins
 from opticoll.solvers import isolation, processes, shared_files
 from opticoll.solvers import worker as worker_module
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import WorkerAnswer, call_isolated, solve_isolated
 from opticoll.solvers.messages import Inbox, Report, send
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import PrimalStatus, SolveRequest, Termination
 from opticoll.solvers.worker_main import may_stay
 

@@ -19,11 +19,11 @@ from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 from opticoll.solvers import memory, solve
 from opticoll.solvers.adapters import adapter
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.executor import InProcess
 from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.memory import GIB, TooLarge, available_bytes, entries, needed_bytes
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 LARGE = "genkautz:n=200,d=4"

@@ -16,9 +16,9 @@ from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import Topology, parse
 from opticoll.solvers import attempt, solve, verify
 from opticoll.solvers import plan as plan_module
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.solution import check, solution_document
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages, plain
 
 
@@ -480,7 +480,7 @@ def test_the_generic_dual_bound_is_weak_duality(tmp_path):
     import scipy.sparse as sp
     from reference import optimum
 
-    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.formulations.standard_form import StandardForm
 
     random = np.random.default_rng(3)
     for sense in ("min", "max"):
@@ -548,8 +548,8 @@ def test_a_value_may_be_past_its_bound_by_a_part_of_its_size_only():
 def test_bounds_of_integer_programs_are_rounded_in_exact_arithmetic():
     import scipy.sparse as sp
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.relaxation import rounded
-    from opticoll.solvers.standard_form import StandardForm
 
     def whole(sense, offset, cost):
         ends = np.array([-np.inf]), np.array([np.inf]), np.zeros(1), np.full(1, 2.0**60)

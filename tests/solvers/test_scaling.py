@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 import opticoll as oc
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import relaxation, verify
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import SolveRequest, Termination
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "extend" / "solver.md"

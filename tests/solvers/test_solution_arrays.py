@@ -74,8 +74,8 @@ KINDS = {
 
 @pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
 def test_the_variables_of_every_model_are_declared(name):
+    from opticoll.solvers.compilation import compile_model
     from opticoll.solvers.methods import prepared
-    from opticoll.solvers.standard_form import compile_model
 
     model, spec, settings = formulations()[name], *next(case[1:3] for case in CASES if case[0] == name)
     for changed in ({}, KINDS.get(name)):
@@ -134,7 +134,7 @@ def test_sizes_agree_and_are_limited():
 
 
 def test_a_solver_that_returns_wrong_arrays_is_refused(monkeypatch):
-    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.formulations.standard_form import StandardForm
 
     for wrong in (
         {"g": np.zeros((3, 3)), "F": np.asarray(1.0)},

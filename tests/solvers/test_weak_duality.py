@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import verify
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.verify import WeakDuality
 
 INF = np.inf

@@ -190,9 +190,9 @@ def solve_child(item: ChildTask) -> F64:
         If the child's LP has no usable solution.
     """
     from opticoll.errors import NoSolution
+    from opticoll.solvers.compilation import compile_model
     from opticoll.solvers.methods.flows.time_form import reformulate
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled
-    from opticoll.solvers.standard_form import compile_model
 
     # f / F does not depend on the unit of capacity, and solvers drop tiny entries.
     stated = item.problem()

@@ -10,7 +10,7 @@ import numpy as np
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.model import build_model
-from opticoll.formulations.variables import Block
+from opticoll.formulations.standard_form import Block
 from opticoll.solvers.methods.flows.orbit_lp import LP, lp_solver
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Task
 
 
@@ -45,8 +45,8 @@ def run_step_orbits(context: Context) -> Answer:
     """
     from opticoll.formulations.flows.flow_orbits import find
     from opticoll.solvers.auto import PYOMO_NONZEROS
+    from opticoll.solvers.compilation import compile_model
     from opticoll.solvers.relaxation import solve_scaled
-    from opticoll.solvers.standard_form import compile_model
 
     data: StepFlow = context.data
     if data.aggregate != "source":

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.model import Parameter, build_model, forms_of
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import verify
 from opticoll.solvers.methods.flows.time_form import reformulate, takes
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def run(context: Context) -> Answer:
     ``tol``, the next round starts again with a tolerance ten times smaller. The best flow and duals of all rounds are
     kept; the last round dominates the time.
     """
+    from opticoll.solvers.compilation import compile_model
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled
-    from opticoll.solvers.standard_form import compile_model
 
     model, task = context.formulation, context.task
     layer = task.form or ("matrix" if "matrix" in forms_of(model) else forms_of(model)[0])

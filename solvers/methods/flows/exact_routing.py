@@ -445,7 +445,7 @@ def _program(paths: PathSet, amount: F64, kappa: int, least: float, known: float
     """The ILP (29)-(33) over ``paths``: minimize Lambda, at least ``least`` and less than ``known``."""
     import scipy.sparse as sp
 
-    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.formulations.standard_form import StandardForm
 
     m, capacity = paths.topology.arcs, paths.topology.capacity
     integral = bool((capacity == 1.0).all() and (amount == np.round(amount)).all())

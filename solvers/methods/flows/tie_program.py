@@ -23,8 +23,8 @@ import numpy as np
 
 from opticoll.formulations.flows.concurrent_flow import reduced_costs
 from opticoll.formulations.flows.single_source import unit_flow
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.flows.sharpening import Cycles, cycles_of, levelled
-from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable

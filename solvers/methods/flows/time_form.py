@@ -9,8 +9,8 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.model import Parameter, states
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.method import Method, Reformulation
-from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

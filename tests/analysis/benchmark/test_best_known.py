@@ -20,8 +20,8 @@ from opticoll.analysis.benchmark import best_known as records
 from opticoll.analysis.benchmark.benchmark_set import SOLUTIONS, best_known, problems_named
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import solution
-from opticoll.solvers.standard_form import StandardForm
 
 NAME, LINEAR = "min-congestion-hypercube-3", "link-mcf-hypercube-3"
 FOLDER = SOLUTIONS

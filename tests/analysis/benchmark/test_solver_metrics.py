@@ -14,7 +14,7 @@ from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver
 from opticoll.analysis.benchmark.benchmark_set import BestKnown
 from opticoll.analysis.report.page import templates
 from opticoll.errors import BadFile, BadInput
-from opticoll.solvers.standard_form import StandardForm
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.verify import kkt
 
 LIMIT = 60.0

@@ -13,7 +13,7 @@ from opticoll.analysis.plots.style import PALETTE, drawing, inline, label, png, 
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
 from opticoll.instances import parse
-from opticoll.solvers.standard_form import compile_model
+from opticoll.solvers.compilation import compile_model
 
 
 def bounds_table(**changes):

@@ -17,8 +17,8 @@ from opticoll.formulations.alltoall import sccl as model
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.schedules.shard_routes import routes_of
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=5)

@@ -18,8 +18,8 @@ from opticoll.formulations.flows.flow_bounds import closed_form
 from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 from opticoll.solvers import solve
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])

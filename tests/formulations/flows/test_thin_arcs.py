@@ -85,8 +85,8 @@ def test_columns_with_tiny_coefficients_are_rescaled():
     """Same optimum, duals and bound after the way back; other columns and integers stay as they are."""
     import scipy.sparse as sp
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.relaxation import unit_columns
-    from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Outcome, Termination
 
     def form(tiny, integer=False):

@@ -30,8 +30,8 @@ from opticoll.formulations.rounds import wavelengths
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.instances import WdmRing, parse
 from opticoll.solvers import solve
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods import methods
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task
 
 ONE, TREE = "optree.one-stage", "optree.tree"

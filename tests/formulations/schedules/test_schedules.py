@@ -22,6 +22,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model, states
 from opticoll.instances import Topology, parse
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.lowering import lower, schedule_text
@@ -38,7 +39,6 @@ from opticoll.solvers.schedules.schedule_json import (
 )
 from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
 from opticoll.solvers.solution import check
-from opticoll.solvers.standard_form import compile_model
 
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

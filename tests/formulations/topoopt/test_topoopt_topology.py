@@ -23,6 +23,7 @@ from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods import taking_over
 from opticoll.solvers.methods.topology import minimum_load
 from opticoll.solvers.methods.topology.length_ascent import raised_bound
@@ -34,7 +35,6 @@ from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.methods.topoopt.wiring_kernels import Options, renamings, with_free_ports
 from opticoll.solvers.solve import solve
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 

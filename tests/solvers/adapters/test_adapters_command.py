@@ -22,12 +22,12 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.describe import describe
 from opticoll.errors import BadFile, BadOption, MethodMismatch, SolverUnavailable
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter, adapters
 from opticoll.solvers.adapters.command_line import TABLES, VARIABLE, CommandLine, adopt, exported, read_configuration
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.plan import resume_key
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import PrimalStatus, Proof, SolveRequest, Task, Termination
 from opticoll.solvers.verify import dual_bound
 

@@ -10,10 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.formulations.variables import Block
+from opticoll.formulations.standard_form import Block, StandardForm
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import call_isolated, probe, solve_here, solve_isolated, write_in_worker, write_isolated
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:

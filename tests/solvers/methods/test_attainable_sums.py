@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import Topology
 from opticoll.solvers import solve
 from opticoll.solvers.methods.attainable_sums import MOST_SUMS, SumRows, largest_sum
 from opticoll.solvers.methods.tightened_tree import TightenedTree
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Proof, Task
 
 

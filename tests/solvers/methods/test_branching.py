@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.branching_tree import BranchingTree, LeafBounds, NodeSolver
 from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.solve import solve
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Task
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.inflow_cuts import inflows, with_inflow_cuts
 from opticoll.solvers.methods.tightened_tree import reduced_tree
-from opticoll.solvers.standard_form import StandardForm
 
 
 def fixed_charges(seed):

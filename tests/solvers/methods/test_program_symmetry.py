@@ -12,12 +12,13 @@ from contexts import context_of
 
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import parse
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods import certified_branching
 from opticoll.solvers.methods.certified_branching import METHOD
 from opticoll.solvers.methods.program_symmetry import ordered, symmetries
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.standard_form import StandardForm, compile_model
 from opticoll.solvers.task import Task
 
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from contexts import context_of
 
 from opticoll.formulations.matrix.program import NAME
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import MatrixProgram
 from opticoll.solvers import solve
 from opticoll.solvers.exact.exact_form import ExactForm
@@ -19,7 +20,6 @@ from opticoll.solvers.exact.linear import solve_linear
 from opticoll.solvers.methods import certified_branching, rounding_cuts
 from opticoll.solvers.methods.certified_branching import METHOD
 from opticoll.solvers.methods.tightened_tree import reduced_tree
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Proof, Task
 
 

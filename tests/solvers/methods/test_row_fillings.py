@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods import row_fillings
 from opticoll.solvers.methods.row_fillings import LoadProgram, bound_by_fillings, list_sums
-from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.verify import matrix_violations
 
 

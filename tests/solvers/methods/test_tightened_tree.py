@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.reduced_program import reduced
 from opticoll.solvers.methods.tightened_tree import (
     IntegralRows,
@@ -21,7 +22,6 @@ from opticoll.solvers.methods.tightened_tree import (
     common_step,
     reduced_tree,
 )
-from opticoll.solvers.standard_form import StandardForm
 
 
 def routing(seed):

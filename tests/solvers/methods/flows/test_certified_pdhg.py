@@ -23,6 +23,7 @@ from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import refuse
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
@@ -31,7 +32,6 @@ from opticoll.solvers.methods.flows.start_file import read_start
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.solution import solution_document
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Proof, Task, Termination
 
 relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -14,12 +14,12 @@ from opticoll.errors import MethodMismatch
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.solvers import solve as runner
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.methods.flows import certified_pdlp
 from opticoll.solvers.methods.flows.certified_pdlp import METHOD
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Outcome, Task, Termination
 
 #: A topology on which no flow is forced: what is off stays off after repair.

@@ -11,8 +11,8 @@ from opticoll.errors import BadInput
 from opticoll.formulations.flows.flow_kernels import Adjacency
 from opticoll.instances import parse
 from opticoll.solvers import solve
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods.flows.fptas import LANES, gather, phase, trees
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 
 NAME = "alltoall.master"

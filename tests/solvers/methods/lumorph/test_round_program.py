@@ -11,10 +11,10 @@ from slow_cases import marked
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph import rounds
 from opticoll.instances import parse
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods.lumorph.round_program import _constructed, _program, column_vector
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.solve import solve
-from opticoll.solvers.standard_form import compile_model
 from opticoll.solvers.task import Task
 from opticoll.solvers.verify import pack
 

@@ -1,23 +1,13 @@
-r"""The sparse matrix form that every solver accepts, and to which models are compiled.
+"""Compilation of a declarative model to the matrix of all solvers, by its modelling layer's own compiler.
 
-.. math::
-    \min / \max \; c^\top x + c_0 \quad \text{s.t.} \quad
-    l_r \le A x \le u_r, \quad l_x \le x \le u_x, \quad x_j \in \mathbb{Z} \; (j \in I)
-
-Rows and columns carry *blocks*: the names of constraints and variables in the formulation's docstring, with
-the array shape they have there, so vectors can be converted back to named arrays. Infinite bounds are
-``±inf``. The matrix is stored by column (CSC) because most solvers accept that without a copy.
-
-A declarative model becomes a StandardForm by its modelling layer's own compiler. Rows keep the orientation that the
-layer compiles them to: CVXPY turns ``lhs >= rhs`` into ``rhs - lhs <= 0``, Pyomo does not. Duals of a block have the
-sign of the compiled row; those of ``<=`` and ``==`` rows agree.
+Rows keep the orientation that the layer compiles them to: CVXPY turns ``lhs >= rhs`` into ``rhs - lhs <= 0``, Pyomo
+does not. Duals of a block have the sign of the compiled row; those of ``<=`` and ``==`` rows agree.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +16,6 @@ from opticoll.formulations import own_axes
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import (
     CvxpyModel,
-    MatrixModel,
     Named,
     PyomoModel,
     build_model,
@@ -34,152 +23,20 @@ from opticoll.formulations.model import (
     is_own,
     states,
 )
-from opticoll.formulations.variables import Array, Block, numbered
+from opticoll.formulations.standard_form import Block, StandardForm, canonical
+from opticoll.formulations.variables import Array, numbered
 from opticoll.instances.plugin_faults import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
-    import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Axis, Formulation
+    from opticoll.formulations.standard_form import Sense
 
 
-Sense = Literal["min", "max"]
-
-
-@dataclass(frozen=True, eq=False)
-class StandardForm:
-    """A linear or mixed-integer problem in matrix form.
-
-    Parameters
-    ----------
-    A
-        Constraint matrix, shape ``(rows, columns)``, CSC, float64, no stored zeros or duplicates.
-    row_lower, row_upper
-        Row bounds, shape ``(rows,)``.
-    col_lower, col_upper
-        Column bounds, shape ``(columns,)``.
-    cost, offset
-        Objective coefficients, shape ``(columns,)``, and constant.
-    sense
-        ``"min"`` or ``"max"``.
-    integer
-        Integrality of each column, shape ``(columns,)``, boolean.
-    columns, rows
-        Blocks by name, see :class:`Block`.
-    """
-
-    A: sp.csc_array
-    row_lower: NDArray[np.float64]
-    row_upper: NDArray[np.float64]
-    col_lower: NDArray[np.float64]
-    col_upper: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    sense: Sense
-    offset: float = 0.0
-    integer: NDArray[np.bool_] | None = None
-    columns: Mapping[str, Block] = field(default_factory=dict)
-    rows: Mapping[str, Block] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        m, n = self.A.shape
-        if self.integer is None:
-            object.__setattr__(self, "integer", np.zeros(n, dtype=bool))
-        for name, size in (
-            ("row_lower", m),
-            ("row_upper", m),
-            ("col_lower", n),
-            ("col_upper", n),
-            ("cost", n),
-            ("integer", n),
-        ):
-            array = np.asarray(getattr(self, name))
-            if array.shape != (size,):
-                msg = f"StandardForm: {name} has shape {array.shape}, expected ({size},)"
-                raise ModelError(msg)
-            if np.isnan(array.astype(float)).any():
-                at = int(np.argmax(np.isnan(array)))
-                where = self.row_names()[at] if name.startswith("row") else self.column_names()[at]
-                msg = f"StandardForm: {name} contains NaN at position {at} ({where}); correct the data there"
-                raise ModelError(msg)
-        if not np.isfinite(self.A.data).all():
-            at = int(np.argmin(np.isfinite(self.A.data)))
-            row = self.row_names()[self.A.indices[at]]
-            column = self.column_names()[int(np.searchsorted(self.A.indptr, at, side="right")) - 1]
-            msg = f"StandardForm: the constraint matrix contains NaN or infinity in row {row}, column {column}"
-            raise ModelError(msg)
-
-    def with_rows(self, rows: sp.sparray, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> StandardForm:
-        """The program with further rows, ``lower <= rows @ x <= upper``; none of its rows has a name then."""
-        import scipy.sparse as sp
-
-        return replace(
-            self,
-            A=sp.csc_array(sp.vstack([self.A, rows])),
-            row_lower=np.concatenate([self.row_lower, lower]),
-            row_upper=np.concatenate([self.row_upper, upper]),
-            rows={},
-        )
-
-    @property
-    def size(self) -> dict[str, int]:
-        """Numbers of variables, constraints, nonzeros and integer variables."""
-        return {
-            "variables": int(self.A.shape[1]),
-            "constraints": int(self.A.shape[0]),
-            "nonzeros": int(self.A.nnz),
-            "integers": int(np.count_nonzero(np.asarray(self.integer))),
-        }
-
-    @cached_property
-    def is_mip(self) -> bool:
-        """Whether some column must be integer."""
-        return bool(np.any(self.integer))
-
-    def objective(self, x: NDArray[np.float64]) -> float:
-        """Objective value of ``x``, shape ``(columns,)``."""
-        return float(self.cost @ x + self.offset)
-
-    def minimized(self) -> StandardForm:
-        """The same problem as a minimization: a maximization with its objective negated."""
-        if self.sense == "min":
-            return self
-        return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
-
-    def values(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Named variable arrays from a column vector."""
-        return {name: block.gather(x) for name, block in self.columns.items()}
-
-    def duals(self, y: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Named dual arrays from a row vector."""
-        return {name: block.gather(y) for name, block in self.rows.items()}
-
-    def column_names(self) -> list[str]:
-        """A name for every column: ``g[0,3]`` from its block, or ``x7`` if no block contains it."""
-        return named(self.columns, self.A.shape[1], "x")
-
-    def row_names(self) -> list[str]:
-        """A name for every row, as :meth:`column_names`."""
-        return named(self.rows, self.A.shape[0], "r")
-
-    def without_blocks(self) -> StandardForm:
-        """The problem itself, as solvers in other processes get it; labels may be of classes unknown there."""
-        return replace(self, columns={}, rows={})
-
-
-def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
-    """A name for each of ``count`` rows or columns: from its block, else ``letter`` and its number."""
-    names = [f"{letter}{j}" for j in range(count)]
-    for block in blocks.values():
-        for name, where in zip(block.names(), block.index.tolist(), strict=True):
-            if where >= 0:
-                names[where] = name
-    return names
-
-
-def compile_model(model: CvxpyModel | PyomoModel | MatrixModel, *, again: bool = False) -> StandardForm:
+def compile_model(model: CvxpyModel | PyomoModel | StandardForm, *, again: bool = False) -> StandardForm:
     """Compile a built model to a StandardForm with blocks for its named variables and constraints.
 
     Variables of a bare CVXPY problem or Pyomo model keep their names, as do constraints, in CVXPY those with a label.
@@ -210,16 +67,16 @@ def compile_model(model: CvxpyModel | PyomoModel | MatrixModel, *, again: bool =
         return from_pyomo(model, labelled=model.labelled)[0]
     if isinstance(model, CvxpyModel):
         return _from_cvxpy(model, again)
-    if isinstance(model, MatrixModel):
-        return _from_matrix(model)
+    if isinstance(model, StandardForm):
+        return replace(model, A=canonical(model.A))
     msg = (
         f"its build returned {type(model).__name__}; return a cp.Problem, a pyo.ConcreteModel, a CvxpyModel, a "
-        "PyomoModel or a MatrixModel"
+        "PyomoModel or a StandardForm"
     )
     raise ModelError(msg)
 
 
-def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
+def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | StandardForm) -> StandardForm:
     """Compile a model built by a formulation to a StandardForm.
 
     Raises
@@ -245,7 +102,7 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
 
 def _misbuilt(formulation: Formulation, model: object, why: str) -> ModelError:
     """The error for a model that a formulation has built, with the place of the build."""
-    kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", MatrixModel: "matrix"}
+    kinds = {CvxpyModel: "cvxpy", PyomoModel: "pyomo", StandardForm: "matrix"}
     kind: Any = kinds.get(type(model), type(model).__module__.partition(".")[0])
     build = getattr(formulation, kind if kind in forms_of(formulation) else forms_of(formulation)[0])
     return ModelError(f"{place_of(build)}formulation {formulation.name!r}: {why}")
@@ -307,27 +164,6 @@ def index_labels(formulation: Formulation, form: str | None) -> dict[str, tuple[
     return {name: block.labels for name, block in blocks.items() if block.labels}
 
 
-def _from_matrix(model: MatrixModel) -> StandardForm:
-    columns, rows = (
-        {name: Block(name, shape, index) for name, (shape, index) in named.items()}
-        for named in (model.variables, model.constraints)
-    )
-    integer = np.zeros(model.cost.size, dtype=bool) if model.integer is None else model.integer
-    return _tidy(
-        model.A,
-        model.row_lower,
-        model.row_upper,
-        model.col_lower,
-        model.col_upper,
-        model.cost,
-        model.sense,
-        model.offset,
-        integer,
-        columns,
-        rows,
-    )
-
-
 def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
     import cvxpy as cp
     import scipy.sparse as sp
@@ -376,8 +212,8 @@ def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
         matrix, lower, right = _turned_back(matrix, lower, right, stated)
     flip = -1.0 if maximise else 1.0
     offset = float(np.asarray(inverse[-1]["offset"]).ravel()[0])
-    return _tidy(
-        matrix,
+    return StandardForm(
+        canonical(matrix),
         lower,
         right,
         low,
@@ -470,7 +306,7 @@ def from_pyomo(model: PyomoModel, *, labelled: bool = False) -> tuple[StandardFo
     high = np.array([np.inf if ub is None else ub for _, ub in bounds], dtype=float)
     listed = [row.constraint for row in linear.rows] + impossible
     rows = pyomo_blocks(model.constraints, listed, labelled=labelled)
-    form = _tidy(A, lower, upper, low, high, cost, sense, offset, integer, columns, rows)
+    form = StandardForm(canonical(A), lower, upper, low, high, cost, sense, offset, integer, columns, rows)
     return form, found, listed
 
 
@@ -512,26 +348,3 @@ def _places(axis: Sequence[Hashable], *, alone: bool) -> tuple[int, dict[tuple[H
     labels = [label if isinstance(label, tuple) else (label,) for label in axis]
     width = max(map(len, labels), default=1) if alone else len(labels[0]) if labels else 1
     return width, {label: i for i, label in enumerate(labels)}
-
-
-def _tidy(
-    matrix: Any,
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    sense: Sense,
-    offset: float,
-    integer: NDArray[np.bool_],
-    columns: dict[str, Block],
-    rows: dict[str, Block],
-) -> StandardForm:
-    """Canonical storage: duplicates summed, zeros dropped, indices sorted."""
-    import scipy.sparse as sp
-
-    matrix = sp.csc_array(matrix, dtype=np.float64)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return StandardForm(matrix, lower, upper, low, high, cost, sense, offset, integer, columns, rows)

@@ -1,0 +1,213 @@
+r"""The sparse matrix form that every solver accepts, and to which models are compiled.
+
+.. math::
+    \min / \max \; c^\top x + c_0 \quad \text{s.t.} \quad
+    l_r \le A x \le u_r, \quad l_x \le x \le u_x, \quad x_j \in \mathbb{Z} \; (j \in I)
+
+Rows and columns carry *blocks*: the names of constraints and variables in the formulation's docstring, with
+the array shape they have there, so vectors can be converted back to named arrays. Infinite bounds are
+``±inf``. The matrix is stored by column (CSC) because most solvers accept that without a copy.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from opticoll.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+Sense = Literal["min", "max"]
+#: Strings that are quoted where they are an index in a name.
+_QUOTED = re.compile(r"""[][(),.'":\\]|^[-+]?\d+([eE][-+]?\d+)?$|^-?inf$|^nan$""")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Positions of a named array of variables or constraints among the columns or rows.
+
+    ``index`` holds positions in C order of ``shape``; -1 marks an entry that the model does not have
+    (a variable that no constraint mentions, a constraint that is skipped). ``labels`` names the indices along every
+    axis, None those that are 0, 1, ...; no labels at all if all are.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    index: NDArray[np.int64]
+    labels: tuple[Sequence[Hashable] | None, ...] = ()
+
+    def gather(self, vector: NDArray[np.float64], absent: float = 0.0) -> NDArray[np.float64]:
+        """The named array from a flat vector, ``absent`` where the model has no entry."""
+        values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
+        return values.reshape(self.shape)
+
+    def names(self) -> list[str]:
+        """Names of the entries in C order: ``g[0,3]``, or ``g[a,b]`` by their labels."""
+        axes = [
+            [str(i) for i in range(size)] if labels is None else [_index_words(label) for label in labels]
+            for size, labels in zip(self.shape, self.labels or (None,) * len(self.shape), strict=True)
+        ]
+        return [f"{self.name}[{','.join(key)}]" if key else self.name for key in product(*axes)]
+
+
+def _index_words(label: object) -> str:
+    """An index in a name, as in Pyomo: in quotes if its bare words would be those of a number or of several indices."""
+    if isinstance(label, tuple):
+        return ",".join(map(_index_words, label))
+    return repr(label) if isinstance(label, str) and _QUOTED.search(label) else str(label)
+
+
+@dataclass(frozen=True, eq=False)
+class StandardForm:
+    """A linear or mixed-integer problem in matrix form.
+
+    Parameters
+    ----------
+    A
+        Constraint matrix, shape ``(rows, columns)``, CSC, float64, no stored zeros or duplicates.
+    row_lower, row_upper
+        Row bounds, shape ``(rows,)``.
+    col_lower, col_upper
+        Column bounds, shape ``(columns,)``.
+    cost, offset
+        Objective coefficients, shape ``(columns,)``, and constant.
+    sense
+        ``"min"`` or ``"max"``.
+    integer
+        Integrality of each column, shape ``(columns,)``, boolean.
+    columns, rows
+        Blocks by name, see :class:`Block`.
+    """
+
+    A: sp.csc_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    col_lower: NDArray[np.float64]
+    col_upper: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    sense: Sense
+    offset: float = 0.0
+    integer: NDArray[np.bool_] | None = None
+    columns: Mapping[str, Block] = field(default_factory=dict)
+    rows: Mapping[str, Block] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        m, n = self.A.shape
+        if self.integer is None:
+            object.__setattr__(self, "integer", np.zeros(n, dtype=bool))
+        for name, size in (
+            ("row_lower", m),
+            ("row_upper", m),
+            ("col_lower", n),
+            ("col_upper", n),
+            ("cost", n),
+            ("integer", n),
+        ):
+            array = np.asarray(getattr(self, name))
+            if array.shape != (size,):
+                msg = f"StandardForm: {name} has shape {array.shape}, expected ({size},)"
+                raise ModelError(msg)
+            if np.isnan(array.astype(float)).any():
+                at = int(np.argmax(np.isnan(array)))
+                where = self.row_names()[at] if name.startswith("row") else self.column_names()[at]
+                msg = f"StandardForm: {name} contains NaN at position {at} ({where}); correct the data there"
+                raise ModelError(msg)
+        if not np.isfinite(self.A.data).all():
+            at = int(np.argmin(np.isfinite(self.A.data)))
+            row = self.row_names()[self.A.indices[at]]
+            column = self.column_names()[int(np.searchsorted(self.A.indptr, at, side="right")) - 1]
+            msg = f"StandardForm: the constraint matrix contains NaN or infinity in row {row}, column {column}"
+            raise ModelError(msg)
+
+    def with_rows(self, rows: sp.sparray, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> StandardForm:
+        """The program with further rows, ``lower <= rows @ x <= upper``; none of its rows has a name then."""
+        import scipy.sparse as sp
+
+        return replace(
+            self,
+            A=sp.csc_array(sp.vstack([self.A, rows])),
+            row_lower=np.concatenate([self.row_lower, lower]),
+            row_upper=np.concatenate([self.row_upper, upper]),
+            rows={},
+        )
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Numbers of variables, constraints, nonzeros and integer variables."""
+        return {
+            "variables": int(self.A.shape[1]),
+            "constraints": int(self.A.shape[0]),
+            "nonzeros": int(self.A.nnz),
+            "integers": int(np.count_nonzero(np.asarray(self.integer))),
+        }
+
+    @cached_property
+    def is_mip(self) -> bool:
+        """Whether some column must be integer."""
+        return bool(np.any(self.integer))
+
+    def objective(self, x: NDArray[np.float64]) -> float:
+        """Objective value of ``x``, shape ``(columns,)``."""
+        return float(self.cost @ x + self.offset)
+
+    def minimized(self) -> StandardForm:
+        """The same problem as a minimization: a maximization with its objective negated."""
+        if self.sense == "min":
+            return self
+        return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
+
+    def values(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Named variable arrays from a column vector."""
+        return {name: block.gather(x) for name, block in self.columns.items()}
+
+    def duals(self, y: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Named dual arrays from a row vector."""
+        return {name: block.gather(y) for name, block in self.rows.items()}
+
+    def column_names(self) -> list[str]:
+        """A name for every column: ``g[0,3]`` from its block, or ``x7`` if no block contains it."""
+        return named(self.columns, self.A.shape[1], "x")
+
+    def row_names(self) -> list[str]:
+        """A name for every row, as :meth:`column_names`."""
+        return named(self.rows, self.A.shape[0], "r")
+
+    def without_blocks(self) -> StandardForm:
+        """The problem itself, as solvers in other processes get it; labels may be of classes unknown there."""
+        return replace(self, columns={}, rows={})
+
+
+def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
+    """A name for each of ``count`` rows or columns: from its block, else ``letter`` and its number."""
+    names = [f"{letter}{j}" for j in range(count)]
+    for block in blocks.values():
+        for name, where in zip(block.names(), block.index.tolist(), strict=True):
+            if where >= 0:
+                names[where] = name
+    return names
+
+
+def blocks(named: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]) -> dict[str, Block]:
+    """Blocks by name, from their shapes and positions."""
+    return {name: Block(name, shape, index) for name, (shape, index) in named.items()}
+
+
+def canonical(matrix: Any) -> sp.csc_array:
+    """A sparse matrix by column, with duplicates summed, zeros dropped and indices sorted."""
+    import scipy.sparse as sp
+
+    matrix = sp.csc_array(matrix, dtype=np.float64)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix
