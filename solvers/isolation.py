@@ -25,7 +25,7 @@ from opticoll.solvers import processes, solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
 from opticoll.solvers.processes import processor_s_of_children
-from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
+from opticoll.solvers.task import Outcome, SolveRequest, Termination
 from opticoll.solvers.worker import start_job, worker_job
 
 if TYPE_CHECKING:
@@ -306,7 +306,6 @@ def _unfinished(answer: WorkerAnswer, chosen: Adapter) -> Outcome:
     assert answer.ending is not None
     return Outcome(
         termination=answer.ending,
-        primal=PrimalStatus.NONE if x is None else PrimalStatus.FEASIBLE,
         objective=None if x is None else values.get("objective"),
         bound=values.get("bound"),
         x=x,

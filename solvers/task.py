@@ -71,15 +71,6 @@ class Proof(StrEnum):
 PROVEN = (Proof.EXACT, Proof.OPTIMAL)
 
 
-class PrimalStatus(StrEnum):
-    """The solver's status of the vector it returned."""
-
-    FEASIBLE = "feasible"
-    INFEASIBLE = "infeasible"
-    APPROXIMATE = "approximate"
-    NONE = "none"
-
-
 @dataclass(frozen=True)
 class SimplexBasis:
     """A simplex basis: the status of every column and row, in HiGHS's numbers (0 lower, 1 basic, 2 upper, 3 zero)."""
@@ -144,7 +135,6 @@ class Outcome:
     """
 
     termination: Termination
-    primal: PrimalStatus = PrimalStatus.NONE
     objective: float | None = None
     bound: float | None = None
     x: NDArray[np.float64] | None = None

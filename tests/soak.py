@@ -582,7 +582,6 @@ def _lie(true: Outcome, draw: random.Random, noise: np.random.Generator) -> Any:
         "bound": [value, value + 1, -1e300, "optimal", float("nan")],
         "raw": ["\ud800", "x" * 10_000_000, None, b"raw"],
         "termination": ["solved", None, *Termination],
-        "primal": ["yes", 3, None],
         "message": ["\x1b[31m\ud800", "x" * 1_000_000, "a\nb", None],
         "incumbents": [[1.0], [("a", "b")], None, [(0, 1e99)]],
         "options": [{"a": {1, 2}}, {"\ud800": object()}, None, [1]],

@@ -23,7 +23,7 @@ import numpy as np
 
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.instances.plugin_faults import place_of
-from opticoll.solvers.task import Outcome, PrimalStatus, Termination, one_line, plain
+from opticoll.solvers.task import Outcome, Termination, one_line, plain
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
 if TYPE_CHECKING:
@@ -316,14 +316,17 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
         name: None if getattr(outcome, name) is None else one_line(getattr(outcome, name), 200)
         for name in ("algorithm", "version")
     }
-    termination = _word(Termination, outcome.termination)
+    try:
+        termination = Termination(str(outcome.termination))
+    except ValueError:
+        msg = f"the unknown Termination {str(outcome.termination)[:60]!r}"
+        raise ValueError(msg) from None
     message = outcome.message
     if termination is Termination.ERROR and not message and outcome.raw:
         message = f"the solver reports {one_line(outcome.raw, 200)!r}"
     return replace(
         outcome,
         termination=termination,
-        primal=_word(PrimalStatus, outcome.primal),
         x=x,
         row_duals=duals,
         incumbents=incumbents,
@@ -334,14 +337,6 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
         message=one_line(message),
         options={one_line(name, 200): plain(value) for name, value in outcome.options.items()},
     )
-
-
-def _word(kind: type[Termination] | type[PrimalStatus], word: object) -> Any:
-    try:
-        return kind(str(word) if isinstance(word, str) else "")
-    except ValueError:
-        msg = f"the unknown {kind.__name__} {str(word)[:60]!r}"
-        raise ValueError(msg) from None
 
 
 def _vector(name: str, value: object, size: int) -> NDArray[np.float64] | None:
@@ -405,7 +400,6 @@ def trivial_outcome(form: StandardForm) -> Outcome | None:
         return Outcome(Termination.INFEASIBLE, raw="no columns", algorithm="none")
     return Outcome(
         Termination.OPTIMAL,
-        PrimalStatus.FEASIBLE,
         form.offset,
         form.offset,
         np.zeros(0),
@@ -567,10 +561,10 @@ def set_solution(
     exact: bool = True,
     accepted: bool = False,
 ) -> None:
-    """Store a solver's vectors in ``outcome`` with the primal status they justify.
+    """Store a solver's vectors in ``outcome``.
 
-    A vector returned with a proof of infeasibility or unboundedness is dropped. A vector returned at a limit
-    counts as feasible only if it satisfies the matrix, unless it is an incumbent that the solver ``accepted``.
+    A vector returned with a proof of infeasibility or unboundedness is dropped; so is that of an integer program
+    returned at a limit, unless it satisfies the matrix or is an incumbent that the solver ``accepted``.
     """
     if x is None or outcome.termination in NO_SOLUTION:
         return
@@ -583,12 +577,8 @@ def set_solution(
         return
     x = np.array(x, dtype=float)
     solved = outcome.termination == Termination.OPTIMAL
-    if not (solved or accepted) and max(matrix_violations(form, x).values()) > FEASIBLE:
-        outcome.primal = PrimalStatus.INFEASIBLE
-        if form.is_mip:
-            return
-    else:
-        outcome.primal = PrimalStatus.FEASIBLE if exact else PrimalStatus.APPROXIMATE
+    if form.is_mip and not (solved or accepted) and max(matrix_violations(form, x).values()) > FEASIBLE:
+        return
     outcome.x, outcome.objective = x, form.objective(x)
     if form.is_mip:
         return

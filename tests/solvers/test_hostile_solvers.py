@@ -33,7 +33,7 @@ from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.own_limits import Budget, LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.procedure import checked
-from opticoll.solvers.task import Outcome, PrimalStatus, Proof, Run, SolveRequest, Task, Termination, one_line
+from opticoll.solvers.task import Outcome, Proof, Run, SolveRequest, Task, Termination, one_line
 
 FORM = StandardForm(
     sp.csc_array([[1.0, 1.0]]),
@@ -45,7 +45,7 @@ FORM = StandardForm(
     "max",
     integer=np.zeros(2, dtype=bool),
 )
-TRUE = Outcome(Termination.OPTIMAL, PrimalStatus.FEASIBLE, 2.0, 2.0, np.array([0.0, 1.0]), np.array([2.0]))
+TRUE = Outcome(Termination.OPTIMAL, 2.0, 2.0, np.array([0.0, 1.0]), np.array([2.0]))
 LIES: dict[str, tuple[dict[str, Any], str]] = {
     "short": ({"x": np.ones(1)}, "x of type float64 and shape (1,), expected real numbers of shape (2,)"),
     "long": ({"x": np.ones(3)}, "shape (3,)"),
@@ -57,7 +57,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "a word as value": ({"objective": "2"}, "objective = '2', expected a number"),
     "a complex bound": ({"bound": 1j}, "bound = '1j', expected a number"),
     "an unknown word": ({"termination": "solved"}, "the unknown Termination 'solved'"),
-    "an unknown status": ({"primal": 3}, "the unknown PrimalStatus '3'"),
+    "a number as word": ({"termination": 3}, "the unknown Termination '3'"),
     "no pairs": ({"incumbents": [1.0]}, "incumbents that are not pairs"),
     "no options": ({"options": [1]}, "options of type list"),
     "infinite iterations": ({"iterations": float("inf")}, "infinity"),
@@ -74,7 +74,7 @@ def test_a_wrong_outcome_is_an_error_on_record(lie: str, monkeypatch: pytest.Mon
 
     def lying(form: StandardForm, *given: Any, **named: Any) -> Outcome:
         rows, columns = form.A.shape
-        true = Outcome(Termination.OPTIMAL, PrimalStatus.FEASIBLE, 1.0, 1.0, np.zeros(columns), np.zeros(rows))
+        true = Outcome(Termination.OPTIMAL, 1.0, 1.0, np.zeros(columns), np.zeros(rows))
         return accepted("liar", form, replace(true, **wrong))
 
     monkeypatch.setattr("opticoll.solvers.relaxation.solve_isolated", lying)

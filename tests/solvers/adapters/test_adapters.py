@@ -16,7 +16,7 @@ from opticoll.solvers.adapters import adapter, own_adapters
 from opticoll.solvers.adapters.interface import unknown_option
 from opticoll.solvers.contract import AdapterContract, random_lp, results, two_rows
 from opticoll.solvers.isolation import probe, solve_isolated
-from opticoll.solvers.task import PrimalStatus, SolveRequest
+from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +153,7 @@ def test_hipo_is_usable_only_if_the_wheel_includes_it() -> None:
     state = probe("highs-hipo")
     if state.usable:
         outcome = solve_isolated(two_rows(), "highs-hipo", SolveRequest())
-        assert outcome.primal == PrimalStatus.APPROXIMATE
+        assert outcome.x is not None
         assert "HiPO" in (outcome.algorithm or "")
     else:
         assert "HIPO" in state.remedy

@@ -114,7 +114,6 @@ def test_optimum_and_sign_of_duals(problem: Any, stand_in: types.ModuleType) -> 
     outcome = solve_here(form, "cupdlpx", SolveRequest(time_limit_s=7.0, rel_tol=1e-6))
     reference = solve_here(form, "highs-simplex", SolveRequest())
     assert outcome.termination == "optimal"
-    assert outcome.primal == "approximate"
     assert outcome.objective == pytest.approx(reference.objective)
     assert outcome.x is not None
     assert max(matrix_violations(form, outcome.x).values()) < 1e-8
