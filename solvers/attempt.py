@@ -107,7 +107,7 @@ def solve_model(course: Course) -> Solved:
             steps=steps,
             memory_limit_gib=course.budget.memory_left_gib(),
             on_progress=course.tell,
-            stop=course.stop,
+            stop=course.budget.stop,
         )
     course.times["solver_s"], course.times["solver_cpu_s"] = out.solve_s, out.cpu_s
     version = out.version or plan.adapter.version()
@@ -205,7 +205,7 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
             threads=task.threads,
             modules=PROCEDURE_MODULES,
             on_progress=relay,
-            stop=course.stop,
+            stop=course.budget.stop,
         )
     answer: Answer = call.values if call.ending is None else last_saved(call.values, call.ending)
     if answer.bound is not None and answer.bound_source is not None:

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.own_limits import Budget
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.task import Progress, StartRecord, Task
-
-    OnProgress = Callable[[Progress], None]
+    from opticoll.solvers.task import StartRecord, Task
 
 _Result = TypeVar("_Result")
 
@@ -54,8 +52,6 @@ class Course:
     plan: Plan
     budget: Budget
     deadline: float | None
-    on_progress: OnProgress | None = None
-    stop: threading.Event | None = None
     known: Known = field(default_factory=Known)
     start: StartRecord | None = None
     start_used: list[str] = field(default_factory=list)
@@ -75,8 +71,8 @@ class Course:
             bound = self._bound
         elapsed = time.monotonic() - self._began
         self._log_line(objective, bound, verify.relative_gap(objective, bound, self.plan.formulation.sense), elapsed)
-        if self.on_progress is not None:
-            self.on_progress({"objective": objective, "bound": bound, "elapsed_s": elapsed})
+        if self.budget.on_progress is not None:
+            self.budget.on_progress({"objective": objective, "bound": bound, "elapsed_s": elapsed})
 
     @contextmanager
     def bounds_ahead(self, bounds: Callable[[], list[Bound]]) -> Iterator[list[Bound]]:
@@ -85,7 +81,7 @@ class Course:
         Yields a list that holds them once they are known.
         """
         known: list[Bound] = []
-        if self.on_progress is None or is_own(self.plan.formulation):
+        if self.budget.on_progress is None or is_own(self.plan.formulation):
             yield known
             return
         done = threading.Event()
@@ -141,7 +137,7 @@ class Course:
 
     def analytic(self, bounds: Callable[[], _Result]) -> _Result | None:
         """The analytic bounds, unless they take longer than a few seconds beyond the limit."""
-        stopped = self.stop is not None and self.stop.is_set()
+        stopped = self.budget.stopped
         deadline = time.monotonic() if stopped else self.deadline
         limits = self.budget.own_limits(deadline, least_s=BOUNDS_S, interruptible=not stopped)
         try:
@@ -173,8 +169,9 @@ class Course:
             left = self.left_s()
             if left is not None and left <= 0:
                 return None
+            most_gib = self.budget.memory_left_gib()
             try:
-                return exact_relaxation(form, x, left, self.task.threads, self.budget.memory_left_gib(), self.stop)
+                return exact_relaxation(form, x, left, self.task.threads, most_gib, self.budget.stop)
             except NoSolution as error:
                 self.notes.append(f"no bound in rational arithmetic: {error}")
                 return None

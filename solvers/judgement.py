@@ -115,17 +115,17 @@ class Gathered:
     optimum: ExactRelaxation | None = None
 
 
-def gather_bounds(course: Course, solved: Solved, objective: float | None, known: list[Bound] | None) -> Gathered:
+def gather_bounds(course: Course, solved: Solved, objective: float | None, analytic: list[Bound] | None) -> Gathered:
     """All recomputed bounds: from duals, and analytic ones if those leave a gap or are the user's own.
 
-    ``known`` are the analytic bounds, if the run that this one continues has computed them.
+    ``analytic`` are the bounds if they are computed already, as by the run that this one continues.
     """
     formulation, form, out = course.plan.formulation, solved.form, solved.outcome
     sense, tol = formulation.sense, course.task.tol
     result = [*solved.bounds, *bounds_from_duals(course, solved)]
-    analytic, open_ = known, not auto.closed(result, objective, sense, tol)
+    open_ = not auto.closed(result, objective, sense, tol)
     # A wrong bound of the user's is reported, whatever the solver's duals prove.
-    if known is None and (open_ or is_own(formulation)):
+    if analytic is None and (open_ or is_own(formulation)):
         analytic = course.analytic(lambda: bounds_of(formulation))
     if open_:
         result += analytic or []

@@ -13,7 +13,11 @@ from opticoll.solvers.processes import own_memory_mb
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from opticoll.solvers.task import Task
+    from collections.abc import Callable
+
+    from opticoll.solvers.task import Progress, Task
+
+    OnProgress = Callable[[Progress], None]
 
 #: Seconds between two polls, and between two attempts to interrupt a thread.
 _POLL_S, _AGAIN_S = 0.05, 1.0
@@ -164,15 +168,23 @@ USUAL_PART = 0.5
 
 
 class Budget:
-    """Time and memory of a solve, from its start; before an exact step, only a part of the time limit."""
+    """Time and memory of a solve, from its start; before an exact step, only a part of the time limit.
 
-    def __init__(self, task: Task, stop: threading.Event | None) -> None:
-        self.task, self.stop = task, stop
+    ``stop`` ends the solve when set; ``on_progress`` is called with its incumbents and bounds.
+    """
+
+    def __init__(self, task: Task, stop: threading.Event | None = None, on_progress: OnProgress | None = None) -> None:
+        self.task, self.stop, self.on_progress = task, stop, on_progress
         self.overdue = False  # whether a function that checks or describes a solution did not return
         self.started = time.monotonic()
         self.base_mb = 0.0 if task.memory_limit_gib is None else own_memory_mb()
         part = USUAL_PART if task.exact else 1.0
         self.deadline = None if task.time_limit_s is None else self.started + part * task.time_limit_s
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the caller has stopped the solve."""
+        return self.stop is not None and self.stop.is_set()
 
     def own_limits(self, deadline: float | None, *, least_s: float = 0.0, interruptible: bool = True) -> OwnLimits:
         """Limits on this process's own work until a deadline."""

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.instances.types import Settings
     from opticoll.solvers.attempt import Solved
-    from opticoll.solvers.course import OnProgress
     from opticoll.solvers.messages import Report
     from opticoll.solvers.methods.method import Answer
+    from opticoll.solvers.own_limits import OnProgress
 
     Arrays = dict[str, NDArray[np.float64]]
 
@@ -87,23 +87,17 @@ def solve(
         If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
     with solver_log.streamed(log), exits_refused():
-        return _exactly(_solve(task, None, on_progress, stop, budget := Budget(task, stop), known), budget)
+        budget = Budget(task, stop, on_progress)
+        return _exactly(_solve(task, None, budget, known), budget)
 
 
-def _solve(
-    task: Task,
-    instance: Instance | None,
-    on_progress: OnProgress | None,
-    stop: threading.Event | None,
-    budget: Budget,
-    known: Known | None = None,
-) -> Run:
+def _solve(task: Task, instance: Instance | None, budget: Budget, known: Known | None = None) -> Run:
     """The six steps: parse, prepare, build, solve, verify, record; then other methods, if ``auto`` continues."""
     try:
         with budget.reading() as limits:
             instance = instance_of(task) if instance is None else instance
             first = make_plan(task, instance=instance)
-        needed = _solve_needed(task, instance, first, on_progress, stop)
+        needed = _solve_needed(task, instance, first, budget)
         with budget.reading() as limits:
             plan = first if needed is None else make_plan(task, instance=instance, needed=needed.values)
             known = Known() if known is None else known.checked(plan)
@@ -121,36 +115,36 @@ def _solve(
         raise LimitSpent(msg, limits.ending) from None
     if needed is None:
         budget.start_solving()
-    course = Course(task, plan, budget, budget.deadline, on_progress, stop, known)
-    bounds: list[Bound] = []
+    course = Course(task, plan, budget, budget.deadline, known)
+    analytic: list[Bound] = []
     if refutation is not None:
         solved = refuted_by(refutation)
     else:
-        with course.bounds_ahead(lambda: auto.bounds_of(plan.formulation)) as bounds:
+        with course.bounds_ahead(lambda: auto.bounds_of(plan.formulation)) as analytic:
             solved = solve_model(course) if plan.procedure is None else call_procedure(course, known.values)
     if known.values is not None:
         solved = kept(course, solved)
-    run = finish(course, solved, needed, list(bounds) or None)
+    run = finish(course, solved, needed, list(analytic) or None)
     if plan.choice is None:
         return auto.explained(run)
     if plan.method == auto.TIME_FORM and run.termination is Termination.INFEASIBLE:  # no time is finite, F = 0 may be
-        other = _solve(msgspec.structs.replace(task, method=auto.SIMPLEX), instance, on_progress, stop, budget, known)
+        other = _solve(msgspec.structs.replace(task, method=auto.SIMPLEX), instance, budget, known)
         record = msgspec.structs.replace(other.record, key=run.record.key, requested=run.record.requested)
         return replace(other, task=task, record=record)
-    return _continued(run, continuations(plan.choice, run), on_progress, stop, budget)
+    return _continued(run, continuations(plan.choice, run), budget)
 
 
-def finish(course: Course, solved: Solved, needed: Run | None, known: list[Bound] | None = None) -> Run:
+def finish(course: Course, solved: Solved, needed: Run | None, analytic: list[Bound] | None = None) -> Run:
     """Verify, judge and record what a solver or a method returned.
 
-    ``needed`` is the run whose solution is the data of this one, ``known`` are analytic bounds computed before.
+    ``needed`` is the run whose solution is the data of this one, ``analytic`` are bounds computed before.
     """
     formulation, start, before = course.plan.formulation, time.monotonic(), course.times["exact_s"] or 0.0
     checked = check_values(course, solved)
     if course.budget.overdue and not checked.verified:
         solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.TIME_LIMIT))
         course.notes.append("; no value is verified")
-    gathered = gather_bounds(course, solved, checked.objective, known)
+    gathered = gather_bounds(course, solved, checked.objective, analytic)
     best = verify.tightest(gathered.bounds, formulation.sense)
     if checked.verified and best is not None and not met(course, checked.objective, best):
         checked = at_optimum(course, solved, checked, best, gathered.optimum)
@@ -168,18 +162,12 @@ def finish(course: Course, solved: Solved, needed: Run | None, known: list[Bound
     return Run(course.task, record, values, duals, course.plan, gathered.analytic, needed, basis=basis)
 
 
-def _continued(
-    run: Run,
-    methods: Sequence[Continuation],
-    on_progress: OnProgress | None,
-    stop: threading.Event | None,
-    budget: Budget,
-) -> Run:
+def _continued(run: Run, methods: Sequence[Continuation], budget: Budget) -> Run:
     """Continue with other methods, in order, a run that did not prove the optimum of the stated model."""
     plan = run.plan
     for following in methods:
         now = time.monotonic()
-        if settled(run) or (stop is not None and stop.is_set()):
+        if settled(run) or budget.stopped:
             break
         deadline = budget.deadline
         if deadline is not None and deadline <= now:
@@ -188,19 +176,11 @@ def _continued(
             most = following.limit_s
             deadline = now + (most if deadline is None else min(most, PROOF_SHARE * (deadline - now)))
         assert plan is not None
-        run = _continued_by(following.method, run, plan, deadline, on_progress, stop, budget)
+        run = _continued_by(following.method, run, plan, deadline, budget)
     return auto.explained(run)
 
 
-def _continued_by(
-    method: str,
-    first: Run,
-    plan: Plan,
-    deadline: float | None,
-    on_progress: OnProgress | None,
-    stop: threading.Event | None,
-    budget: Budget,
-) -> Run:
+def _continued_by(method: str, first: Run, plan: Plan, deadline: float | None, budget: Budget) -> Run:
     """Continue with another method after a run that did not prove the optimum of the stated model."""
     task, old = first.task, first.record
     left = None if deadline is None else deadline - time.monotonic()
@@ -218,7 +198,7 @@ def _continued_by(
         options={},
         method_parameters=read_parameters(procedure.parameters, {}, method),
     )
-    course = Course(other, next_plan, budget, deadline, on_progress, stop)
+    course = Course(other, next_plan, budget, deadline)
     bounds: tuple[Bound, ...] = ()
     if old.bound is not None:
         bounds = (Bound(str(old.bound_source), old.bound, "proven for the stated model"),)
@@ -239,9 +219,7 @@ def _exactly(run: Run, budget: Budget) -> Run:
     return proven_exactly(run, budget.stop, lambda task, stop: solve(task, stop=stop))
 
 
-def _solve_needed(
-    task: Task, instance: Instance, plan: Plan, on_progress: OnProgress | None, stop: threading.Event | None
-) -> Run | None:
+def _solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> Run | None:
     """Solve the formulation whose solution the task's formulation takes as data, if any.
 
     Raises
@@ -252,12 +230,13 @@ def _solve_needed(
     if plan.formulation.needs is None:
         return None
     basis = needed_task(task, plan)
-    first = _solve(basis, instance, on_progress, stop, budget := Budget(basis, stop))
+    budget = Budget(basis, caller.stop, caller.on_progress)
+    first = _solve(basis, instance, budget)
     default = next((p.default for p in plan.formulation.parameters if p.name == plan.formulation.needs.method), None)
     if task.method == "auto" and basis.method == default and auto.can_be_branched(first):
         if budget.deadline is not None:  # the task itself needs time too
             budget.deadline -= PROOF_SHARE * max(budget.deadline - time.monotonic(), 0.0)
-        first = _continued(first, [Continuation(PROOF)], on_progress, stop, budget)
+        first = _continued(first, [Continuation(PROOF)], budget)
     first = _exactly(first, budget)
     if first.values is None or not first.verified:
         source = f"{task.formulation} takes its data from {basis.formulation}"
@@ -334,7 +313,7 @@ def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
     """
     value = instance_of(task)
     plan = make_plan(task, instance=value)
-    needed = _solve_needed(task, value, plan, None, None)
+    needed = _solve_needed(task, value, plan, Budget(task))
     plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
     built = build_model(plan.formulation, plan.form)
     return value, plan.formulation, compile_built(plan.formulation, built)
