@@ -18,7 +18,7 @@ from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own, read_parameters
-from opticoll.formulations.registry import formulation as named
+from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import index_names
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.arguments import number
@@ -502,7 +502,7 @@ def _planned(
     """
     from opticoll.solvers.plan import make_plan
 
-    stated = named(formulation)
+    stated = formulation_named(formulation)
     if stated.needs is not None:
         msg = f"model: {stated.name} takes its data from a solution of {stated.needs}; use solve"
         raise BadInput(msg)
@@ -538,5 +538,5 @@ def model(
         For anything that :func:`solve` refuses, and for a formulation that takes its data from another one's solution.
     """
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
-    forms = forms_of(named(formulation))
+    forms = forms_of(formulation_named(formulation))
     return Model(_planned(formulation, instance, form or ("pyomo" if "pyomo" in forms else forms[0]), chosen))

@@ -11,7 +11,7 @@ from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result import Result, solve
 from opticoll.errors import BadInput
 from opticoll.formulations import bounds_of, plugin_bounds
-from opticoll.formulations import formulation as named
+from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.model import states, title_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.instances import as_instance
@@ -177,7 +177,7 @@ def problem(
         For anything that :func:`opticoll.solve` refuses, and for a formulation that takes its data from another one's
         solution.
     """
-    stated, value = named(formulation), as_instance(instance)
+    stated, value = formulation_named(formulation), as_instance(instance)
     if stated.needs is not None:
         msg = f"problem: {stated.name} takes its data from a solution of {stated.needs}; use solve"
         raise BadInput(msg)

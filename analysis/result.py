@@ -28,7 +28,7 @@ from opticoll.analysis.wording import in_python
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
-from opticoll.formulations.registry import formulation as named
+from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
 from opticoll.instances import Instance, Topology, as_instance
@@ -171,7 +171,7 @@ def solve(
             raise _without_instance(formulation)
         chosen: Any = settings if demand is None else {**settings, "demand": demand}
         wanted: Any = formulation
-        if isinstance(start, str) and _has_own_start(named(wanted), method):
+        if isinstance(start, str) and _has_own_start(formulation_named(wanted), method):
             chosen, start = {**chosen, "start": start}, None
         value = instance if isinstance(instance, str) else as_instance(instance)
         task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
@@ -223,7 +223,7 @@ def run_task(
 
     ``known`` is what the caller has already, beside ``start``.
     """
-    model = named(task.formulation)
+    model = formulation_named(task.formulation)
     if stop is not None and not hasattr(stop, "is_set"):
         raise refused(stop, "solve: stop", "a threading.Event")
     if on_progress is not None and not callable(on_progress):
@@ -284,7 +284,7 @@ def solve_task(
     NoSolution
         If nothing could be tried: a limit was reached before, or the data, another solution, were not found.
     """
-    model = named(task.formulation)
+    model = formulation_named(task.formulation)
     if any(parameter.name == "shard" for parameter in model.parameters):  # the model itself has times in seconds
         if shard is None:
             shard = str(task.settings.get("shard", "")) or None
@@ -329,7 +329,7 @@ def _known(start: StartLike, task: Task) -> Known:
     """
     from opticoll.solvers.solution import read_start
 
-    model = named(task.formulation)
+    model = formulation_named(task.formulation)
     if isinstance(start, Run):
         if start.values is None or not start.verified:
             msg = f"start: the run ended with {start.termination} and has no verified solution"
@@ -357,7 +357,7 @@ def _design_on(topology: Topology, task: Task) -> dict[str, NDArray[np.float64]]
     """
     from opticoll.formulations.topology.design import values_on
 
-    model, nodes = named(task.formulation), as_instance(task.instance).n
+    model, nodes = formulation_named(task.formulation), as_instance(task.instance).n
     if model.name != "topology.design" or topology.n != nodes:
         msg = (
             f"start: {topology.spec} is no solution of {model.name} with {nodes} nodes; give a result or a file of one"
@@ -393,7 +393,9 @@ class Result(rendering.Printed, Run):
     @cached_property
     def scale(self) -> Scale:
         """Bytes of a shard, and bits per second of a capacity of 1."""
-        return Scale.of(named(self.task.formulation), self.instance, self.shard, self.task.settings.get("bandwidth"))
+        return Scale.of(
+            formulation_named(self.task.formulation), self.instance, self.shard, self.task.settings.get("bandwidth")
+        )
 
     # summary
 

@@ -11,7 +11,7 @@ import numpy as np
 from opticoll.analysis.result import DESCRIPTION, Result
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
-from opticoll.formulations import formulation as named
+from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import forms_of, read_parameters
 from opticoll.formulations.registry import paper_of
@@ -131,7 +131,9 @@ def _formulation_in(
         msg = f"{file}: 'formulation' must be a name and 'settings' an object"
         raise BadFile(msg)
     try:
-        model = StatedModel if name == StatedModel.name else named(name if formulation is None else formulation)
+        model = (
+            StatedModel if name == StatedModel.name else formulation_named(name if formulation is None else formulation)
+        )
     except BadInput as error:
         msg = f"{file}: {error}"
         if formulation is None:

@@ -257,10 +257,10 @@ def sweep(
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.study.study_file import refuse_unavailable, study_of
     from opticoll.formulations.registry import formulation as find
-    from opticoll.formulations.registry import named
+    from opticoll.formulations.registry import is_registered
 
     model = find(formulation)
-    stated = model.name if named(model) else model  # workers look up a named bound themselves
+    stated = model.name if is_registered(model) else model  # workers look up a named bound themselves
     check_mapping({} if settings is None else settings, "sweep: settings")
     tol = number(tol, "sweep: tol")
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})

@@ -12,8 +12,8 @@ from opticoll.formulations.registry import (
     check_bounds,
     formulation,
     formulations,
-    named,
-    own_names,
+    is_registered,
+    package_names,
     plugin_bounds,
 )
 
@@ -23,7 +23,7 @@ __all__ = [
     "check_bounds",
     "formulation",
     "formulations",
-    "named",
-    "own_names",
+    "is_registered",
+    "package_names",
     "plugin_bounds",
 ]

@@ -43,7 +43,7 @@ def _ours() -> dict[str, type[Formulation]]:
 
 
 @cache
-def own_names() -> frozenset[str]:
+def package_names() -> frozenset[str]:
     """Names that formulations of the package have or may have, without importing them: those of their modules."""
     return frozenset(module.removeprefix("opticoll.formulations.").replace("_", "-") for module in _modules())
 
@@ -126,7 +126,7 @@ def paper_of(model: Formulation | type[Formulation]) -> str:
     return PAPERS.get(room, room)
 
 
-def named(model: type[Formulation]) -> bool:
+def is_registered(model: type[Formulation]) -> bool:
     """Whether a formulation can be looked up by name, including in another process."""
     return _lookup(model.name) is model
 
@@ -203,7 +203,7 @@ def check_bounds(bounds: object, names: Iterable[str]) -> None:
     if not isinstance(bounds, Mapping) or not bounds:
         msg = f'BOUNDS is of type {type(bounds).__name__}; write BOUNDS = {{"alltoall.master": function}}'
         raise BadInput(msg)
-    known = own_names() | set(names)
+    known = package_names() | set(names)
     for name in bounds:
         if name not in known:
             hint = nearest(str(name), sorted(known))

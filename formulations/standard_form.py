@@ -176,18 +176,18 @@ class StandardForm:
 
     def column_names(self) -> list[str]:
         """A name for every column: ``g[0,3]`` from its block, or ``x7`` if no block contains it."""
-        return named(self.columns, self.A.shape[1], "x")
+        return entry_names(self.columns, self.A.shape[1], "x")
 
     def row_names(self) -> list[str]:
         """A name for every row, as :meth:`column_names`."""
-        return named(self.rows, self.A.shape[0], "r")
+        return entry_names(self.rows, self.A.shape[0], "r")
 
     def without_blocks(self) -> StandardForm:
         """The problem itself, as solvers in other processes get it; labels may be of classes unknown there."""
         return replace(self, columns={}, rows={})
 
 
-def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
+def entry_names(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
     """A name for each of ``count`` rows or columns: from its block, else ``letter`` and its number."""
     names = [f"{letter}{j}" for j in range(count)]
     for block in blocks.values():

@@ -444,7 +444,7 @@ def write_in_worker(
 def modules_of(adapter_name: str) -> tuple[str, ...]:
     """Modules that a worker imports before it solves with an adapter."""
     chosen = adapter(adapter_name)
-    ours = ("opticoll.solvers.isolation", "opticoll.solvers.adapters.registry:own_adapters")
+    ours = ("opticoll.solvers.isolation", "opticoll.solvers.adapters.registry:package_adapters")
     return *ours, "scipy.sparse", *filter(None, chosen.modules or (chosen.package,))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import structs
 
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
-from opticoll.formulations import Formulation, formulation, named
+from opticoll.formulations import Formulation, formulation, is_registered
 from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of, is_own, read_parameters
 from opticoll.formulations.standard_form import StandardForm
@@ -92,7 +92,7 @@ class Plan:
         """
         model = type(self.formulation)
         result = plugins.digests(_plugins_of(self)) if plugins.known() else {}
-        return {**result, model.name: code_digest(model)} if is_own(model) and not named(model) else result
+        return {**result, model.name: code_digest(model)} if is_own(model) and not is_registered(model) else result
 
 
 def instance_of(task: Task) -> Instance:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from opticoll.errors import BadInput
-from opticoll.formulations import formulation, named
+from opticoll.formulations import formulation, is_registered
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow
 from opticoll.instances import parse, plugins
 from opticoll.instances.plugin_faults import place_of
@@ -53,7 +53,7 @@ def send(
     known = plugins.everywhere(modules_behind(instance.spec))
     if not isinstance(task.instance, str) or names_file(task.instance) or not known:
         task = replace(task, instance=instance)
-    task = replace(task, formulation=model.name if named(model) else model)
+    task = replace(task, formulation=model.name if is_registered(model) else model)
     return {
         "sent": cloudpickle.dumps(task),
         "needed": {name: np.asarray(array) for name, array in (needed or {}).items()},

@@ -11,7 +11,7 @@ import msgspec
 
 from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound, build_model, read_parameters
-from opticoll.formulations.registry import formulation as named
+from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import NamedArrays
 from opticoll.instances import MatrixProgram, as_instance
 from opticoll.instances.plugin_faults import exits_refused
@@ -284,7 +284,7 @@ def export(
     """
     path = as_path(path, "export")
     refuse_model_file(path)
-    stated = named(formulation_name)
+    stated = formulation_named(formulation_name)
     read_parameters(stated.parameters, settings or {}, stated.name)
     given = instance if isinstance(instance, str) else as_instance(instance)
     value, problem, matrix = stated_matrix(Task(formulation_name, given, "highs", form, settings or {}))

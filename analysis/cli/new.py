@@ -95,9 +95,9 @@ def _taken(kind: str, name: str) -> bool:
     """Whether opticoll itself uses the name; those of formulations and claims begin with ``own.`` and are free."""
     dashed = name.replace("_", "-")
     if kind in {"method", "solver"}:
-        from opticoll.solvers.methods import own_names
+        from opticoll.solvers.methods import package_names
 
-        return name in own_names()
+        return name in package_names()
     if kind == "family":
         from opticoll.instances.spec import FAMILIES, POPULATIONS, load_families
 

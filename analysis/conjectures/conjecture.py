@@ -280,9 +280,9 @@ def _exact_values(
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.study.running import run_with_progress
     from opticoll.analysis.study.study_file import refuse_unavailable, study_of
-    from opticoll.formulations.registry import named
+    from opticoll.formulations.registry import is_registered
 
-    stated = model.name if named(model) else model
+    stated = model.name if is_registered(model) else model
     tasks = [
         Task(stated, one, method, settings=dict(settings), time_limit_s=time_limit, exact=True) for one in instances
     ]

@@ -118,7 +118,7 @@ def _ours() -> dict[str, Claim]:
     return {claim.id: claim for claim in contributed(modules_about("claims"), "CLAIMS")}
 
 
-def own_names() -> frozenset[str]:
+def package_names() -> frozenset[str]:
     """Ids of the claims of the package."""
     return frozenset(_ours())
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from opticoll.solvers.adapters.interface import Adapter
-from opticoll.solvers.adapters.registry import adapter, adapters, own_adapters
+from opticoll.solvers.adapters.registry import adapter, adapters, package_adapters
 
-__all__ = ["Adapter", "adapter", "adapters", "own_adapters"]
+__all__ = ["Adapter", "adapter", "adapters", "package_adapters"]

@@ -12,7 +12,7 @@ from opticoll.solvers.adapters.interface import Adapter
 
 
 @cache
-def own_adapters() -> dict[str, Adapter]:
+def package_adapters() -> dict[str, Adapter]:
     """Return this package's own adapters by name, without those of configuration files and plug-ins."""
     return {adapter.name: adapter for adapter in contributed(modules_of("opticoll.solvers.adapters"), "ADAPTER")}
 
@@ -26,7 +26,7 @@ def adapters() -> dict[str, Adapter]:
         If a solver configuration file (:mod:`opticoll.solvers.adapters.command_line`) is invalid.
     """
     contributions = {adapter.name: adapter for adapter in plugins.contributed("ADAPTER")}
-    return {**own_adapters(), **configured(own_adapters()), **contributions}
+    return {**package_adapters(), **configured(package_adapters()), **contributions}
 
 
 def adapter(name: str) -> Adapter:
@@ -37,8 +37,8 @@ def adapter(name: str) -> Adapter:
     MethodMismatch
         If there is none; the message suggests the closest name.
     """
-    if name in own_adapters():
-        return own_adapters()[name]
+    if name in package_adapters():
+        return package_adapters()[name]
     known = adapters()
     if name not in known:
         plugins.load_installed()

@@ -14,7 +14,7 @@ import numpy as np
 
 from opticoll.errors import ModelError
 from opticoll.formulations.rounding import decimal
-from opticoll.formulations.standard_form import named
+from opticoll.formulations.standard_form import entry_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -142,11 +142,11 @@ class ExactForm:
 
     def column_names(self) -> list[str]:
         """A name for every column, as :meth:`StandardForm.column_names`."""
-        return named(self.columns, len(self.cost), "x")
+        return entry_names(self.columns, len(self.cost), "x")
 
     def row_names(self) -> list[str]:
         """A name for every row, as :meth:`StandardForm.row_names`."""
-        return named(self.rows, len(self.row_lower), "r")
+        return entry_names(self.rows, len(self.row_lower), "r")
 
     def objective(self, x: Sequence[Fraction]) -> Fraction:
         """Objective value of ``x`` in the stated sense."""

@@ -7,9 +7,9 @@ from opticoll.solvers.methods.registry import (
     method_named,
     methods,
     methods_for,
-    own_names,
+    package_names,
     prepared,
     taking_over,
 )
 
-__all__ = ["Beyond", "Method", "method_named", "methods", "methods_for", "own_names", "prepared", "taking_over"]
+__all__ = ["Beyond", "Method", "method_named", "methods", "methods_for", "package_names", "prepared", "taking_over"]

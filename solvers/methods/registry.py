@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from opticoll.instances import plugins
-from opticoll.solvers.adapters.registry import own_adapters
+from opticoll.solvers.adapters.registry import package_adapters
 from opticoll.solvers.methods.method import Beyond, Method, module_of, names, names_that_take_over
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ def _ours() -> dict[str, Method]:
     return {name: _our_method(name) for name in names()}
 
 
-def own_names() -> frozenset[str]:
+def package_names() -> frozenset[str]:
     """Names that the package itself gives to methods and solvers."""
-    return frozenset(("auto", *names(), *own_adapters()))
+    return frozenset(("auto", *names(), *package_adapters()))
 
 
 def methods() -> dict[str, Method]:

@@ -27,17 +27,17 @@ class Kind:
 KINDS = {
     "FORMULATION": Kind(
         "opticoll.formulations.model:Formulation",
-        "opticoll.formulations.registry:own_names",
+        "opticoll.formulations.registry:package_names",
         ("name",),
         subclass=True,
     ),
     "ADAPTER": Kind(
         "opticoll.solvers.adapters.interface:Adapter",
-        "opticoll.solvers.methods.registry:own_names",
+        "opticoll.solvers.methods.registry:package_names",
         ("name", "title", "package", "distribution", "algorithm", "capabilities"),
     ),
-    "METHOD": Kind("opticoll.solvers.methods.method:Method", "opticoll.solvers.methods.registry:own_names"),
-    "CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger.ledger:own_names"),
+    "METHOD": Kind("opticoll.solvers.methods.method:Method", "opticoll.solvers.methods.registry:package_names"),
+    "CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger.ledger:package_names"),
 }
 #: Methods and solvers share one name space, ``--method``.
 SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}

@@ -162,13 +162,13 @@ def test_a_file_name_means_one_thing_within_a_layer():
 def test_formulations_methods_and_commands_are_named_after_their_files():
     from opticoll.analysis.cli.main import cli
     from opticoll.formulations import formulations
-    from opticoll.solvers.methods.registry import own_names
+    from opticoll.solvers.methods.registry import package_names
 
     stems = defaultdict(set)
     for path in filter(named_after_its_content, modules().values()):
         stems[path.relative_to(ROOT).parts[0]].add(path.stem.replace("_", "-"))
     assert stems["formulations"] == {name.partition(".")[2] for name in formulations()}
-    assert stems["solvers"] <= own_names()
+    assert stems["solvers"] <= package_names()
     assert stems["analysis"] == set(cli.commands)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
-from opticoll.solvers.adapters import adapter, own_adapters
+from opticoll.solvers.adapters import adapter, package_adapters
 from opticoll.solvers.adapters.interface import unknown_option
 from opticoll.solvers.contract import AdapterContract, random_lp, results, two_rows
 from opticoll.solvers.isolation import probe, solve_isolated
@@ -21,7 +21,7 @@ from opticoll.solvers.task import SolveRequest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NAMES = sorted(own_adapters())
+NAMES = sorted(package_adapters())
 BAD_VALUES = {
     "highs": ("presolve", "blah"),
     "highs-simplex": ("simplex_iteration_limit", "many"),
@@ -140,7 +140,7 @@ def test_missing_package_is_reported_with_install_instructions(monkeypatch: pyte
 
 
 def test_every_adapter_is_described() -> None:
-    for name, solver in own_adapters().items():
+    for name, solver in package_adapters().items():
         assert solver.name == name
         assert solver.title
         assert solver.install
