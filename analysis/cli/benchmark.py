@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.group import Commands
 from opticoll.analysis.cli.options import JSON, SOLVERS, FloatRange, notify
 
@@ -64,7 +65,6 @@ def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[BenchmarkProble
 def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bool, as_json: bool) -> int:
     """Print problems with grade, size, best known value and bound."""
     from opticoll.analysis.benchmark.benchmark_set import best_known
-    from opticoll.analysis.cli import output
 
     known, rows = best_known(), []
     for problem in _chosen(names, grades):
@@ -193,7 +193,6 @@ def compare(
     """Compare runs in FOLDERs with the published ones on the same problems; without a folder, the published ones."""
     from opticoll.analysis.benchmark import run_comparison, solver_metrics
     from opticoll.analysis.benchmark.study_comparison import SHOWN
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import frame_rows
 
     chosen = [one.name for one in _chosen(names, grades)] if names or grades else None
@@ -238,7 +237,6 @@ def submit(files: tuple[Path, ...], problem: str | None, only_check: bool, as_js
     NAME.proof.json.gz are certificates. Exit status: 0, or 3 if one is refused.
     """
     from opticoll.analysis.benchmark import best_known as records
-    from opticoll.analysis.cli import output
 
     rows = []
     for file in files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_formulations
 from opticoll.analysis.cli.options import DEMAND, INSTANCE, JSON, SET, demand_of, settings_of
 
@@ -26,8 +27,6 @@ def bounds_command(
 
     Braces expand to several instances: 'genkautz:n={8..64},d=4', 'ring:{8,16}'.
     """
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
         from opticoll.analysis.bounds import bound_rows
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import FORMULATION, INSTANCE, JSON, PRINT_CHECKER, notify, settings_of
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     SCIP, Gurobi, CBC, GLPK, lp_solve or MIPLIB. A solution of a problem of the benchmark is compared with the best
     known value.
     """
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
         from opticoll.solvers import solution
 
@@ -67,7 +66,6 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
 
 def show_executed(result: Mapping[str, object]) -> None:
     """Print what a checked schedule moves, how far it lies above the bound, and which runtimes accept it."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import number
 
     metrics: dict[str, Any] = dict(result)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_claims
 from opticoll.analysis.cli.options import JSON, STORE, notify, refuse_together, store_at, writable_store
 
@@ -52,8 +53,6 @@ def claims(
     Exit status: 0 if all claims were measured, whatever the verdicts; 1 if a measurement failed; 2 bad input; 130 after
     Ctrl-C.
     """
-    from opticoll.analysis.cli import output
-
     given = {
         "--no-store": no_store,
         "--store": store_dir,
@@ -121,7 +120,6 @@ def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
 
 def _show_claims(rows: Sequence[ClaimRow]) -> None:
     """Print claims as a table; one whose measurement failed has the verdict "failed"."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.ledger.explanation import away
 
     shown = [
@@ -138,7 +136,6 @@ def _show_claims(rows: Sequence[ClaimRow]) -> None:
 
 def _show_tally(rows: Sequence[ClaimRow]) -> None:
     """Print the number of claims by paper, weight and verdict, and where to read more."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.ledger.explanation import tally
     from opticoll.analysis.report.findings import PAPER_NAMES
 
@@ -149,8 +146,6 @@ def _show_tally(rows: Sequence[ClaimRow]) -> None:
 
 def _gathered(rows: Iterable[ClaimRow], what: str) -> list[ClaimRow]:
     """Collect the rows of a slow source, counting them on the terminal as they arrive."""
-    from opticoll.analysis.cli import output
-
     results: list[ClaimRow] = []
     with output.console().status(what) as status:
         for row in rows:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_studies
 from opticoll.analysis.cli.options import JSON, SOLVERS, STORE
 
@@ -30,8 +31,6 @@ def compare(
     STUDY is a name or TOML file. A contestant is a method with its options. Nothing is run: `opticoll study STUDY` does
     that. With --out, the page has performance profiles, times with their spread, gaps over time and wrong answers.
     """
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
         from opticoll.analysis.benchmark import study_comparison
         from opticoll.analysis.store import Store
@@ -52,7 +51,6 @@ def _show_comparison(made: StudyComparison) -> None:
     """Print the comparison of a study: one line per contestant, by class of problems, then wrong answers."""
     from opticoll.analysis.benchmark import solver_metrics
     from opticoll.analysis.benchmark.study_comparison import CLOCKS, SHOWN
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import frame_rows
 
     for name, frame in made.summaries.items():

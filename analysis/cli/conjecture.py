@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_instances
 from opticoll.analysis.cli.options import (
     DEMAND,
@@ -77,8 +78,6 @@ def conjecture(
     opticoll conjecture alltoall.master --over "ring:{3..24}"
     opticoll conjecture alltoall.master --over "circulant:n={10..60},offsets=1x3" --latex
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
-    from opticoll.analysis.cli import output
-
     refuse_together({"--json": as_json or None, "--latex": latex or None}, ("--json", "--latex"))
     store = writable_store(store_dir)
     with output.diverted_stdout():
@@ -112,8 +111,6 @@ def conjecture(
 
 def _show(result: Conjecture, *, with_values: bool) -> None:
     """Print the formulas in words, and the exact optima on request."""
-    from opticoll.analysis.cli import output
-
     output.show_fields(result.summary, f"{result.quantity} of {result.formulation}")
     if with_values:
         rows = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_instances, complete_names
 from opticoll.analysis.cli.options import JSON, SET, SOLVERS, settings_of
 
@@ -35,8 +36,6 @@ def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json
     --instance. A spec such as `genkautz:n=16,d=4` describes the family and the instance. --json prints a list with one
     object per meaning of NAME.
     """
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
         from opticoll.analysis import describe as reference
 
@@ -71,8 +70,6 @@ def _fields(one: Description) -> dict[str, str]:
 
 def _show_description(one: Description) -> None:
     """Print the description of a name: title, source, text, parameters, related names, sizes and bounds."""
-    from opticoll.analysis.cli import output
-
     click.echo(f"{one.name}: {one.title}\n")
     headline, _, body = one.text.partition("\n\n")
     text = body if " ".join(headline.split()).rstrip(".") == one.title else one.text

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import JSON, notify, progress_line, refuse_together
 
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def design(
     opticoll design n=32 degree=4 --rack 8 --cables 2 --uplinks 6
     opticoll design n=64 degree=4 --delay 3.7us --shard 64MB
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
-    from opticoll.analysis.cli import output
-
     given = dict(word.partition("=")[::2] for word in sizes)
     if (
         set(given) != {"n", "degree"}
@@ -144,8 +143,6 @@ def design(
 
 def _show_design(design: TopologyDesign) -> None:
     """Print a topology, its time, and the bound on all topologies of its degree."""
-    from opticoll.analysis.cli import output
-
     nodes = f"{design.n}, degree {design.degree}, links {'one way' if design.directed else 'both ways'}"
     output.show_fields({"nodes": nodes, **design.lines()}, "design")
     if design.others:
@@ -155,8 +152,6 @@ def _show_design(design: TopologyDesign) -> None:
 
 def _reconfigure(n: int, degree: int, delay: str, options: dict[str, Any], *, as_json: bool) -> int:
     """Answer whether to change circuits; Ctrl-C keeps what was found."""
-    from opticoll.analysis.cli import output
-
     with (
         output.diverted_stdout(),
         progress_line(f"design n={n} degree={degree}", shown=True, plain=not as_json) as on_progress,
@@ -173,7 +168,6 @@ def _reconfigure(n: int, degree: int, delay: str, options: dict[str, Any], *, as
 
 def _show_reconfiguration(answer: Reconfiguration) -> None:
     """Print the verdict, the best sequence, and what is known of every number of configurations."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.plots.style import label
 
     nodes = f"{answer.n}, degree {answer.degree}, circuits {'one way' if answer.directed else 'both ways'}"

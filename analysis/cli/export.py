@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import FORMULATION, INSTANCE, SET, refuse_unwritable, settings_of
 
 
@@ -22,8 +23,6 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
 
     The file holds the matrix of FORMULATION on INSTANCE and can be read by any solver.
     """
-    from opticoll.analysis.cli import output
-
     if path.suffix.lower() not in {".mps", ".lp"}:
         msg = f"--to {path}: the name must end in .mps or .lp"
         raise click.UsageError(msg)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_figures
 from opticoll.analysis.cli.options import JSON, STORE, refuse_unwritable
 
@@ -37,7 +38,6 @@ def figure(name: str | None, out: Path | None, over: Path | None, store_dir: str
     closed forms; the output says which. --json prints the rows.
     """
     from opticoll.analysis import catalog
-    from opticoll.analysis.cli import output
     from opticoll.analysis.cli.list import LISTED
 
     if name is None:

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.analysis.rendering import cell
-from opticoll.solvers.task import Fields, one_line, plain
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -21,6 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.rendering import Printed
+    from opticoll.solvers.task import Fields
 
 
 @contextlib.contextmanager
@@ -44,7 +43,23 @@ def diverted_stdout() -> Iterator[None]:
 
 def emit_json(value: Any) -> None:
     """Print exactly one JSON value; NaN and infinity become null."""
+    from opticoll.solvers.task import plain
+
     click.echo(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))
+
+
+def show(value: Printed, *, as_json: bool, document: Any = None) -> int:
+    """Print what a command found: its lines and tables, or as JSON itself or its document; returns exit status 0."""
+    if as_json:
+        emit_json(value if document is None else document)
+    else:
+        show_fields(value.lines(), value._title)
+        for table in value.tables():
+            click.echo()
+            show_table(table.rows, table.columns, table.title)
+            if table.note:
+                click.echo(table.note)
+    return 0
 
 
 def console() -> Console:
@@ -62,6 +77,9 @@ def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[
     """Print rows as a table on stdout."""
     from rich.table import Table
     from rich.text import Text
+
+    from opticoll.analysis.rendering import cell
+    from opticoll.solvers.task import one_line
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:

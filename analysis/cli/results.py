@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import JSON, STORE, refuse_together, store_at
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
     record of each resume key). Their column `superseded` marks results of another version of a plug-in, file, solver or
     opticoll than that of the latest run of the same task.
     """
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import frame_rows
 
     refuse_together({"--csv": as_csv, "--json": as_json}, ("--csv", "--json"))
@@ -69,7 +69,6 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
 
 def _show_overview(frame: pd.DataFrame) -> None:
     """Print what :data:`OVERVIEW` selects, without the columns that distinguish no two runs."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import frame_rows, number
 
     runs = frame.groupby(_IDENTIFYING, dropna=False)

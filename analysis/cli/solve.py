@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import (
     CERTIFICATE,
     DEMAND,
@@ -118,7 +119,6 @@ def solve(
     """
     from datetime import UTC, datetime
 
-    from opticoll.analysis.cli import output
     from opticoll.analysis.interruption import stoppable
     from opticoll.analysis.solution_files import Outputs, errors_kept
     from opticoll.solvers.task import Task
@@ -200,7 +200,6 @@ def _reasons(result: Result) -> dict[str, Any]:
 
 def _show_reasons(reasons: Mapping[str, Any]) -> None:
     """Print what :func:`_reasons` found."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import number
 
     rows = reasons.get("rows")
@@ -229,7 +228,6 @@ def _listed_one_way(instance: Instance) -> bool:
 
 def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
     """Print a result, and what the written files hold."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import extent
 
     record = result.record
@@ -248,7 +246,6 @@ def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
 
 def _show_written(kind: str, written: Mapping[str, object]) -> None:
     """Print the contents of a schedule file or a file of paths, and their loss."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import number
 
     facts: dict[str, Any] = dict(written)

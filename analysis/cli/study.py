@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_studies
 from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, refuse_together, writable_store
 
@@ -27,7 +28,6 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
     again to resume after an interruption. Exit status: 0 if no cell failed; 1 if some failed or were not run; 3 if no
     cell has an answer (4 if all lack their solver); 130 after Ctrl-C.
     """
-    from opticoll.analysis.cli import output
     from opticoll.analysis.study import running
 
     refuse_together({"--jobs": jobs, "--dask": dask}, ("--jobs", "--dask"))
@@ -66,7 +66,6 @@ def _without_answer(summary: Summary) -> int:
 
 def _show_summary(summary: Summary) -> None:
     """Print the summary of a study, one line per formulation and method."""
-    from opticoll.analysis.cli import output
     from opticoll.solvers.task import one_line
 
     groups: dict[tuple[str, str], list[Any]] = {}

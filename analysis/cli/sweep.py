@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_instances
 from opticoll.analysis.cli.options import (
     DEMAND,
@@ -99,8 +100,6 @@ def sweep(
     opticoll sweep alltoall.master --bound my.py:cut --on T --over "ring:{3..9}" --over "genkautz:n={8..64},d=4"
     opticoll sweep alltoall.master --bound my.py:cut --over "ring:{3..9}" --exact --fail-on-violation
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
-    from opticoll.analysis.cli import output
-
     refuse_together({"--jobs": jobs, "--dask": dask}, ("--jobs", "--dask"))
     if out is not None:
         refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
@@ -146,8 +145,6 @@ def sweep(
 
 def _show_sweep(result: SweepResult) -> None:
     """Print a sweep: its summary, and the cases in which the bound is violated or undecided, or fails."""
-    from opticoll.analysis.cli import output
-
     summary = {name: text for name, text in result.summary.items() if name != "warning"}  # on stderr
     output.show_fields(summary, f"sweep of {result.bound} over {result.formulation}")
     noted = [dict(case.items()) for case in result.cases if case.status not in {"holds", "inapplicable"}]
