@@ -120,6 +120,14 @@ class Printed:
         """What the command line prints below the lines."""
         return ()
 
+    def remarks(self) -> list[str]:
+        """What the command line says beside, on stderr, a line each."""
+        return []
+
+    def document(self) -> Any:
+        """What ``--json`` prints."""
+        return self
+
     def _printed(self) -> dict[str, str]:
         """The lines that are printed."""
         return self.lines()

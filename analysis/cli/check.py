@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.options import FORMULATION, INSTANCE, JSON, PRINT_CHECKER, notify, settings_of
+from opticoll.analysis.cli.options import FORMULATION, INSTANCE, JSON, PRINT_CHECKER, notify, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,10 +21,17 @@ ROUND_OFF = 1e-9
 @FORMULATION
 @INSTANCE
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="Parameter of the formulation; repeatable.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="K=V",
+    callback=read_settings,
+    help="Parameter of the formulation; repeatable.",
+)
 @PRINT_CHECKER
 @JSON
-def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...], as_json: bool) -> int:
+def check(formulation: str, instance: str, file: Path, settings: dict[str, str], as_json: bool) -> int:
     """Verify an external solution, schedule or certificate FILE.
 
     FILE is a solution of FORMULATION on INSTANCE in the format of `opticoll solve --solution`, or a schedule for
@@ -39,11 +46,11 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     with output.diverted_stdout():
         from opticoll.solvers import solution
 
-        result = solution.check(formulation, instance, file, settings_of(settings))
+        result = solution.check(formulation, instance, file, settings)
         if result["verified"] and result["objective"] is not None:
             from opticoll.analysis.benchmark.best_known import remark
 
-            noted = remark(result["formulation"], instance, settings_of(settings), result["objective"], file)
+            noted = remark(result["formulation"], instance, settings, result["objective"], file)
             result["notes"] += [] if noted is None else [noted]
     if as_json:
         output.emit_json(result)

@@ -41,7 +41,7 @@ def claims(
     jobs: int | None,
     no_store: bool,
     explain: bool,
-    store_dir: str | None,
+    store: str | None,
     as_json: bool,
 ) -> int:
     """Compare the papers' numbers with measurements.
@@ -53,18 +53,7 @@ def claims(
     Exit status: 0 if all claims were measured, whatever the verdicts; 1 if a measurement failed; 2 bad input; 130 after
     Ctrl-C.
     """
-    given = {
-        "--no-store": no_store,
-        "--store": store_dir,
-        "--cached": cached,
-        "--resume": resume,
-        "--explain": explain,
-        "--json": as_json,
-        "--seed": seed,
-        "--jobs": jobs,
-    }
     refuse_together(
-        given,
         ("--no-store", "--cached"),
         ("--no-store", "--store"),
         ("--no-store", "--resume"),
@@ -82,11 +71,11 @@ def claims(
         position = {claim.id: index for index, claim in enumerate(chosen(identifiers))}
         wanted = len(position)
         if cached:
-            rows: list[Any] = kept(identifiers, store_at(store_dir))
+            rows: list[Any] = kept(identifiers, store_at(store))
         else:
-            store = None if no_store else writable_store(store_dir)
+            home = None if no_store else writable_store(store)
             rows = _gathered(
-                _until_interrupted(ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
+                _until_interrupted(ledger(identifiers, home, resume=resume, seed=seed, jobs=jobs)), "claims"
             )
             rows.sort(key=lambda row: position[row["id"]])
         rest = wanted - len(rows)

@@ -9,7 +9,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_instances, complete_names
-from opticoll.analysis.cli.options import JSON, SET, SOLVERS, settings_of
+from opticoll.analysis.cli.options import JSON, SET, SOLVERS
 
 if TYPE_CHECKING:
     from opticoll.analysis.describe import Description
@@ -29,7 +29,7 @@ _ROLE = re.compile(r":[a-z]+:`~?([^`]*)`")
 @SET
 @SOLVERS
 @JSON
-def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json: bool) -> int:
+def describe(name: str, instance: str | None, settings: dict[str, str], as_json: bool) -> int:
     """Describe a formulation, family, method, solver, study, claim or figure.
 
     For a formulation: its mathematics, parameters, forms, methods, and its size and bounds on a small instance or on
@@ -39,7 +39,7 @@ def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json
     with output.diverted_stdout():
         from opticoll.analysis import describe as reference
 
-        result = reference.describe(name, instance, settings_of(settings))
+        result = reference.describe(name, instance, settings)
     if as_json:
         output.emit_json(result)
     else:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @STORE
 @JSON
-def figure(name: str | None, out: Path | None, over: Path | None, store_dir: str | None, as_json: bool) -> int:
+def figure(name: str | None, out: Path | None, over: Path | None, store: str | None, as_json: bool) -> int:
     """Draw a figure of a paper, with the paper's points where they are published.
 
     Without NAME, all figures are listed. The runs of the store are drawn, else the rows that come with opticoll, or
@@ -56,7 +56,7 @@ def figure(name: str | None, out: Path | None, over: Path | None, store_dir: str
         if out is not None:
             checked_format(out)
             refuse_unwritable(out)
-        drawn = draw(name, store=store_dir, over=None if over is None else _points(over))
+        drawn = draw(name, store=store, over=None if over is None else _points(over))
         if out is not None:
             drawn.save(out)
     if as_json:

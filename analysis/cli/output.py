@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from opticoll.analysis.bounds import BoundRow
-    from opticoll.analysis.rendering import Printed
+    from opticoll.analysis.rendering import Listing, Printed
     from opticoll.solvers.task import Fields
 
 
@@ -48,18 +48,25 @@ def emit_json(value: Any) -> None:
     click.echo(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))
 
 
-def show(value: Printed, *, as_json: bool, document: Any = None) -> int:
-    """Print what a command found: its lines and tables, or as JSON itself or its document; returns exit status 0."""
+def show(value: Printed, *, as_json: bool) -> int:
+    """Print what a command found: its document as JSON, or its lines and tables; returns exit status 0."""
     if as_json:
-        emit_json(value if document is None else document)
+        emit_json(value.document())
     else:
         show_fields(value.lines(), value._title)
-        for table in value.tables():
-            click.echo()
-            show_table(table.rows, table.columns, table.title)
-            if table.note:
-                click.echo(table.note)
+        for listing in value.tables():
+            show_listing(listing)
+        for remark in value.remarks():
+            click.echo(remark, err=True)
     return 0
+
+
+def show_listing(listing: Listing) -> None:
+    """Print a table below what was printed before."""
+    click.echo()
+    show_table(listing.rows, listing.columns, listing.title)
+    if listing.note:
+        click.echo(listing.note)
 
 
 def console() -> Console:

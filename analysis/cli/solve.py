@@ -12,7 +12,6 @@ import click
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import (
     CERTIFICATE,
-    DEMAND,
     FORMULATION,
     INSTANCE,
     JSON,
@@ -20,13 +19,12 @@ from opticoll.analysis.cli.options import (
     SET,
     SOLVERS,
     STORE,
-    demand_of,
+    OutputFile,
+    demand_setting,
     notify,
     progress_line,
     refuse_together,
-    refuse_unwritable,
     schedule_options,
-    settings_of,
     writable_store,
 )
 
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.analysis.result import Result
-    from opticoll.analysis.solution_files import ScheduleRequest
     from opticoll.instances import Instance
 
 #: Loss of a schedule above which a remedy is suggested.
@@ -54,7 +51,7 @@ SHOWN = 12
 )
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
 @click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all processes of the solve [GiB].")
-@DEMAND
+@demand_setting
 @SET
 @click.option(
     "--tol", type=float, default=1e-6, show_default=True, help="Relative gap at which the value counts as optimal."
@@ -69,9 +66,9 @@ SHOWN = 12
     metavar="FILE",
     help="Known solution to start from: JSON written by --solution, or a solver's .sol file.",
 )
-@click.option("--solution", type=click.Path(path_type=Path), metavar="FILE", help="Write the solution as JSON.")
+@click.option("--solution", type=OutputFile(), metavar="FILE", help="Write the solution as JSON.")
 @schedule_options
-@click.option("--paths", type=click.Path(path_type=Path), metavar="FILE.npz", help="Write weighted paths of all pairs.")
+@click.option("--paths", type=OutputFile(), metavar="FILE.npz", help="Write weighted paths of all pairs.")
 @click.option(
     "--shard",
     metavar="SIZE",
@@ -93,25 +90,21 @@ def solve(
     instance: str,
     method: str,
     form: str | None,
-    time_limit: float | None,
-    memory_limit: float | None,
-    demand: str | None,
-    settings: tuple[str, ...],
-    tol: float,
-    seed: int,
-    threads: int,
+    settings: dict[str, str],
     exact: bool,
-    certificate: Path | None,
     start: Path | None,
-    solution: Path | None,
-    schedule: ScheduleRequest | None,
-    paths: Path | None,
     shard: str | None,
     why: bool,
     show_log: bool,
     no_store: bool,
-    store_dir: str | None,
+    store: str | None,
     as_json: bool,
+    time_limit: float | None,
+    memory_limit: float | None,
+    tol: float,
+    seed: int,
+    threads: int,
+    **files: Any,
 ) -> int:
     """Solve, verify and certify FORMULATION on INSTANCE.
 
@@ -123,15 +116,11 @@ def solve(
     from opticoll.analysis.solution_files import Outputs, errors_kept
     from opticoll.solvers.task import Task
 
-    refuse_together({"--no-store": no_store, "--store": store_dir}, ("--no-store", "--store"))
-    store = None if no_store else writable_store(store_dir)
-    for path in (solution, certificate, paths):
-        if path is not None:
-            refuse_unwritable(path)
-    outputs = Outputs(solution, schedule, paths, certificate)
-    given = settings_of([*settings, *([f"demand={demand_of(demand)}"] if demand is not None else [])])
+    refuse_together(("--no-store", "--store"))
+    home = None if no_store else writable_store(store)
+    outputs = Outputs(**files)
     limits = (time_limit, memory_limit, tol, seed, threads)
-    task = outputs.prepared(Task(formulation, instance, method, form, given, *limits, exact=exact))
+    task = outputs.prepared(Task(formulation, instance, method, form, settings, *limits, exact=exact))
     started = datetime.now(UTC)
     with (
         output.diverted_stdout(),
@@ -151,9 +140,9 @@ def solve(
         with suppress(KeyboardInterrupt):  # Ctrl-C omits the bounds beside the value, and keeps the run
             result = result.compared()
     written, failures = result.write(outputs)
-    if store is not None:
+    if home is not None:
         with errors_kept(failures):
-            store.save(result, started=started, finished=finished)
+            home.save(result, started=started, finished=finished)
     reasons = _reasons(result) if why else None
     if as_json:
         output.emit_json({**result.record, **written, **({} if reasons is None else {"why": reasons})})
@@ -169,8 +158,8 @@ def solve(
         from opticoll.analysis.rendering import unsolved
 
         notify(unsolved(result.record))
-    if certificate is not None and "certificate" not in written:
-        notify(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
+    if outputs.certificate is not None and "certificate" not in written:
+        notify(f"--certificate {outputs.certificate}: nothing is proven exactly, so no file was written")
         return result.exit_status or 3
     return result.exit_status
 

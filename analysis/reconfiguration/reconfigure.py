@@ -19,11 +19,11 @@ import numpy as np
 
 from opticoll.analysis.design import MOST_NODES
 from opticoll.analysis.design import records as topology_records
-from opticoll.analysis.plots.style import counted
+from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.reconfiguration.envelope import Envelope, direct_configurations, envelope
 from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
-from opticoll.analysis.rendering import Printed, number
+from opticoll.analysis.rendering import Listing, Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
@@ -52,6 +52,8 @@ MOST_SEARCHED, MOST_LISTED = 12, 20
 TOL = 1e-9
 #: Gap that is shown as none.
 NONE = 1e-8
+#: Characters of a topology's spec, and configurations of a sequence, in a table.
+SPEC, MOST_LINES = 72, 16
 
 VERDICTS = {
     "stay": "staying is provably best",
@@ -153,6 +155,34 @@ class Reconfiguration(Printed):
             **({} if self.topologies else {"sequence": sequence}),
             **({"search": "ended before all numbers that may pay were searched"} if self.interrupted else {}),
         }
+
+    def tables(self) -> list[Listing]:
+        """What is known of the numbers of configurations, and the best sequence."""
+        columns = {
+            "K": "configurations",
+            "T": "T",
+            "bound": "bound",
+            "with changes": "value",
+            "at least": "value_bound",
+            "from": "source",
+        }
+        numbers = [{name: getattr(row, field) for name, field in columns.items()} for row in self.rows]
+        sequence = [
+            {"configuration": k, "length": length, "topology": label(spec, SPEC)}
+            for k, (spec, length) in enumerate(zip(self.topologies, self.lengths, strict=False))
+        ]
+        if len(sequence) > MOST_LINES:
+            sequence = sequence[:MOST_LINES]
+            sequence[-1] |= {"topology": f"… {self.configurations - MOST_LINES + 1} configurations more, with --json"}
+        tables = [Listing("configurations", [*columns], numbers)]
+        return [*tables, Listing("best sequence", [*sequence[0]], sequence)] if sequence else tables
+
+    def document(self) -> dict[str, Json]:
+        """The answer as ``--json`` prints it; bounds are null where no sequence of that many configurations exists."""
+        rows = [
+            {name: None if entry == math.inf else entry for name, entry in asdict(row).items()} for row in self.rows
+        ]
+        return asdict(self) | {"rows": rows}
 
     @property
     def _title(self) -> str:
@@ -381,9 +411,3 @@ def _specs(every: Iterable[I64]) -> tuple[str, ...]:
     """Specs of circuits ``(n, n)``; none if one cannot be expressed."""
     specs = [circuits_spec(counts) for counts in every]
     return tuple(spec for spec in specs if spec is not None) if all(specs) else ()
-
-
-def as_json(answer: Reconfiguration) -> dict[str, Json]:
-    """The answer as ``--json`` prints it; bounds are null where no sequence of that many configurations exists."""
-    rows = [{name: None if entry == math.inf else entry for name, entry in asdict(row).items()} for row in answer.rows]
-    return asdict(answer) | {"rows": rows}
