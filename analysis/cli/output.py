@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -132,11 +132,3 @@ def show_bounds(rows: Sequence[BoundRow]) -> None:
     show_table(rows, [*columns, "exact", "reason", "paper"], "analytic bounds")
     if any(math.isinf(row["value"]) for row in rows):
         click.echo("A bound of inf proves that there is no solution.")
-
-
-def runtime_fits(fits: Iterable[str], exceeds: Mapping[str, str]) -> dict[str, str]:
-    """The runtimes that accept a program, and for what the others refuse it."""
-    return {
-        "fits": ", ".join(fits) or "no runtime",
-        **{f"not for {name}": excess for name, excess in exceeds.items()},
-    }

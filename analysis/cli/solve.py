@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from opticoll.analysis.result import Result
     from opticoll.instances import Instance
 
-#: Loss of a schedule above which a remedy is suggested.
-LOSSY = 0.01
-#: Number of names and links that ``--why`` prints.
-SHOWN = 12
-
 
 @click.command()
 @FORMULATION
@@ -143,13 +138,13 @@ def solve(
     if home is not None:
         with errors_kept(failures):
             home.save(result, started=started, finished=finished)
-    reasons = _reasons(result) if why else None
+    reasons = result.why() if why else None
     if as_json:
-        output.emit_json({**result.record, **written, **({} if reasons is None else {"why": reasons})})
+        output.emit_json({**result.record, **written, **({} if reasons is None else {"why": reasons.document()})})
     else:
         _show(result, written)
         if reasons is not None:
-            _show_reasons(reasons)
+            output.show(reasons, as_json=False)
     for failure in failures:
         notify(str(failure))
     if failures:
@@ -162,47 +157,6 @@ def solve(
         notify(f"--certificate {outputs.certificate}: nothing is proven exactly, so no file was written")
         return result.exit_status or 3
     return result.exit_status
-
-
-def _reasons(result: Result) -> dict[str, Any]:
-    """What limits the value of a result, or why there is no solution, as JSON."""
-    from opticoll.errors import OpticollError
-    from opticoll.formulations.model import states
-
-    try:
-        if result.verified and states(result.solved()[0].formulation, "links"):
-            found = result.bottleneck()
-            links = found.links.reset_index().to_dict("records")
-            sides = None if found.sides is None else {"from": found.sides[0], "to": found.sides[1]}
-            return {"kind": found.kind, "reason": found.reason, "sides": sides, "links": links}
-        if result.verified:
-            return {"kind": result.record.bound_source, "reason": "its solutions put no load on links", "links": []}
-        rows = result.conflict()
-        return {
-            "kind": "conflict",
-            **{str(name): value for name, value in rows.attrs.items()},
-            "rows": rows.to_dict("records"),
-        }
-    except OpticollError as error:
-        return {"kind": None, "reason": str(error)}
-
-
-def _show_reasons(reasons: Mapping[str, Any]) -> None:
-    """Print what :func:`_reasons` found."""
-    from opticoll.analysis.rendering import number
-
-    rows = reasons.get("rows")
-    if rows is not None:
-        output.show_table(rows, ["kind", "name", "statement"], "rows and bounds that contradict each other")
-        return
-    lines = {"kind": number(reasons["kind"]), "reason": str(reasons["reason"])}
-    for side, names in (reasons.get("sides") or {}).items():
-        lines[side] = ", ".join(map(str, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" * (len(names) > SHOWN))
-    output.show_fields(lines, "bottleneck")
-    if links := reasons.get("links"):
-        shown = [{name: number(value, 6) for name, value in link.items()} for link in links[:SHOWN]]
-        columns = ["arc", "capacity", "load", "utilisation", "price"]
-        output.show_table(shown, columns, f"links with a price: {len(links)}")
 
 
 def _listed_one_way(instance: Instance) -> bool:
@@ -218,6 +172,7 @@ def _listed_one_way(instance: Instance) -> bool:
 def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
     """Print a result, and what the written files hold."""
     from opticoll.analysis.rendering import extent
+    from opticoll.analysis.schedule_lines import written_lines
 
     record = result.record
     lines = {"instance": f"{record.instance}{extent(record)}", **result.lines()}
@@ -225,47 +180,9 @@ def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
     if rows := result.bound_rows():
         output.show_bounds(rows)
     for kind, facts in written.items():
-        _show_written(kind, facts)
+        output.show_fields(written_lines(kind, facts), kind)
     if result.plan is not None and _listed_one_way(result.plan.instance):
         notify(
             f"note: no link of {result.task.instance} runs both ways; append ,directed=false if each line is a "
             "two-way link"
         )
-
-
-def _show_written(kind: str, written: Mapping[str, object]) -> None:
-    """Print the contents of a schedule file or a file of paths, and their loss."""
-    from opticoll.analysis.rendering import number
-
-    facts: dict[str, Any] = dict(written)
-    if kind != "schedule" or "rounds" in facts:
-        output.show_fields({name: number(value, 12) for name, value in facts.items()}, kind)
-        return
-    several = facts["time_by_chunks"] if len(facts["time_by_chunks"]) > 1 else {}
-    lines = {
-        "file": facts["file"],
-        "chunks": "the pieces of the flow" if facts["chunks"] is None else f"{facts['chunks']} per shard",
-        "steps": number(facts.get("steps")),
-        "configurations": number(facts.get("configurations")),
-        "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
-        "loss": f"{100 * facts['loss']:.3g} %",
-        "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives)",
-        "keeps": facts.get("keeps", ""),
-        "T by chunks": ", ".join(f"{D}: {time:.7g}" for D, time in several.items()),
-    }
-    loss = facts["loss"]
-    if not facts["delivers"]:
-        lines["simulated"] = f"FAILS: {facts['violation']}"
-    elif "target" in facts and facts["simulated_time"] and facts["fluid_time"]:  # a program has no synchronous steps
-        loss = max(facts["simulated_time"] / facts["fluid_time"] - 1, 0.0)
-        lines["T"] = f"{number(facts['fluid_time'], 8)} of the flow, {number(facts['time'], 8)} in synchronous steps"
-        lines["loss"] = f"{100 * loss:.3g} %   (simulated time above the flow's)"
-    if loss > LOSSY:
-        lines["loss"] += "   (other numbers of chunks may lose less: --chunks N,N,...)"
-    if "target" in facts:
-        lines["target"] = f"{facts['target']}, {facts['channels']} channels"
-        lines["elements"] = f"the number per peer must be a multiple of {facts['multiple_of']}"
-        lines |= output.runtime_fits(facts.get("fits_runtime", ()), facts.get("exceeds", {}))
-        if facts["target"] in facts.get("exceeds", {}):
-            lines["instead"] = "fewer --chunks or --instances, another --target, or a schedule in .json, without limits"
-    output.show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
