@@ -16,7 +16,6 @@ from opticoll.analysis.circuit_iteration import (
     milliseconds,
 )
 from opticoll.analysis.rendering import Printed
-from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import LightpathMesh, Topology, parse
@@ -105,7 +104,6 @@ class IterationTime(Printed, Fields, frozen=True, kw_only=True):
         }
 
 
-@python_door
 def iteration(
     model: str | TaskGraph,
     network: Any,

@@ -162,7 +162,7 @@ class SweepResult(Printed, Fields, frozen=True, kw_only=True):
         past = [way * one for one in within if way * one > SAME]
         if past:
             lines["within the tolerance"] = (
-                f"{len(past)} bounds pass the optimum, by up to {max(past):.2g}; --exact tells"
+                f"{len(past)} bounds pass the optimum, by up to {max(past):.2g}; an exact sweep tells"
             )
         if self.counterexample is not None:
             lines["smallest counterexample"] = self._counterexample()

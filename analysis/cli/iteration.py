@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import unwrap
 from typing import Any
 
 import click
@@ -75,6 +74,5 @@ def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     with output.diverted_stdout():
         from opticoll.analysis import iteration as iteration_times
 
-        # Unwrapped, its errors speak of options.
-        result = unwrap(iteration_times.iteration)(model, network, **settings)
+        result = iteration_times.iteration(model, network, **settings)
     return output.show(result, as_json=as_json)

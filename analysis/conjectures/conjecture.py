@@ -218,9 +218,9 @@ def conjecture(
 
     model = find(formulation)
     check_mapping({} if settings is None else settings, "conjecture: settings")
-    for name, value in (("period", period), ("reach", reach)):
+    for name, value, least in (("period", period, 1), ("reach", reach, 0)):
         if value is not None:
-            whole_number(value, f"conjecture: {name}", 0)
+            whole_number(value, f"conjecture: {name}", least)
     if variables is not None and not isinstance(variables, Iterable):
         raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
@@ -353,6 +353,8 @@ def _choices(instances: Sequence[Instance], variables: str | Sequence[str] | Non
     names = list(dict.fromkeys(name for values in flat.values() for name in values))
     if variables is not None:
         wanted = (variables,) if isinstance(variables, str) else tuple(variables)
+        if not wanted:
+            raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
         for name in wanted:
             if name not in names:
                 msg = f"--in {name}: the instances have no parameter of this name; {nearest(name, names)}"
@@ -390,7 +392,7 @@ def _family(instances: Sequence[Instance], flat: Mapping[str, Mapping[str, Any]]
         point = tuple(int(value) for value in values if value is not None)
         if point in points and points[point] != one:
             both = f"{points[point].spec} and {one.spec}"
-            msg = f"conjecture: {both} have the same {', '.join(names)}; name the parameters that vary by --in"
+            msg = f"conjecture: {both} have the same {', '.join(names)}; name the parameters that vary (--in)"
             raise BadInput(msg)
         points[point] = one
     first: dict[str, Any] = dict(instances[0].arguments)

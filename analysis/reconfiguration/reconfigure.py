@@ -29,6 +29,7 @@ from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
 from opticoll.instances.arguments import number as positive_number
+from opticoll.instances.arguments import refused, whole_number
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
@@ -236,6 +237,9 @@ def reconfigure(
     if n > MOST_NODES:
         msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
         raise BadInput(msg)
+    whole_number(seed, "design: seed", 0)
+    if not (on_progress is None or callable(on_progress)):
+        raise refused(on_progress, "design: on_progress", "a function of a dict")
     limit = TIME_LIMIT_S if time_limit is None else positive_number(time_limit, "design: time_limit", positive=True)
     with progress_here(f"design n={n} degree={degree}") if on_progress is None else nullcontext(on_progress) as shown:
         return _decided(int(n), int(degree), at, unit_s, directed=directed, limit=limit, seed=seed, on_progress=shown)

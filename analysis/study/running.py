@@ -32,6 +32,7 @@ from opticoll.analysis.study.cells import (
 )
 from opticoll.analysis.study.study_file import find, load
 from opticoll.errors import BadInput, OpticollError
+from opticoll.instances.arguments import refused
 from opticoll.solvers.executor import InProcess, JobCrashed
 from opticoll.solvers.task import one_line
 
@@ -376,6 +377,8 @@ def run_with_progress(study: Study, store: Store, jobs: int | None, dask: str | 
     """Run a study as :func:`run_study` does, with a progress bar on stderr."""
     from opticoll.solvers.executor import make_executor
 
+    if not isinstance(dask, str | None):
+        raise refused(dask, "dask", "the address of a scheduler")
     counts: Counter[str] = Counter()
     bar = Progress(
         TextColumn("{task.description}"),
