@@ -228,7 +228,7 @@ def _warning(ratios: list[float], products: list[float], quantity: Quantity, *, 
     """What the quotients of bound and optimum, and their products, say about the bound."""
     name = "F" if concurrent and quantity.name == "objective" else quantity.name
     inverse = "F = 1/T" if name == "T" else "T = 1/F" if concurrent else f"1 / {name}"
-    state = "say what it bounds by --on, or by @oc.bound_on in its file"
+    state = "state what it bounds (on, or @oc.bound_on in its file)"
     cases = f"on all {len(ratios)} cases"
     if _alike(products):
         return f"bound x {name} is {products[0]:.6g} {cases}: it seems to bound {inverse}; {state}"

@@ -75,6 +75,29 @@ class CircuitTimes(Fields, frozen=True, kw_only=True):
     switch_bound_s: float
     least_s: float
 
+    def lines(self, seconds: float, changes: int) -> dict[str, str]:
+        """The parts of an iteration of this time and number of changes of circuits, in words, by name of the line."""
+        calls = ", ".join(f"{count} by {name}" for name, count in self.algorithms.items())
+        ways = ", ".join(dict.fromkeys(self.exchanges))
+        sent = f"{len(self.exchanges)} exchanges {milliseconds(self.exchanges_s)} ({ways})"
+        reduced = f"{self.calls} calls {milliseconds(self.all_reduces_s)} ({calls})"
+        changed = f"{changes} circuit changes of {1e6 * self.delay_s:.6g} us: {milliseconds(self.changing_s)}"
+        slower = f"{self.switch_s / seconds:.4g} times as long"
+        return {
+            "exposed": f"{milliseconds(self.exposed_s)} of communication that no computing hides",
+            "least": f"{milliseconds(self.least_s)} with any algorithms, circuits and stages",
+            "all-reduces": reduced if self.calls else "none",
+            "exchanges": sent if self.exchanges else "none",
+            "rounds": f"{self.rounds}, {changed}",
+            "naive": f"{milliseconds(self.naive_s)} with all all-reduces at the end",
+            "switch": f"{milliseconds(self.switch_s)} on an ideal switch with rings, {slower}",
+        }
+
+
+def milliseconds(seconds: float) -> str:
+    """A time in words."""
+    return f"{1e3 * seconds:.6g} ms"
+
 
 @dataclass(frozen=True)
 class TimedIteration:

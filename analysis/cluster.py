@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.iteration import iteration
+from opticoll.analysis.rendering import Listing, Printed
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, residuals
 from opticoll.formulations.topoopt.rack_uplinks import fair_rates
@@ -49,7 +50,7 @@ class ModelRow(Fields, frozen=True, kw_only=True):
     most_s: float
 
 
-class Cluster(Fields, frozen=True, kw_only=True):
+class Cluster(Printed, Fields, frozen=True, kw_only=True):
     """What a simulated cluster did.
 
     ``mean_s`` and ``tail_s`` are the mean and the 99 % quantile of the time of a random iteration of a random job.
@@ -76,6 +77,27 @@ class Cluster(Fields, frozen=True, kw_only=True):
     utilisation: float
     violation: float
     models: list[ModelRow]
+
+    @property
+    def _title(self) -> str:
+        return f"cluster of {self.servers} servers, {self.network}"
+
+    def lines(self) -> dict[str, str]:
+        """What the cluster did, in words, by name of the line."""
+        kept = f"{self.active} active" if self.active is not None else f"load {self.load:.3g}"
+        queue = f"{100 * self.waiting:.3g} % of the jobs wait, {self.wait_s:.6g} s on average"
+        return {
+            "jobs": f"{self.jobs} of {self.job_servers} servers, {kept}",
+            "iteration": f"{1e3 * self.mean_s:.6g} ms on average, {1e3 * self.tail_s:.6g} ms at 99 %",
+            **({"queue": queue} if self.active is None else {}),
+            "set-up": f"delays {100 * self.delayed:.3g} % of the jobs, {self.setup_s:.6g} s on average",
+            "held": f"{100 * self.utilisation:.4g} % of the servers' time",
+            "check": f"worst violation {self.violation:.2g}",
+        }
+
+    def tables(self) -> list[Listing]:
+        """A row for every model."""
+        return [Listing(None, ["model", "jobs", "alone_s", "mean_s", "most_s"], self.models)]
 
 
 @cache

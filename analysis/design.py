@@ -20,7 +20,7 @@ import numpy as np
 
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.progress_line import progress_here
-from opticoll.analysis.rendering import Printed, number
+from opticoll.analysis.rendering import Listing, Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import Design, design_data, least_time
 from opticoll.instances.arguments import number as finite_number
@@ -97,6 +97,16 @@ class TopologyDesign(Printed):
             grown = f"+{100 * (self.T_failed / self.T - 1):.2f} %, without {tail} to {head}"
             lines["T, one failed"] = f"{number(self.T_failed)}   ({grown})"
         return lines
+
+    def tables(self) -> list[Listing]:
+        """The topologies for comparison."""
+        rows = [{"topology": one.topology, "T": one.T, "proof": one.proof} for one in self.others]
+        return [Listing("for comparison", ["topology", "T", "proof"], rows)] if rows else []
+
+    def document(self) -> dict[str, Json]:
+        """The design as ``--json`` prints it; ``T_failed`` is null if the failure disconnects the topology."""
+        known = self.T_failed is not None and np.isfinite(self.T_failed)
+        return asdict(self) | {"T_failed": self.T_failed if known else None, "best_possible": self.best_possible}
 
     def _racks(self) -> str:
         limits = [f"of {self.rack} nodes"]
@@ -433,9 +443,3 @@ def _sides(n: int, dimensions: int, least: int = 3) -> tuple[int, ...] | None:
         if rest is not None and (best is None or max(rest) < max(best)):
             best = (side, *rest)
     return best
-
-
-def as_json(design: TopologyDesign) -> dict[str, Json]:
-    """The design as ``--json`` prints it; ``T_failed`` is null if the failure disconnects the topology."""
-    known = design.T_failed is not None and np.isfinite(design.T_failed)
-    return asdict(design) | {"T_failed": design.T_failed if known else None, "best_possible": design.best_possible}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opticoll.analysis.rendering import Listing, Printed
 from opticoll.errors import BadInput
 from opticoll.instances import parse
 from opticoll.instances.arguments import number, whole_number
@@ -33,7 +34,7 @@ class HybridRow(Fields, frozen=True, kw_only=True):
     bound_us: float
 
 
-class Hybrids(Fields, frozen=True, kw_only=True):
+class Hybrids(Printed, Fields, frozen=True, kw_only=True):
     """All ways to divide the GPUs, by increasing k.
 
     ``best`` is the k of least time; no placement with a k of the rows takes less than ``bound_us``. ``omitted`` are the
@@ -50,6 +51,22 @@ class Hybrids(Fields, frozen=True, kw_only=True):
     bound_us: float
     omitted: list[int]
     rows: list[HybridRow]
+
+    @property
+    def _title(self) -> str:
+        return f"{self.graph} on {self.gpus} GPUs"
+
+    def lines(self) -> dict[str, str]:
+        """The best way, in words, by name of the line."""
+        return {
+            "best": f"k = {self.best}, {self.time_us:.6g} us",
+            "bound": f"{self.bound_us:.6g} us, over all k of the table",
+            **({"omitted": f"k = {', '.join(map(str, self.omitted))}"} if self.omitted else {}),
+        }
+
+    def tables(self) -> list[Listing]:
+        """A row for every k."""
+        return [Listing(None, ["k", "replicas", "step_us", "all_reduce_us", "time_us", "bound_us"], self.rows)]
 
 
 def hybrids(

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.circuit_iteration import DELAY_S, LATENCY_S, WAVELENGTH, CircuitTimes, circuit_iteration
-from opticoll.analysis.wording import python_door
+from opticoll.analysis.circuit_iteration import (
+    DELAY_S,
+    LATENCY_S,
+    WAVELENGTH,
+    CircuitTimes,
+    circuit_iteration,
+    milliseconds,
+)
+from opticoll.analysis.rendering import Printed
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import LightpathMesh, Topology, parse
@@ -39,7 +46,7 @@ RESOLUTION_S = 1e-6
 TIME_LIMIT_S = 20.0
 
 
-class IterationTime(Fields, frozen=True, kw_only=True):
+class IterationTime(Printed, Fields, frozen=True, kw_only=True):
     """The simulated time of one iteration.
 
     ``seconds`` is the time of the schedule, ``computing_s`` that of the busiest server's computing. ``bound_s`` is the
@@ -71,8 +78,32 @@ class IterationTime(Fields, frozen=True, kw_only=True):
     violation: float | None
     circuits: CircuitTimes | None = None
 
+    @property
+    def _title(self) -> str:
+        return "iteration"
 
-@python_door
+    def lines(self) -> dict[str, str]:
+        """The time of the iteration and the bounds on it, in words, by name of the line."""
+        parts = self.circuits
+        if parts is None:
+            way, proof = f"{self.link}, routing {self.routing}", self.bound
+            rest = {"simulated": f"{self.tasks} tasks, {self.events} events, {self.changes} circuit changes"}
+        else:
+            way, proof = f"{self.link} a wavelength, circuits in rounds", f"{self.bound}; {parts.proof}"
+            proof += f", gap {100 * parts.gap:.3g} %" if parts.gap else ""
+            rest = parts.lines(self.seconds, self.changes)
+        return {
+            "model": f"{self.model}, {self.servers} servers",
+            "network": f"{self.network}, {way}",
+            "time": milliseconds(self.seconds),
+            "computing": f"{milliseconds(self.computing_s)} on the busiest server",
+            "bound": f"{milliseconds(self.bound_s)}   ({proof})",
+            "traffic": f"{self.all_reduce_bytes:.4g} bytes all-reduced, {self.transfer_bytes:.4g} bytes transferred",
+            **rest,
+            **({} if self.violation is None else {"check": f"worst violation {self.violation:.2g}"}),
+        }
+
+
 def iteration(
     model: str | TaskGraph,
     network: Any,

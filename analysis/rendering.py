@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticoll.formulations.variables import TIME
 from opticoll.solvers.task import NOTE, Proof
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.bounds import BoundRow
     from opticoll.instances.types import Json
-    from opticoll.solvers.task import Record
+    from opticoll.solvers.task import Fields, Record
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
@@ -93,6 +93,15 @@ def as_html(title: str, lines: Mapping[str, str]) -> str:
     return jinja2.Environment(autoescape=True).from_string(_HTML).render(title=title, lines=lines)
 
 
+class Listing(NamedTuple):
+    """Rows under a title, of which some columns are shown, and a line below them."""
+
+    title: str | None
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, object] | Fields]
+    note: str = ""
+
+
 class Printed:
     """What prints as lines of text below a title, and in a notebook as a table.
 
@@ -106,6 +115,18 @@ class Printed:
     def lines(self) -> dict[str, str]:
         """What is known, in words, by name of the line."""
         raise NotImplementedError
+
+    def tables(self) -> Sequence[Listing]:
+        """What the command line prints below the lines."""
+        return ()
+
+    def remarks(self) -> list[str]:
+        """What the command line says beside, on stderr, a line each."""
+        return []
+
+    def document(self) -> Any:
+        """What ``--json`` prints."""
+        return self
 
     def _printed(self) -> dict[str, str]:
         """The lines that are printed."""

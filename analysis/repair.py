@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.rendering import Listing, Printed
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.topology import Wiring
@@ -53,7 +54,7 @@ class RepairRow(Fields, frozen=True, kw_only=True):
     worst_over_least: float | None
 
 
-class Repairs(Fields, frozen=True, kw_only=True):
+class Repairs(Printed, Fields, frozen=True, kw_only=True):
     """Failures of single circuits of TopologyFinder's design, and what repairs cost.
 
     ``load`` is the maximum load of the intact design, ``least`` the least over its circuits [bytes]. ``violation`` is
@@ -69,6 +70,26 @@ class Repairs(Fields, frozen=True, kw_only=True):
     violation: float
     rows: list[RepairRow]
     failures: list[FailureRow]
+
+    @property
+    def _title(self) -> str:
+        return f"repairs of {self.instance}"
+
+    def lines(self) -> dict[str, str]:
+        """The loads before and after the failures, in words, by name of the line."""
+        lines = {
+            "failures": f"{len(self.failures)}, one at a time, of {self.circuits} circuits",
+            "intact": f"{self.load:.6g} bytes over the busiest circuit",
+        }
+        if self.least is not None:
+            after = max(one.least for one in self.failures if one.least is not None)
+            lines["least"] = f"{self.least:.6g} bytes over the same circuits, {after:.6g} after the worst failure"
+        return {**lines, "check": f"worst violation {self.violation:.2g}"}
+
+    def tables(self) -> list[Listing]:
+        """A row for every repair."""
+        columns = ("median_over_intact", "worst_over_intact", "median_over_least", "worst_over_least")
+        return [Listing(None, ["repair", "possible", *columns], self.rows)]
 
 
 def repair(instance: Any, *, circuits: Sequence[str] = (), optimum: bool | None = None) -> Repairs:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from opticoll.analysis.plots.layouts import Places
+    from opticoll.analysis.reasons import Reasons
     from opticoll.analysis.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Axis, Links, Names
@@ -604,6 +605,15 @@ class Result(rendering.Printed, Run):
         from opticoll.analysis import sensitivity
 
         return sensitivity.bottleneck(self)
+
+    def why(self) -> Reasons:
+        """What limits the value, or why there is no solution, as ``opticoll solve --why`` prints it.
+
+        That is :meth:`bottleneck`, or :meth:`conflict` without a solution; if neither can be found, the reason.
+        """
+        from opticoll.analysis.reasons import reasons
+
+        return reasons(self)
 
     def what_if(self, factors: Mapping[Hashable, float] | float) -> WhatIf:
         """The time if the capacities of links were multiplied: a bound at once, exactly by ``.solve()``.

@@ -30,6 +30,7 @@ from opticoll.analysis.bound_values import (
     parameters_of,
     takes_data,
 )
+from opticoll.analysis.rendering import Listing, Printed
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations.bounded_quantity import Sense, declaration
 from opticoll.instances import Instance, Topology, as_instance, parse
@@ -52,6 +53,11 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Record
 
 
+#: Maximum number of cases in a table, and the columns of values of an exact sweep.
+MOST_CASES = 40
+EXACT_VALUES = ["bound_exact", "optimum_exact", "excess"]
+
+
 class Tightness(Fields, frozen=True, kw_only=True):
     """Distribution of bound / optimum over the cases with a proven optimum; ``exact`` counts where they are equal."""
 
@@ -63,7 +69,7 @@ class Tightness(Fields, frozen=True, kw_only=True):
     exact: int
 
 
-class SweepResult(Fields, frozen=True, kw_only=True):
+class SweepResult(Printed, Fields, frozen=True, kw_only=True):
     """The result of a sweep; also the JSON object of ``opticoll sweep --json``.
 
     ``instances`` counts all instances, ``classes`` the cases, see above; the other counts are of cases. ``decided``
@@ -133,8 +139,11 @@ class SweepResult(Fields, frozen=True, kw_only=True):
         return [target / name for name in files]
 
     @property
-    def summary(self) -> dict[str, str]:
-        """The result in words, one entry per line."""
+    def _title(self) -> str:
+        return f"sweep of {self.bound} over {self.formulation}"
+
+    def lines(self) -> dict[str, str]:
+        """The result in words, by name of the line."""
         lines = {
             "claim": f"{self.quantity} {'>=' if self.sense == 'lower' else '<='} bound",
             "cases": f"{self.instances} instances, {self.classes} up to isomorphism",
@@ -153,12 +162,10 @@ class SweepResult(Fields, frozen=True, kw_only=True):
         past = [way * one for one in within if way * one > SAME]
         if past:
             lines["within the tolerance"] = (
-                f"{len(past)} bounds pass the optimum, by up to {max(past):.2g}; --exact tells"
+                f"{len(past)} bounds pass the optimum, by up to {max(past):.2g}; an exact sweep tells"
             )
         if self.counterexample is not None:
             lines["smallest counterexample"] = self._counterexample()
-        if self.warnings:
-            lines["warning"] = "; ".join(self.warnings)
         if self.interrupted:
             lines["interrupted"] = "run the same command again to resume"
         return lines
@@ -171,10 +178,17 @@ class SweepResult(Fields, frozen=True, kw_only=True):
         sign = ">" if self.sense == "lower" else "<"
         return f"{case.case}: bound {case.bound_exact} {sign} optimum {case.optimum_exact}"
 
-    def __repr__(self) -> str:
-        width = max(map(len, self.summary))
-        rows = (f"  {name:{width}}  {text}" for name, text in self.summary.items())
-        return "\n".join([f"Sweep of {self.bound} over {self.formulation}", *rows])
+    def _printed(self) -> dict[str, str]:
+        return self.lines() | ({"warning": "; ".join(self.warnings)} if self.warnings else {})
+
+    def tables(self) -> list[Listing]:
+        """The first cases in which the bound is violated or undecided, or fails."""
+        noted = [case for case in self.cases if case.status not in {Status.HOLDS, Status.INAPPLICABLE}]
+        values = ["bound", "optimum", "lower", "upper", "ratio"]
+        columns = ["case", "n", "copies", "status", *(EXACT_VALUES if self.exact else values), "message"]
+        more = f"... {len(noted) - MOST_CASES} more; --json and --out give all" if len(noted) > MOST_CASES else ""
+        title = "cases in which the bound is violated, undecided or fails"
+        return [Listing(title, columns, noted[:MOST_CASES], more)] if noted else []
 
 
 @dataclass(frozen=True)
@@ -262,7 +276,8 @@ def sweep(
     model = find(formulation)
     stated = model.name if is_registered(model) else model  # workers look up a named bound themselves
     check_mapping({} if settings is None else settings, "sweep: settings")
-    tol = number(tol, "sweep: tol")
+    tol, home = number(tol, "sweep: tol"), Store.at(store)
+    home.check_writable()  # before bounds are evaluated, which may take long
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
     function, label = bound_function(bound)
     specs, instances = instances_of(over)
@@ -280,7 +295,6 @@ def sweep(
     refuse_unavailable(study)
     listed = [one.instance for one in classes]
     values = evaluated(model, function or label, listed, given, inverse=quantity.inverse)
-    home = Store.at(store)
     summary = _solved(study, values, home, jobs, dask)
     answers = home.answered(set(summary.results))
     records = answers | {key: _last_attempt(home, key) for key in summary.results.keys() - answers.keys()}

@@ -14,37 +14,44 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
+#: A command of a message, which stays as it is.
+_COMMAND = re.compile(r"(`opticoll [^`]*`)")
+#: Options that are arguments of public functions; those of other programs stay as they are.
+_OPTIONS = (
+    "algorithm|bandwidth|bound|cables|chunks|dask|delay|demand|form|jobs|memory-limit|method|on|over|paths|period|rack|"
+    "reach|resolution|ring-factor|routing|seed|sense|shard|start|starts|store|threads|time-limit|tol|uplinks|variables"
+)
 #: Options of commands and how Python says the same, in order.
 _WORDS = (
     (re.compile(r"that solve --solution wrote"), "that result.save wrote"),
-    (re.compile(r"--set ([A-Za-z_][\w.]*)=([^\s;,()]+)"), r"\1='\2'"),
-    (re.compile(r"--set ([A-Za-z_][\w.]*)\b"), r"\1="),
-    (re.compile(r"--(method|form|demand|shard) ([^\s;,()]+)( or [a-z][\w-]*)?"), r"\1='\2'\3"),
-    (re.compile(r"--(time|memory)-limit ([\d.]+)"), r"\1_limit=\2"),
-    (re.compile(r"--(time|memory)-limit\b"), r"\1_limit"),
-    (re.compile(r"--bound ([^\s;,:()]+):"), r"bound='\1':"),
-    (re.compile(r"--over '([^']+)'"), r"over='\1'"),
-    (re.compile(r"--(on|sense) ([^\s;,:()]+)"), r"\1='\2'"),
-    (re.compile(r"--over\b"), r"over"),
     (re.compile(r"--plugin FILE\.py or oc\.load_plugin"), "oc.load_plugin, or pass your class"),
+    (re.compile(r"--solver-config FILE or "), ""),
     (re.compile(r"write FILE\.py:FUNCTION"), "give a function"),
     (re.compile(r"a function FILE\.py:FUNCTION"), "a function"),
-    (re.compile(r"--(directed|compare)\b"), r"\1=True"),
-    (re.compile(r"--(starts|rack|cables|uplinks|bandwidth|chunks)\b"), r"\1"),
-    (re.compile(r"--(exact|log)\b"), r"\1=True"),
-    (re.compile(r"--(on|sense)(?=,)"), r"\1"),
-    (re.compile(r"--(on|sense) ([^\s;,():]+)"), r"\1='\2'"),
-    (re.compile(r"--(tol|seed|threads|start|method|form|demand|shard)\b"), r"\1"),
-    (re.compile(r"--ring-factor\b"), "ring_factor"),
-    (re.compile(r"--(routing|paths|resolution|delay|algorithm)\b"), r"\1"),
+    (re.compile(r"--set ([A-Za-z_][\w.]*)=([^\s;,()]+)"), r"\1='\2'"),
+    (re.compile(r"--set ([A-Za-z_][\w.]*)\b"), r"\1="),
+    (re.compile(r"--in\b"), "--variables"),
+    (re.compile(rf"--({_OPTIONS}) [A-Z]{{2,}}\b"), r"--\1"),  # the name of a value
+    (re.compile(r"--(bound|dask|variables) (\S+):(?=\s)"), r"\1='\2':"),
+    (re.compile(r"--over '([^']+)'"), r"over='\1'"),
+    (re.compile(r"--(method|form|demand|shard|routing) ([^\s;,()]+)( or [a-z][\w-]*)?"), r"\1='\2'\3"),
+    (re.compile(r"--(on|sense) ([^\s;,:()]+)"), r"\1='\2'"),
+    (re.compile(rf"--({_OPTIONS}) ([\d.]*\d)"), lambda found: f"{_argument(found[1])}={found[2]}"),
+    (re.compile(r"--(directed|compare|exact|log)\b"), r"\1=True"),
+    (re.compile(rf"--({_OPTIONS})\b(?!-)"), lambda found: _argument(found[1])),
 )
+
+
+def _argument(option: str) -> str:
+    return option.replace("-", "_")
 
 
 def in_python(message: str) -> str:
     """A message with the options of the command line as arguments of :func:`opticoll.solve`."""
+    parts = _COMMAND.split(message)
     for pattern, words in _WORDS:
-        message = pattern.sub(words, message)
-    return message
+        parts[::2] = [pattern.sub(words, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def python_door(function: _Function) -> _Function:

@@ -27,6 +27,8 @@ from opticoll.errors import BadFile, BadInput
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from opticoll.instances.types import Json
+
 
 _log = logging.getLogger("opticoll")
 STUDY = "solver-bench"
@@ -34,6 +36,9 @@ BEST = STUDIES / f"{STUDY}-best.json"
 #: Best known solutions, in the format of MIPLIB for the exported files, that are small enough to ship.
 SOLUTIONS = STUDIES / f"{STUDY}-solutions"
 GRADES = ("easy", "medium", "hard")
+SIZES = ("variables", "constraints", "nonzeros", "integers")
+#: Columns of the list of problems.
+COLUMNS = ("problem", "grade", *SIZES, "sense", "value", "bound", "proof")
 #: Relative gap at which a best known value counts as proven.
 PROVEN = 1e-6
 #: Relative gap beyond which a problem counts as open.
@@ -160,6 +165,29 @@ def best_known(path: Path = BEST) -> dict[str, BestKnown]:
     except (ValueError, TypeError, AttributeError) as error:
         msg = f"{path} is not a file of best known values ({error}); install opticoll again"
         raise BadFile(msg) from error
+
+
+def problem_rows(names: Sequence[str], grades: Sequence[str] = (), *, only_open: bool = False) -> list[dict[str, Json]]:
+    """Problems with grade, size, best known value and bound, as ``opticoll benchmark list --json`` prints them."""
+    known = best_known()
+    rows: list[dict[str, Json]] = []
+    for problem in problems_named(names, grades):
+        best = known.get(problem.name)
+        if best is None or (only_open and not best.open):
+            continue
+        rows.append(
+            {
+                "problem": problem.name,
+                "grade": best.grade,
+                **{part: best.size.get(part) for part in SIZES},
+                "sense": best.sense,
+                "value": best.value,
+                "bound": best.bound,
+                "proof": "open" if best.open else best.proof,
+                **({"tried": best.tried} if only_open else {}),
+            }
+        )
+    return rows
 
 
 def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[BenchmarkProblem]:

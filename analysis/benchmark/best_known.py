@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
     from opticoll.analysis.benchmark.runs import RunRow
+    from opticoll.instances.types import Json
     from opticoll.solvers.task import Run
 
 _log = logging.getLogger("opticoll")
@@ -114,6 +115,18 @@ class Submission:
     record: BestKnown | None
     verdict: str
     reason: str = ""
+
+    def row(self) -> dict[str, Json]:
+        """The submission and the record, as ``opticoll benchmark submit --json`` prints them."""
+        return {
+            "problem": self.problem,
+            "verdict": self.verdict,
+            "value": self.value,
+            "bound": self.bound,
+            "best known": None if self.record is None else self.record.value,
+            "best bound": None if self.record is None else self.record.bound,
+            "reason": self.reason or None,
+        }
 
 
 def problem_of(path: Path, name: str | None = None) -> BenchmarkProblem:

@@ -446,21 +446,19 @@ def maintain() -> None:
 @click.option("--jobs", type=click.IntRange(min=1), help="Concurrent cells of a study (default: 1, for exact times).")
 @STORE
 @click.option("--root", type=click.Path(path_type=Path), default=Path(), metavar="DIR", help="Folder of README.md.")
-def measure_command(
-    parts: tuple[str, ...], from_store: bool, jobs: int | None, store_dir: str | None, root: Path
-) -> None:
+def measure_command(parts: tuple[str, ...], from_store: bool, jobs: int | None, store: str | None, root: Path) -> None:
     """Measure tables and plots of the documents, by default all, and write them into README and docs.
 
     PART is a study behind a plot, `claims` or a table of times. Results are stored; stored cells and claims are not
     repeated. Exit status: 0; 1 if a block lacks data, which is named with the command that computes it.
     """
     chosen = chosen_parts(parts)
-    store = store_at(store_dir) if from_store else writable_store(store_dir)
+    home = store_at(store) if from_store else writable_store(store)
     for part in () if from_store else chosen:
         notify(f"documents: {part} ...")
-        measure_part(part, store, jobs)
-        publish(store, root, [part])
-    missing = publish(store, root, chosen)
+        measure_part(part, home, jobs)
+        publish(home, root, [part])
+    missing = publish(home, root, chosen)
     for block, reason in missing.items():
         notify(f"documents: {block} not updated: {reason}")
     if missing:

@@ -8,14 +8,17 @@ columns are compared only with each other (:func:`opticoll.analysis.benchmark.so
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver_metrics
 from opticoll.analysis.benchmark.runs import FIELDS, PUBLISHED, read_runs
+from opticoll.analysis.benchmark.study_comparison import class_listings, wrong_listings
+from opticoll.analysis.rendering import Listing, Printed, frame_rows
 from opticoll.errors import NoSolution
 from opticoll.formulations import formulation
 from opticoll.solvers.adapters.command_line import OTHER_OBJECTIVE
@@ -38,7 +41,8 @@ CLOCK = (
 STEP_S = 0.01
 
 
-class Compared(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class Compared(Printed):
     """Compared runs: the comparison, the common limit [s], sensitivity by class, the machines, and misstatements.
 
     ``misstated`` is the number of problems by contestant where its file states another objective than its values have.
@@ -49,6 +53,34 @@ class Compared(NamedTuple):
     sensitivity: dict[str, pd.DataFrame]
     machines: pd.DataFrame
     misstated: dict[str, int]
+
+    @property
+    def _title(self) -> str:
+        return "runs of solvers"
+
+    def lines(self) -> dict[str, str]:
+        """What the times are, by name of the line."""
+        means = f"shifted geometric means of processor seconds, shift {1000 * solver_metrics.SHIFT_S:g} ms"
+        return {"limit": f"{self.limit_s:g} s of processor time", "means": f"{means}; no time counts ten limits"}
+
+    def tables(self) -> list[Listing]:
+        """A row per solver by class of problems, other seeds and orders, the machines, and wrong answers."""
+        others = [
+            Listing(f"{name} programs, other seeds and orders", list(frame.columns), frame_rows(frame))
+            for name, frame in self.sensitivity.items()
+        ]
+        machines = Listing("machines", list(self.machines.columns), frame_rows(self.machines))
+        listings = class_listings(self.comparison.summaries, "{name} programs")
+        return [*listings, *others, machines, *wrong_listings(self.comparison.runs, "solver")]
+
+    def remarks(self) -> list[str]:
+        """What could not be compared, and solvers that state another objective than their values have."""
+        each = self.comparison.each
+        absent = each[each["verdict"] == "unavailable"].groupby("solver")["problem"].nunique()
+        why = {str(solver): f"could not be tried on {count} problems" for solver, count in absent.items()}
+        remarks = [f"{solver}: {text}; see `message` in its table" for solver, text in why.items()]
+        stated = "states another objective than its values have ({} problems); see `message` in its table"
+        return [*remarks, *(f"{solver}: {stated.format(count)}" for solver, count in self.misstated.items())]
 
 
 def compare(

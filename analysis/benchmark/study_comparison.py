@@ -15,13 +15,15 @@ import numpy as np
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
-from opticoll.analysis.rendering import frame_rows
+from opticoll.analysis.plots.style import counted
+from opticoll.analysis.rendering import Listing, Printed, frame_rows
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.solvers.task import texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from opticoll.analysis.benchmark.solver_comparison import Comparison
@@ -40,6 +42,7 @@ CLOCKS: dict[str, str] = {
 _VARIED = {"tol": "tol", "threads": "threads", "time_limit_s": "limit", "memory_limit_gib": "memory"}
 #: Columns of the table on the terminal.
 SHOWN = (
+    "solver",
     "contestant",
     "problems",
     "solved",
@@ -57,18 +60,40 @@ SHOWN = (
 )
 
 
-@dataclass(frozen=True)
-class StudyComparison:
+@dataclass(frozen=True, repr=False)
+class StudyComparison(Printed):
     """The compared runs of a study.
 
     ``comparison`` holds all tables; ``clock`` is the time that is compared; ``missing`` the number of cells without a
-    record in the store.
+    record in the store; ``page`` the page that was written, if any.
     """
 
     study: Study
     comparison: Comparison
     clock: Clock
     missing: int
+    page: Path | None = None
+
+    @property
+    def _title(self) -> str:
+        return f"study {self.study.name}"
+
+    def lines(self) -> dict[str, str]:
+        """What the times are."""
+        return {"times": f"{CLOCKS[self.clock]} Means are shifted geometric means [s]."}
+
+    def remarks(self) -> list[str]:
+        """What could not be compared."""
+        each = self.comparison.each
+        absent = each[each["verdict"] == "unavailable"].groupby("solver")["runs"].sum()
+        remarks = [f"{name}: {counted(int(runs), 'run')} had no usable solver" for name, runs in absent.items()]
+        missing = f"{self.missing} of {len(self.study.cells)} cells have no record in the store"
+        return [*remarks, *([missing] if self.missing else [])]
+
+    def tables(self) -> list[Listing]:
+        """A row per contestant by class of problems, then wrong answers."""
+        listings = class_listings(self.summaries, "study " + self.study.name + ": {name} programs")
+        return [*listings, *wrong_listings(self.comparison.runs, "contestant")]
 
     @property
     def summaries(self) -> dict[str, pd.DataFrame]:
@@ -100,7 +125,24 @@ class StudyComparison:
             "runs": frame_rows(made.each.rename(columns={"solver": "contestant"})),
             "gaps": frame_rows(solver_metrics.gaps_at_limit(made.each).rename(columns={"solver": "contestant"})),
             "wrong": frame_rows(solver_metrics.wrong_answers(made.runs).rename(columns={"solver": "contestant"})),
+            "page": None if self.page is None else str(self.page),
         }
+
+
+def class_listings(summaries: Mapping[str, pd.DataFrame], title: str) -> list[Listing]:
+    """Contestants by class of problems, without columns that have no entries; the title holds ``{name}``."""
+    result = []
+    for name, frame in summaries.items():
+        rows = frame_rows(frame)
+        shown = [column for column in SHOWN if column in frame and any(row[column] not in (None, 0) for row in rows)]
+        result.append(Listing(title.format(name=name), shown, rows))
+    return result
+
+
+def wrong_listings(runs: pd.DataFrame, name: str) -> list[Listing]:
+    """The wrong answers of runs, with what ran them under this name; nothing if there are none."""
+    wrong = solver_metrics.wrong_answers(runs).rename(columns={"solver": name})
+    return [Listing("wrong answers", list(wrong.columns), frame_rows(wrong))] if len(wrong) else []
 
 
 def _spread(rows: pd.DataFrame) -> float:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.group import Commands
 from opticoll.analysis.cli.options import JSON, SOLVERS, FloatRange, notify
+from opticoll.analysis.plots.style import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 
 #: Folder of runs if none is named.
 RUNS = Path("benchmark-runs")
+POSITIVE = FloatRange(0, min_open=True)
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
-_SIZES = ("variables", "constraints", "nonzeros", "integers")
 _GRADE = click.option(
     "--grade", "grades", multiple=True, type=click.Choice(["easy", "medium", "hard"]), help="Problems of this grade."
 )
@@ -63,31 +65,13 @@ def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[BenchmarkProble
 @JSON
 def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bool, as_json: bool) -> int:
     """Print problems with grade, size, best known value and bound."""
-    from opticoll.analysis.benchmark.benchmark_set import best_known
-    from opticoll.analysis.cli import output
+    from opticoll.analysis.benchmark.benchmark_set import COLUMNS, problem_rows
 
-    known, rows = best_known(), []
-    for problem in _chosen(names, grades):
-        best = known.get(problem.name)
-        if best is None or (only_open and not best.open):
-            continue
-        rows.append(
-            {
-                "problem": problem.name,
-                "grade": best.grade,
-                **{part: best.size.get(part) for part in _SIZES},
-                "sense": best.sense,
-                "value": best.value,
-                "bound": best.bound,
-                "proof": "open" if best.open else best.proof,
-                **({"tried": best.tried} if only_open else {}),
-            }
-        )
+    rows = problem_rows(names, grades, only_open=only_open)
     if as_json:
         output.emit_json(rows)
     else:
-        columns = ["problem", "grade", *_SIZES, "sense", "value", "bound", "proof", *(["tried"] if only_open else [])]
-        output.show_table(rows, columns, f"{len(rows)} problem{'s' * (len(rows) != 1)}")
+        output.show_table(rows, [*COLUMNS, *(["tried"] if only_open else [])], counted(len(rows), "problem"))
     return 0
 
 
@@ -103,7 +87,7 @@ def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int
     from opticoll.analysis.benchmark.exported_set import export_set
 
     rows = export_set(target, _chosen(names, grades), notify)
-    click.echo(f"wrote {len(rows)} problem{'s' * (len(rows) != 1)} and the index to {target}", err=True)
+    click.echo(f"wrote {counted(len(rows), 'problem')} and the index to {target}", err=True)
     return 0
 
 
@@ -111,8 +95,8 @@ def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int
 @_NAMES
 @_GRADE
 @click.option("--solver", "solvers", multiple=True, metavar="S", help="Solver; repeatable (default: all free ones).")
-@click.option("--cpu-limit", type=FloatRange(0, min_open=True), default=60.0, show_default=True, metavar="S")
-@click.option("--memory-limit", type=FloatRange(0, min_open=True), default=6.0, show_default=True, metavar="GIB")
+@click.option("--cpu-limit", "cpu_limit_s", type=POSITIVE, default=60.0, show_default=True, metavar="S")
+@click.option("--memory-limit", "memory_limit_gib", type=POSITIVE, default=6.0, show_default=True, metavar="GIB")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True)
 @click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), help="Repeatable.")
 @click.option("--order", "orders", multiple=True, type=click.IntRange(0), default=(0,), help="Permutation; repeatable.")
@@ -124,14 +108,9 @@ def run(
     names: tuple[str, ...],
     grades: tuple[str, ...],
     solvers: tuple[str, ...],
-    cpu_limit: float,
-    memory_limit: float,
-    threads: int,
-    seeds: tuple[int, ...],
-    orders: tuple[int, ...],
     tols: tuple[float, ...],
-    repetitions: int,
     out: Path,
+    **conditions: Any,
 ) -> int:
     """Run solvers on problems, small ones first; the same command resumes.
 
@@ -141,13 +120,13 @@ def run(
     """
     from opticoll.analysis.benchmark import runs
 
-    conditions = runs.Conditions(cpu_limit, memory_limit, threads, tols or None, seeds, orders, repetitions)
-    left = runs.missing(_chosen(names, grades), runs.checked(solvers) or runs.usable_solvers(), out, conditions)
+    under = runs.Conditions(tols=tols or None, **conditions)
+    left = runs.missing(_chosen(names, grades), runs.checked(solvers) or runs.usable_solvers(), out, under)
     total, place, ran = sum(map(len, left.values())), 0, False
     if total:
-        notify(f"runs end after {cpu_limit:g} s of processor time, or {conditions.wall_limit_s:g} s on the clock")
+        notify(f"runs end after {under.cpu_limit_s:g} s of processor time, or {under.wall_limit_s:g} s on the clock")
     try:
-        for row, _ in runs.run_cells(left, out, conditions):
+        for row, _ in runs.run_cells(left, out, under):
             place += 1
             ran = ran or row.termination != "unavailable"
             spent = "" if row.cpu_s is None else f" {row.cpu_s:.3g} s"
@@ -159,7 +138,7 @@ def run(
     except KeyboardInterrupt:
         notify(f"run: interrupted; {place} of {total} runs are in {out}; the same command resumes")
         return 130
-    done = f"wrote {place} run{'s' * (place != 1)} to {out}" if total else f"all of these runs are in {out}"
+    done = f"wrote {counted(place, 'run')} to {out}" if total else f"all of these runs are in {out}"
     click.echo(f"{done}; compare them with `opticoll benchmark compare {out}`", err=True)
     return 0 if ran or not total else 4
 
@@ -171,7 +150,7 @@ def run(
 @_GRADE
 @click.option("--problem", "names", multiple=True, metavar="NAME", help="Only this problem; repeatable.")
 @click.option("--alone", is_flag=True, help="Without the published runs.")
-@click.option("--cpu-limit", type=FloatRange(0, min_open=True), metavar="S", help="Compare under this limit.")
+@click.option("--cpu-limit", type=POSITIVE, metavar="S", help="Compare under this limit.")
 @click.option(
     "--accuracy",
     type=FloatRange(0, 1, min_open=True, max_open=True),
@@ -191,34 +170,11 @@ def compare(
     out: Path | None,
 ) -> int:
     """Compare runs in FOLDERs with the published ones on the same problems; without a folder, the published ones."""
-    from opticoll.analysis.benchmark import run_comparison, solver_metrics
-    from opticoll.analysis.benchmark.study_comparison import SHOWN
-    from opticoll.analysis.cli import output
-    from opticoll.analysis.rendering import frame_rows
+    from opticoll.analysis.benchmark import run_comparison
 
     chosen = [one.name for one in _chosen(names, grades)] if names or grades else None
     made = run_comparison.compare(folders, names=chosen, published=not alone, accuracy=accuracy, limit_s=cpu_limit)
-    for name, frame in made.comparison.summaries.items():
-        table = frame_rows(frame)
-        shown = ["solver", *(c for c in SHOWN if c in frame and any(row[c] not in (None, 0) for row in table))]
-        output.show_table(table, shown, f"{name} programs, {made.limit_s:g} s of processor time")
-    for name, frame in made.sensitivity.items():
-        output.show_table(frame_rows(frame), list(frame.columns), f"{name} programs, other seeds and orders")
-    output.show_table(frame_rows(made.machines), list(made.machines.columns), "machines")
-    shift = 1000 * solver_metrics.SHIFT_S
-    click.echo(
-        f"Means are shifted geometric means of processor seconds, shift {shift:g} ms; no time counts ten limits."
-    )
-    wrong = solver_metrics.wrong_answers(made.comparison.runs)
-    if len(wrong):
-        output.show_table(frame_rows(wrong), list(wrong.columns), "wrong answers")
-    absent = made.comparison.each[made.comparison.each["verdict"] == "unavailable"]
-    for solver, count in absent.groupby("solver")["problem"].nunique().items():
-        notify(f"{solver}: could not be tried on {count} problems; see `message` in its table")
-    for solver, count in made.misstated.items():
-        notify(
-            f"{solver}: states another objective than its values have ({count} problems); see `message` in its table"
-        )
+    output.show(made, as_json=False)
     if out is not None:
         click.echo(f"wrote {run_comparison.write_page(made, out, 'Runs of solvers')}", err=True)
     return 0
@@ -238,24 +194,12 @@ def submit(files: tuple[Path, ...], problem: str | None, only_check: bool, as_js
     NAME.proof.json.gz are certificates. Exit status: 0, or 3 if one is refused.
     """
     from opticoll.analysis.benchmark import best_known as records
-    from opticoll.analysis.cli import output
 
-    rows = []
+    submissions = []
     for file in files:
         of = records.problem_of(file, problem)
-        result = records.examined(of, file) if only_check else records.submit(of, file)
-        known = result.record
-        rows.append(
-            {
-                "problem": result.problem,
-                "verdict": result.verdict,
-                "value": result.value,
-                "bound": result.bound,
-                "best known": None if known is None else known.value,
-                "best bound": None if known is None else known.bound,
-                "reason": result.reason or None,
-            }
-        )
+        submissions.append(records.examined(of, file) if only_check else records.submit(of, file))
+    rows = [one.row() for one in submissions]
     if as_json:
         output.emit_json(rows)
     else:

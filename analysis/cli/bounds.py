@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_formulations
-from opticoll.analysis.cli.options import DEMAND, INSTANCE, JSON, SET, demand_of, settings_of
+from opticoll.analysis.cli.options import INSTANCE, JSON, SET, demand_setting
 
 
 @click.command("bounds")
@@ -16,22 +17,18 @@ from opticoll.analysis.cli.options import DEMAND, INSTANCE, JSON, SET, demand_of
     shell_complete=complete_formulations,
     help="Formulation whose optimum is bounded (default: alltoall.master).",
 )
-@DEMAND
+@demand_setting
 @SET
 @JSON
-def bounds_command(
-    instance: str, formulation: str | None, demand: str | None, settings: tuple[str, ...], as_json: bool
-) -> int:
+def bounds_command(instance: str, formulation: str | None, settings: dict[str, str], as_json: bool) -> int:
     """Print the analytic bounds of INSTANCE.
 
     Braces expand to several instances: 'genkautz:n={8..64},d=4', 'ring:{8,16}'.
     """
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
         from opticoll.analysis.bounds import bound_rows
 
-        rows = bound_rows(instance, formulation, settings_of(settings), demand=demand_of(demand))
+        rows = bound_rows(instance, formulation, settings)
     if as_json:
         output.emit_json(rows)
     elif rows:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.analysis.cli.options import FORMULATION, INSTANCE, JSON, PRINT_CHECKER, notify, settings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-#: Relative distance of a time from its bound that counts as rounding and is printed as 0.
-ROUND_OFF = 1e-9
+from opticoll.analysis.cli import output
+from opticoll.analysis.cli.options import FORMULATION, INSTANCE, JSON, PRINT_CHECKER, notify, read_settings
 
 
 @click.command()
 @FORMULATION
 @INSTANCE
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="Parameter of the formulation; repeatable.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="K=V",
+    callback=read_settings,
+    help="Parameter of the formulation; repeatable.",
+)
 @PRINT_CHECKER
 @JSON
-def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...], as_json: bool) -> int:
+def check(formulation: str, instance: str, file: Path, settings: dict[str, str], as_json: bool) -> int:
     """Verify an external solution, schedule or certificate FILE.
 
     FILE is a solution of FORMULATION on INSTANCE in the format of `opticoll solve --solution`, or a schedule for
@@ -35,16 +36,15 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     SCIP, Gurobi, CBC, GLPK, lp_solve or MIPLIB. A solution of a problem of the benchmark is compared with the best
     known value.
     """
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
+        from opticoll.analysis.schedule_lines import executed_lines
         from opticoll.solvers import solution
 
-        result = solution.check(formulation, instance, file, settings_of(settings))
+        result = solution.check(formulation, instance, file, settings)
         if result["verified"] and result["objective"] is not None:
             from opticoll.analysis.benchmark.best_known import remark
 
-            noted = remark(result["formulation"], instance, settings_of(settings), result["objective"], file)
+            noted = remark(result["formulation"], instance, settings, result["objective"], file)
             result["notes"] += [] if noted is None else [noted]
     if as_json:
         output.emit_json(result)
@@ -54,7 +54,7 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
             [result], [*columns, *(["bound", "bound_source"] if result["bound"] is not None else []), "reason"]
         )
         if "schedule" in result and result["verified"]:
-            show_executed(result["metrics"])
+            output.show_fields(executed_lines(result["metrics"] or {}), "schedule")
         for note in result["notes"]:
             click.echo(f"note: {note}")
     if not result["verified"]:
@@ -63,22 +63,3 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
         notify(f"{file}: is not a valid {kind}: {result.get('reason') or 'a constraint is violated'}")
         return 3
     return 0
-
-
-def show_executed(result: Mapping[str, object]) -> None:
-    """Print what a checked schedule moves, how far it lies above the bound, and which runtimes accept it."""
-    from opticoll.analysis.cli import output
-    from opticoll.analysis.rendering import number
-
-    metrics: dict[str, Any] = dict(result)
-    names = ("ranks", "chunks", "layers", "steps", "configurations", "transfers")
-    lines = {name: number(metrics.get(name)) for name in names}
-    if metrics.get("redundant"):
-        lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of chunks that the receiver already has)"
-    if metrics.get("over_bound"):
-        over = metrics["over_bound"] - 1
-        above = 0.0 if abs(over) <= ROUND_OFF else 100 * over
-        lines["T bound"] = f"{number(metrics['T_bound'], 8)}   (for any schedule; this one is {above:.3g} % above)"
-    if "fits_runtime" in metrics:
-        lines |= output.runtime_fits(metrics["fits_runtime"], metrics.get("exceeds", {}))
-    output.show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")

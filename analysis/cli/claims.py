@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_claims
 from opticoll.analysis.cli.options import JSON, STORE, notify, refuse_together, store_at, writable_store
 
@@ -40,7 +41,7 @@ def claims(
     jobs: int | None,
     no_store: bool,
     explain: bool,
-    store_dir: str | None,
+    store: str | None,
     as_json: bool,
 ) -> int:
     """Compare the papers' numbers with measurements.
@@ -52,20 +53,7 @@ def claims(
     Exit status: 0 if all claims were measured, whatever the verdicts; 1 if a measurement failed; 2 bad input; 130 after
     Ctrl-C.
     """
-    from opticoll.analysis.cli import output
-
-    given = {
-        "--no-store": no_store,
-        "--store": store_dir,
-        "--cached": cached,
-        "--resume": resume,
-        "--explain": explain,
-        "--json": as_json,
-        "--seed": seed,
-        "--jobs": jobs,
-    }
     refuse_together(
-        given,
         ("--no-store", "--cached"),
         ("--no-store", "--store"),
         ("--no-store", "--resume"),
@@ -83,11 +71,11 @@ def claims(
         position = {claim.id: index for index, claim in enumerate(chosen(identifiers))}
         wanted = len(position)
         if cached:
-            rows: list[Any] = kept(identifiers, store_at(store_dir))
+            rows: list[Any] = kept(identifiers, store_at(store))
         else:
-            store = None if no_store else writable_store(store_dir)
+            home = None if no_store else writable_store(store)
             rows = _gathered(
-                _until_interrupted(ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
+                _until_interrupted(ledger(identifiers, home, resume=resume, seed=seed, jobs=jobs)), "claims"
             )
             rows.sort(key=lambda row: position[row["id"]])
         rest = wanted - len(rows)
@@ -121,7 +109,6 @@ def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
 
 def _show_claims(rows: Sequence[ClaimRow]) -> None:
     """Print claims as a table; one whose measurement failed has the verdict "failed"."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.ledger.explanation import away
 
     shown = [
@@ -138,7 +125,6 @@ def _show_claims(rows: Sequence[ClaimRow]) -> None:
 
 def _show_tally(rows: Sequence[ClaimRow]) -> None:
     """Print the number of claims by paper, weight and verdict, and where to read more."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.ledger.explanation import tally
     from opticoll.analysis.report.findings import PAPER_NAMES
 
@@ -149,8 +135,6 @@ def _show_tally(rows: Sequence[ClaimRow]) -> None:
 
 def _gathered(rows: Iterable[ClaimRow], what: str) -> list[ClaimRow]:
     """Collect the rows of a slow source, counting them on the terminal as they arrive."""
-    from opticoll.analysis.cli import output
-
     results: list[ClaimRow] = []
     with output.console().status(what) as status:
         for row in rows:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import JSON
-
-if TYPE_CHECKING:
-    from opticoll.analysis.cluster import Cluster
 
 
 @click.command()
@@ -70,35 +68,9 @@ def cluster(network: str, as_json: bool, **settings: Any) -> int:
     opticoll cluster oversubscribed-fat-tree --active 27 --placement random
     opticoll cluster topoopt --load 0.8 --setup 180 --look-ahead sequence
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
-    from opticoll.analysis.cli import output
-
     given = {name: value for name, value in settings.items() if value is not None}
     with output.diverted_stdout():
         from opticoll.analysis import cluster as clusters
 
         result = clusters.cluster(network, **given)
-    if as_json:
-        output.emit_json(result)
-    else:
-        _show(result)
-    return 0
-
-
-def _show(result: Cluster) -> None:
-    """Print a row for every model, and what the cluster did."""
-    from opticoll.analysis.cli import output
-
-    output.show_table(result.models, ["model", "jobs", "alone_s", "mean_s", "most_s"])
-    kept = f"{result.active} active" if result.active is not None else f"load {result.load:.3g}"
-    queue = f"{100 * result.waiting:.3g} % of the jobs wait, {result.wait_s:.6g} s on average"
-    output.show_fields(
-        {
-            "jobs": f"{result.jobs} of {result.job_servers} servers, {kept}, {result.servers} servers",
-            "iteration": f"{1e3 * result.mean_s:.6g} ms on average, {1e3 * result.tail_s:.6g} ms at 99 %",
-            **({"queue": queue} if result.active is None else {}),
-            "set-up": f"delays {100 * result.delayed:.3g} % of the jobs, {result.setup_s:.6g} s on average",
-            "held": f"{100 * result.utilisation:.4g} % of the servers' time",
-            "check": f"worst violation {result.violation:.2g}",
-        },
-        None,
-    )
+    return output.show(result, as_json=as_json)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_instances, complete_names
-from opticoll.analysis.cli.options import JSON, SET, SOLVERS, settings_of
+from opticoll.analysis.cli.options import JSON, SET, SOLVERS
 
 if TYPE_CHECKING:
     from opticoll.analysis.describe import Description
@@ -28,19 +29,17 @@ _ROLE = re.compile(r":[a-z]+:`~?([^`]*)`")
 @SET
 @SOLVERS
 @JSON
-def describe(name: str, instance: str | None, settings: tuple[str, ...], as_json: bool) -> int:
+def describe(name: str, instance: str | None, settings: dict[str, str], as_json: bool) -> int:
     """Describe a formulation, family, method, solver, study, claim or figure.
 
     For a formulation: its mathematics, parameters, forms, methods, and its size and bounds on a small instance or on
     --instance. A spec such as `genkautz:n=16,d=4` describes the family and the instance. --json prints a list with one
     object per meaning of NAME.
     """
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
         from opticoll.analysis import describe as reference
 
-        result = reference.describe(name, instance, settings_of(settings))
+        result = reference.describe(name, instance, settings)
     if as_json:
         output.emit_json(result)
     else:
@@ -71,8 +70,6 @@ def _fields(one: Description) -> dict[str, str]:
 
 def _show_description(one: Description) -> None:
     """Print the description of a name: title, source, text, parameters, related names, sizes and bounds."""
-    from opticoll.analysis.cli import output
-
     click.echo(f"{one.name}: {one.title}\n")
     headline, _, body = one.text.partition("\n\n")
     text = body if " ".join(headline.split()).rstrip(".") == one.title else one.text

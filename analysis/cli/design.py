@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import JSON, notify, progress_line, refuse_together
-
-if TYPE_CHECKING:
-    from opticoll.analysis.design import TopologyDesign
-    from opticoll.analysis.reconfiguration.reconfigure import Reconfiguration
-
-
-#: Characters of a topology's spec, and configurations of a sequence, that are printed; --json has all.
-SPEC, MOST_LINES = 72, 16
 
 
 @click.command()
 @click.argument("sizes", nargs=-1, required=True, metavar="n=N degree=D")
 @click.option("--directed", is_flag=True, help="Links may run one way only (default: every link runs both ways).")
 @click.option("--search", is_flag=True, help="Run a new search instead of using the table of records.")
-@click.option("--compare", "others", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
+@click.option("--compare", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
 @click.option(
     "--failed-links",
     type=click.IntRange(0, 1),
@@ -71,20 +64,12 @@ SPEC, MOST_LINES = 72, 16
 @JSON
 def design(
     sizes: tuple[str, ...],
-    directed: bool,
     search: bool,
-    others: bool,
-    failed_links: int,
-    rack: int,
-    cables: int,
-    uplinks: int,
-    starts: int,
-    time_limit: float | None,
-    seed: int,
     delay: str | None,
     shard: str | None,
     bandwidth: str | None,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Find a topology of N nodes with D ports each that has a small all-to-all time T.
 
@@ -99,8 +84,6 @@ def design(
     opticoll design n=32 degree=4 --rack 8 --cables 2 --uplinks 6
     opticoll design n=64 degree=4 --delay 3.7us --shard 64MB
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
-    from opticoll.analysis.cli import output
-
     given = dict(word.partition("=")[::2] for word in sizes)
     if (
         set(given) != {"n", "degree"}
@@ -111,89 +94,21 @@ def design(
         return 2
     n, degree = int(given["n"]), int(given["degree"])
     if delay is not None:
-        others_given = {"--compare": others, "--failed-links": failed_links, "--search": search, "--rack": rack}
-        refuse_together({"--delay": delay, **others_given}, *(("--delay", name) for name in others_given))
-        options = {"shard": shard or "", "bandwidth": bandwidth or "", "directed": directed}
-        return _reconfigure(n, degree, delay, {**options, "time_limit": time_limit, "seed": seed}, as_json=as_json)
+        refuse_together(*(("--delay", name) for name in ("--compare", "--failed-links", "--search", "--rack")))
+        kept = {name: options[name] for name in ("directed", "time_limit", "seed")}
+        title = f"design n={n} degree={degree}"
+        with output.diverted_stdout(), progress_line(title, shown=True, plain=not as_json) as on_progress:
+            from opticoll.analysis.reconfiguration.reconfigure import reconfigure
+
+            answer = reconfigure(
+                n, degree, delay, shard=shard or "", bandwidth=bandwidth or "", on_progress=on_progress, **kept
+            )
+        return output.show(answer, as_json=as_json)
     if shard is not None or bandwidth is not None:
         notify("design: --shard and --bandwidth are for times in seconds; add --delay TIME")
         return 2
     with output.diverted_stdout():
-        from opticoll.analysis import design as topology_design
+        from opticoll.analysis import design as designs
 
-        result = topology_design.design(
-            n,
-            degree,
-            directed=directed,
-            table=not search,
-            compare=others,
-            failed_links=failed_links,
-            starts=starts,
-            time_limit=time_limit,
-            seed=seed,
-            rack=rack,
-            cables=cables,
-            uplinks=uplinks,
-        )
-    if as_json:
-        output.emit_json(topology_design.as_json(result))
-    else:
-        _show_design(result)
-    return 0
-
-
-def _show_design(design: TopologyDesign) -> None:
-    """Print a topology, its time, and the bound on all topologies of its degree."""
-    from opticoll.analysis.cli import output
-
-    nodes = f"{design.n}, degree {design.degree}, links {'one way' if design.directed else 'both ways'}"
-    output.show_fields({"nodes": nodes, **design.lines()}, "design")
-    if design.others:
-        rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in design.others]
-        output.show_table(rows, ["topology", "T", "proof"], "for comparison")
-
-
-def _reconfigure(n: int, degree: int, delay: str, options: dict[str, Any], *, as_json: bool) -> int:
-    """Answer whether to change circuits; Ctrl-C keeps what was found."""
-    from opticoll.analysis.cli import output
-
-    with (
-        output.diverted_stdout(),
-        progress_line(f"design n={n} degree={degree}", shown=True, plain=not as_json) as on_progress,
-    ):
-        from opticoll.analysis.reconfiguration import reconfigure
-
-        answer = reconfigure.reconfigure(n, degree, delay, on_progress=on_progress, **options)
-    if as_json:
-        output.emit_json(reconfigure.as_json(answer))
-    else:
-        _show_reconfiguration(answer)
-    return 0
-
-
-def _show_reconfiguration(answer: Reconfiguration) -> None:
-    """Print the verdict, the best sequence, and what is known of every number of configurations."""
-    from opticoll.analysis.cli import output
-    from opticoll.analysis.plots.style import label
-
-    nodes = f"{answer.n}, degree {answer.degree}, circuits {'one way' if answer.directed else 'both ways'}"
-    output.show_fields({"nodes": nodes, "delay": answer.shown_delay, **answer.lines()}, "design")
-    columns = {
-        "K": "configurations",
-        "T": "T",
-        "bound": "bound",
-        "with changes": "value",
-        "at least": "value_bound",
-        "from": "source",
-    }
-    rows = [{name: getattr(row, field) for name, field in columns.items()} for row in answer.rows]
-    output.show_table(rows, [*columns], "configurations")
-    lines = [
-        {"configuration": k, "length": length, "topology": label(spec, SPEC)}
-        for k, (spec, length) in enumerate(zip(answer.topologies, answer.lengths, strict=False))
-    ]
-    if len(lines) > MOST_LINES:
-        lines = lines[:MOST_LINES]
-        lines[-1] |= {"topology": f"… {answer.configurations - MOST_LINES + 1} configurations more, with --json"}
-    if lines:
-        output.show_table(lines, ["configuration", "length", "topology"], "best sequence")
+        result = designs.design(n, degree, table=not search, **options)
+    return output.show(result, as_json=as_json)

@@ -6,31 +6,27 @@ from pathlib import Path
 
 import click
 
-from opticoll.analysis.cli.options import FORMULATION, INSTANCE, SET, refuse_unwritable, settings_of
+from opticoll.analysis.cli import output
+from opticoll.analysis.cli.options import FORMULATION, INSTANCE, SET, OutputFile
 
 
 @click.command()
 @FORMULATION
 @INSTANCE
-@click.option(
-    "--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp", help="File to write."
-)
+@click.option("--to", "path", required=True, type=OutputFile(), metavar="FILE.mps|FILE.lp", help="File to write.")
 @click.option("--form", metavar="pyomo|cvxpy", help="Modelling layer (default: the first one of the formulation).")
 @SET
-def export(formulation: str, instance: str, path: Path, form: str | None, settings: tuple[str, ...]) -> int:
+def export(formulation: str, instance: str, path: Path, form: str | None, settings: dict[str, str]) -> int:
     """Write the model as an MPS or LP file.
 
     The file holds the matrix of FORMULATION on INSTANCE and can be read by any solver.
     """
-    from opticoll.analysis.cli import output
-
     if path.suffix.lower() not in {".mps", ".lp"}:
         msg = f"--to {path}: the name must end in .mps or .lp"
         raise click.UsageError(msg)
-    refuse_unwritable(path)
     with output.diverted_stdout():
         from opticoll.solvers import solve as runner
 
-        runner.export(formulation, instance, path, form, settings_of(settings))
+        runner.export(formulation, instance, path, form, settings)
     click.echo(f"wrote {path}", err=True)
     return 0

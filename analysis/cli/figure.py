@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_figures
-from opticoll.analysis.cli.options import JSON, STORE, refuse_unwritable
-
-if TYPE_CHECKING:
-    import pandas as pd
+from opticoll.analysis.cli.options import JSON, STORE, OutputFile
 
 
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_figures)
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     metavar="FILE.pdf|.svg|.png",
     help="Write the figure; the suffix is the format.",
 )
@@ -30,14 +27,13 @@ if TYPE_CHECKING:
 )
 @STORE
 @JSON
-def figure(name: str | None, out: Path | None, over: Path | None, store_dir: str | None, as_json: bool) -> int:
+def figure(name: str | None, out: Path | None, over: Path | None, store: str | None, as_json: bool) -> int:
     """Draw a figure of a paper, with the paper's points where they are published.
 
     Without NAME, all figures are listed. The runs of the store are drawn, else the rows that come with opticoll, or
     closed forms; the output says which. --json prints the rows.
     """
     from opticoll.analysis import catalog
-    from opticoll.analysis.cli import output
     from opticoll.analysis.cli.list import LISTED
 
     if name is None:
@@ -55,8 +51,7 @@ def figure(name: str | None, out: Path | None, over: Path | None, store_dir: str
         stated = figure_named(name)
         if out is not None:
             checked_format(out)
-            refuse_unwritable(out)
-        drawn = draw(name, store=store_dir, over=None if over is None else _points(over))
+        drawn = draw(name, store=store, over=over)
         if out is not None:
             drawn.save(out)
     if as_json:
@@ -76,17 +71,3 @@ def figure(name: str | None, out: Path | None, over: Path | None, store_dir: str
     if out is not None:
         click.echo(f"wrote {out}", err=True)
     return 0
-
-
-def _points(path: Path) -> pd.DataFrame:
-    """Own points from a CSV file."""
-    import pandas as pd
-
-    from opticoll.errors import BadFile
-
-    try:
-        return pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        msg = f"figure: cannot read {path}: {why}; give a CSV file with the columns x and y"
-        raise BadFile(msg) from error

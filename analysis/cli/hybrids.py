@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_instances
 from opticoll.analysis.cli.options import JSON, FloatRange
-
-if TYPE_CHECKING:
-    from opticoll.analysis.hybrids import Hybrids
 
 
 @click.command()
@@ -31,28 +29,8 @@ def hybrids(graph: str, as_json: bool, **settings: Any) -> int:
     opticoll hybrids op-graph:model=transformer,layers=4 --gpus 16 --batch 64
     opticoll hybrids op-graph:model=dlrm,layers=2 --gpus 16 --batch 65536 --degree 5 --link 8Tb/s
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
         from opticoll.analysis import hybrids as parallelism
 
         result = parallelism.hybrids(graph, **settings)
-    if as_json:
-        output.emit_json(result)
-    else:
-        _show(result)
-    return 0
-
-
-def _show(result: Hybrids) -> None:
-    """Print a row for every k, and the best one."""
-    from opticoll.analysis.cli import output
-
-    output.show_table(result.rows, ["k", "replicas", "step_us", "all_reduce_us", "time_us", "bound_us"])
-    fields = {
-        "best": f"k = {result.best}, {result.time_us:.6g} us",
-        "bound": f"{result.bound_us:.6g} us, over all k of the table",
-    }
-    if result.omitted:
-        fields["omitted"] = f"k = {', '.join(map(str, result.omitted))}"
-    output.show_fields(fields, None)
+    return output.show(result, as_json=as_json)

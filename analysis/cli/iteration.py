@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from inspect import unwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_instances
 from opticoll.analysis.cli.options import JSON
-
-if TYPE_CHECKING:
-    from opticoll.analysis.circuit_iteration import CircuitTimes
-    from opticoll.analysis.iteration import IterationTime
 
 
 @click.command()
@@ -75,68 +71,8 @@ def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     opticoll iteration dlrm "fat-tree:k=8,capacity=4" --link 25Gb/s
     opticoll iteration dlrm "lightpath:4x8,lasers=16"
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
-    from opticoll.analysis.cli import output
-
     with output.diverted_stdout():
         from opticoll.analysis import iteration as iteration_times
 
-        # Unwrapped, its errors speak of options.
-        result: IterationTime = unwrap(iteration_times.iteration)(model, network, **settings)
-    if as_json:
-        output.emit_json(result)
-    else:
-        _show_iteration(result)
-    return 0
-
-
-def _in_rounds(result: IterationTime, parts: CircuitTimes) -> dict[str, str]:
-    """What is printed of an iteration on circuits in rounds."""
-
-    def ms(seconds: float) -> str:
-        return f"{1e3 * seconds:.6g} ms"
-
-    calls = ", ".join(f"{count} by {name}" for name, count in parts.algorithms.items())
-    ways = ", ".join(dict.fromkeys(parts.exchanges))
-    sent = f"{len(parts.exchanges)} exchanges {ms(parts.exchanges_s)} ({ways})" if parts.exchanges else "none"
-    gap = f", gap {100 * parts.gap:.3g} %" if parts.gap else ""
-    changes = f"{result.changes} circuit changes of {1e6 * parts.delay_s:.6g} us: {ms(parts.changing_s)}"
-    slower = f"{parts.switch_s / result.seconds:.4g} times as long"
-    fields = {
-        "model": f"{result.model}, {result.servers} servers",
-        "network": f"{result.network}, {result.link} a wavelength, circuits in rounds",
-        "time": ms(result.seconds),
-        "computing": ms(result.computing_s) + " on the busiest server",
-        "exposed": f"{ms(parts.exposed_s)} of communication that no computing hides",
-        "bound": f"{ms(result.bound_s)}   ({result.bound}; {parts.proof}{gap})",
-        "least": f"{ms(parts.least_s)} with any algorithms, circuits and stages",
-        "all-reduces": f"{parts.calls} calls {ms(parts.all_reduces_s)} ({calls})" if parts.calls else "none",
-        "exchanges": sent,
-        "rounds": f"{parts.rounds}, {changes}",
-        "naive": f"{ms(parts.naive_s)} with all all-reduces at the end",
-        "switch": f"{ms(parts.switch_s)} on an ideal switch with rings, {slower}",
-        "traffic": f"{result.all_reduce_bytes:.4g} bytes all-reduced, {result.transfer_bytes:.4g} bytes transferred",
-    }
-    if result.violation is not None:
-        fields["check"] = f"worst violation {result.violation:.2g}"
-    return fields
-
-
-def _show_iteration(result: IterationTime) -> None:
-    """Print the simulated time of an iteration, and the bounds on it."""
-    from opticoll.analysis.cli import output
-
-    if result.circuits is not None:
-        output.show_fields(_in_rounds(result, result.circuits), "iteration")
-        return
-    fields = {
-        "model": f"{result.model}, {result.servers} servers",
-        "network": f"{result.network}, {result.link}, routing {result.routing}",
-        "time": f"{1e3 * result.seconds:.6g} ms",
-        "computing": f"{1e3 * result.computing_s:.6g} ms on the busiest server",
-        "bound": f"{1e3 * result.bound_s:.6g} ms   ({result.bound})",
-        "traffic": f"{result.all_reduce_bytes:.4g} bytes all-reduced, {result.transfer_bytes:.4g} bytes transferred",
-        "simulated": f"{result.tasks} tasks, {result.events} events, {result.changes} circuit changes",
-    }
-    if result.violation is not None:
-        fields["check"] = f"worst violation {result.violation:.2g}"
-    output.show_fields(fields, "iteration")
+        result = iteration_times.iteration(model, network, **settings)
+    return output.show(result, as_json=as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import JSON, SOLVERS
 
 #: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
@@ -28,7 +29,6 @@ def list_command(kind: str | None, as_json: bool) -> int:
     KIND selects one list with its details; without it, all names are listed.
     """
     from opticoll.analysis import catalog
-    from opticoll.analysis.cli import output
 
     with output.diverted_stdout():
         every = catalog.names() if kind is None else []

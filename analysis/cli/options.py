@@ -20,7 +20,7 @@ from opticoll.analysis.cli.completions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from opticoll.analysis.progress_line import ProgressLine
     from opticoll.analysis.store import Store
@@ -40,20 +40,51 @@ class FloatRange(click.FloatRange):
 # options and arguments ------------------------------------------------------------------------------------------------
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout and nothing else.")
-STORE = click.option(
-    "--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results)."
-)
+STORE = click.option("--store", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results).")
+
+
+def read_settings(_context: click.Context, _parameter: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
+    """The options ``--set`` as names and values."""
+    settings: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            msg = f"--set {pair!r}: write --set NAME=VALUE"
+            raise click.UsageError(msg)
+        if name.strip() in settings:
+            msg = f"--set: {name.strip()!r} is given twice"
+            raise click.UsageError(msg)
+        settings[name.strip()] = value.strip()
+    return settings
+
+
 SET = click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="K=V",
     shell_complete=complete_settings,
+    callback=read_settings,
     help="Parameter of the model or method, or option of the solver; repeatable.",
 )
-DEMAND = click.option(
-    "--demand", metavar="TEXT|FILE", help="Demand of an all-to-all; short for --set demand=TEXT or demand=file:FILE."
-)
+
+
+def demand_setting(command: Callable[..., int]) -> Callable[..., int]:
+    """Add ``--demand``, which the command receives as the setting ``demand``; the path of a file begins ``file:``."""
+
+    @functools.wraps(command)
+    def wrapped(demand: str | None, settings: dict[str, str], **options: Any) -> int:
+        if demand is not None:
+            if "demand" in settings:
+                msg = "--set: 'demand' is given twice"
+                raise click.UsageError(msg)
+            settings["demand"] = f"file:{demand}" if demand and Path(demand).is_file() else demand
+        return command(settings=settings, **options)
+
+    about = "Demand of an all-to-all; short for --set demand=TEXT or demand=file:FILE."
+    return click.option("--demand", metavar="TEXT|FILE", help=about)(wrapped)
+
+
 METHOD = click.option(
     "--method",
     default="auto",
@@ -92,6 +123,16 @@ FORMULATION = click.argument("formulation", shell_complete=complete_formulations
 INSTANCE = click.argument("instance", shell_complete=complete_instances)
 
 
+class OutputFile(click.Path):
+    """A file to write, which is refused before the solve if it cannot be written."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Refuse a file that cannot be written."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        refuse_unwritable(path)
+        return path
+
+
 def _certificate_name(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     if path is not None and not path.name.lower().endswith((".vipr", ".vipr.gz", ".proof.json", ".proof.json.gz")):
         msg = f"{path}: the name must end in .vipr or .proof.json, optionally followed by .gz"
@@ -111,7 +152,7 @@ def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: 
 
 CERTIFICATE = click.option(
     "--certificate",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     callback=_certificate_name,
     metavar="FILE.vipr|FILE.proof.json",
     help="Write the proof of the exact optimum as VIPR (implies --exact), or a combinatorial one; .gz compresses it.",
@@ -130,7 +171,7 @@ PRINT_CHECKER = click.option(
 _SCHEDULE = (
     click.option(
         "--schedule",
-        type=click.Path(path_type=Path),
+        type=OutputFile(),
         metavar="FILE",
         help="Write an executable schedule: .xml (MSCCL), .json (links, circuits) or .routes.json.",
     ),
@@ -183,7 +224,6 @@ def schedule_options(command: Callable[..., int]) -> Callable[..., int]:
         if path is not None:
             from opticoll.analysis.solution_files import schedule_request
 
-            refuse_unwritable(path)  # type: ignore[arg-type]
             request = schedule_request(path, **given)  # type: ignore[arg-type]
         return command(schedule=request, **options)
 
@@ -209,28 +249,10 @@ def writable_store(folder: str | None) -> Store:
     return store
 
 
-def demand_of(text: str | None) -> str | None:
-    """The value of ``--demand`` as ``--set demand=`` expects it: the path of a file gets the prefix ``file:``."""
-    return f"file:{text}" if text and Path(text).is_file() else text
-
-
-def settings_of(pairs: Sequence[str]) -> dict[str, str]:
-    """Parse the options ``--set`` into names and values."""
-    settings: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            msg = f"--set {pair!r}: write --set NAME=VALUE"
-            raise click.UsageError(msg)
-        if name.strip() in settings:
-            msg = f"--set: {name.strip()!r} is given twice"
-            raise click.UsageError(msg)
-        settings[name.strip()] = value.strip()
-    return settings
-
-
-def refuse_together(given: Mapping[str, object], *pairs: tuple[str, str]) -> None:
-    """Refuse options that exclude each other."""
+def refuse_together(*pairs: tuple[str, str]) -> None:
+    """Refuse options of this command that exclude each other."""
+    context = click.get_current_context()
+    given = {option: context.params.get(str(one.name)) for one in context.command.params for option in one.opts}
     for first, second in pairs:
         if given[first] and given[second]:
             msg = f"{first} and {second} are mutually exclusive"

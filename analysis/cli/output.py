@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.analysis.rendering import cell
-from opticoll.solvers.task import Fields, one_line, plain
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
 
     from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.rendering import Listing, Printed
+    from opticoll.solvers.task import Fields
 
 
 @contextlib.contextmanager
@@ -44,7 +43,30 @@ def diverted_stdout() -> Iterator[None]:
 
 def emit_json(value: Any) -> None:
     """Print exactly one JSON value; NaN and infinity become null."""
+    from opticoll.solvers.task import plain
+
     click.echo(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))
+
+
+def show(value: Printed, *, as_json: bool) -> int:
+    """Print what a command found: its document as JSON, or its lines and tables; returns exit status 0."""
+    if as_json:
+        emit_json(value.document())
+    else:
+        show_fields(value.lines(), value._title)
+        for listing in value.tables():
+            show_listing(listing)
+        for remark in value.remarks():
+            click.echo(remark, err=True)
+    return 0
+
+
+def show_listing(listing: Listing) -> None:
+    """Print a table below what was printed before."""
+    click.echo()
+    show_table(listing.rows, listing.columns, listing.title)
+    if listing.note:
+        click.echo(listing.note)
 
 
 def console() -> Console:
@@ -62,6 +84,9 @@ def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[
     """Print rows as a table on stdout."""
     from rich.table import Table
     from rich.text import Text
+
+    from opticoll.analysis.rendering import cell
+    from opticoll.solvers.task import one_line
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
@@ -107,11 +132,3 @@ def show_bounds(rows: Sequence[BoundRow]) -> None:
     show_table(rows, [*columns, "exact", "reason", "paper"], "analytic bounds")
     if any(math.isinf(row["value"]) for row in rows):
         click.echo("A bound of inf proves that there is no solution.")
-
-
-def runtime_fits(fits: Iterable[str], exceeds: Mapping[str, str]) -> dict[str, str]:
-    """The runtimes that accept a program, and for what the others refuse it."""
-    return {
-        "fits": ", ".join(fits) or "no runtime",
-        **{f"not for {name}": excess for name, excess in exceeds.items()},
-    }

@@ -19,13 +19,13 @@ from opticoll.analysis.cli.options import STORE, store_at
     help="Folder for the page.",
 )
 @STORE
-def report(out: Path, store_dir: str | None) -> int:
+def report(out: Path, store: str | None) -> int:
     """Write the tables and plots of the store as HTML: one self-contained page in the folder --out."""
     from opticoll.analysis.report import page, terminal
     from opticoll.analysis.report.findings import collect
 
-    store = store_at(store_dir)
-    written = page.build(store, out, findings := collect(store))
+    home = store_at(store)
+    written = page.build(home, out, findings := collect(home))
     terminal.show(findings)
     click.echo(f"wrote {written}", err=True)
     return 0

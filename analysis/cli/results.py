@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import JSON, STORE, refuse_together, store_at
 
 if TYPE_CHECKING:
@@ -34,23 +35,22 @@ _DISTINGUISHING = ["settings", "time_limit_s", "tol", "seed", "repetition", "plu
 @click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="S", help="Limit of the query [s].")
 @STORE
 @JSON
-def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | None, as_json: bool) -> int:
+def results(sql: str | None, as_csv: bool, time_limit: float, store: str | None, as_json: bool) -> int:
     """Print the results store as a table.
 
     Without SQL, print the latest runs. A query can select from the views `runs` (every record) and `latest` (the best
     record of each resume key). Their column `superseded` marks results of another version of a plug-in, file, solver or
     opticoll than that of the latest run of the same task.
     """
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import frame_rows
 
-    refuse_together({"--csv": as_csv, "--json": as_json}, ("--csv", "--json"))
+    refuse_together(("--csv", "--json"))
     if not 0 < time_limit <= threading.TIMEOUT_MAX:
         msg = f"--time-limit {time_limit:g}: must be a positive number of seconds"
         raise click.UsageError(msg)
-    store = store_at(store_dir)
+    home = store_at(store)
     default = "SELECT * FROM latest ORDER BY finished" if as_csv or as_json else OVERVIEW
-    frame = store.sql(default if sql is None else sql, time_limit_s=time_limit)
+    frame = home.sql(default if sql is None else sql, time_limit_s=time_limit)
     if sql is None and not (as_csv or as_json) and len(frame) > MOST_RUNS:
         click.echo(f"the {MOST_RUNS} latest of {len(frame)} runs; all with --csv, or select with SQL", err=True)
         frame = frame.tail(MOST_RUNS)
@@ -59,7 +59,7 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
     elif as_csv:
         click.echo(frame.to_csv(index=False), nl=False)
     elif frame.empty:
-        click.echo(f"no runs to show in the store {store.root}", err=True)
+        click.echo(f"no runs to show in the store {home.root}", err=True)
     elif sql is None:
         _show_overview(frame)
     else:
@@ -69,7 +69,6 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
 
 def _show_overview(frame: pd.DataFrame) -> None:
     """Print what :data:`OVERVIEW` selects, without the columns that distinguish no two runs."""
-    from opticoll.analysis.cli import output
     from opticoll.analysis.rendering import frame_rows, number
 
     runs = frame.groupby(_IDENTIFYING, dropna=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from opticoll.analysis.cli import output
+
 
 @click.command()
 @click.argument("command", nargs=-1)
@@ -14,7 +16,6 @@ def schema(command: tuple[str, ...]) -> int:
     cluster, list, or `list KIND`. Without it, print one object with all schemas.
     """
     from opticoll.analysis import json_outputs
-    from opticoll.analysis.cli import output
 
     if command:
         output.emit_json(json_outputs.schema(" ".join(command)))

@@ -12,6 +12,7 @@ from opticoll.analysis.bound_values import parameters_of
 from opticoll.analysis.conjectures.arc_lengths import ArcOrbits, arc_orbits, candidates, optimal_lengths
 from opticoll.analysis.conjectures.closed_forms import ClosedForm, Point
 from opticoll.analysis.conjectures.fitting import Fit, ResidueClass, by_residues, explained, fitted
+from opticoll.analysis.rendering import Listing, Printed
 from opticoll.analysis.sweep import instances_of
 from opticoll.errors import BadInput
 from opticoll.instances import Instance, Topology, parse
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 PROVABLE = "alltoall.master"
 #: Largest number of orbits of arcs for which lengths are read from exact duals.
 MOST_DUAL_ORBITS = 12
+#: Maximum number of instances in a table.
+MOST_VALUES = 60
 #: Names of the sizes of a family whose argument is a shape such as 3x4.
 SIZES = ("a", "b", "c", "d", "e")
 
@@ -67,7 +70,7 @@ class ClassFormula(Fields, frozen=True, kw_only=True):
     refuted: list[str]
 
 
-class Conjecture(Fields, frozen=True, kw_only=True):
+class Conjecture(Printed, Fields, frozen=True, kw_only=True):
     """What was found; also the JSON object of ``opticoll conjecture --json``.
 
     ``unproven`` counts instances without an exact optimum, which are left out.
@@ -110,8 +113,11 @@ class Conjecture(Fields, frozen=True, kw_only=True):
         return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 
     @property
-    def summary(self) -> dict[str, str]:
-        """The result in words, one entry per line."""
+    def _title(self) -> str:
+        return f"{self.quantity} of {self.formulation}"
+
+    def lines(self) -> dict[str, str]:
+        """The result in words, by name of the line."""
         solved = sum(one.value is not None for one in self.values)
         lines = {"exact optima": f"{solved} of {len(self.values)} instances"}
         for one in self.formulas:
@@ -121,10 +127,14 @@ class Conjecture(Fields, frozen=True, kw_only=True):
             lines["interrupted"] = "run the same command again to resume"
         return lines
 
-    def __repr__(self) -> str:
-        width = max(map(len, self.summary))
-        rows = (f"  {name:{width}}  {text}" for name, text in self.summary.items())
-        return "\n".join([f"Conjecture on {self.quantity} of {self.formulation}", *rows])
+    def table_of_values(self) -> Listing:
+        """The first exact optima, and the bounds that they attain."""
+        rows = [
+            {"case": one.case, self.quantity: one.value, "attained by": one.attained}
+            for one in self.values[:MOST_VALUES]
+        ]
+        more = f"... {len(self.values) - MOST_VALUES} more; --json gives all" if len(self.values) > MOST_VALUES else ""
+        return Listing("exact optima", ["case", self.quantity, "attained by"], rows, more)
 
 
 def _sentence(one: ClassFormula, variables: int) -> str:
@@ -208,9 +218,9 @@ def conjecture(
 
     model = find(formulation)
     check_mapping({} if settings is None else settings, "conjecture: settings")
-    for name, value in (("period", period), ("reach", reach)):
+    for name, value, least in (("period", period, 1), ("reach", reach, 0)):
         if value is not None:
-            whole_number(value, f"conjecture: {name}", 0)
+            whole_number(value, f"conjecture: {name}", least)
     if variables is not None and not isinstance(variables, Iterable):
         raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
@@ -343,6 +353,8 @@ def _choices(instances: Sequence[Instance], variables: str | Sequence[str] | Non
     names = list(dict.fromkeys(name for values in flat.values() for name in values))
     if variables is not None:
         wanted = (variables,) if isinstance(variables, str) else tuple(variables)
+        if not wanted:
+            raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
         for name in wanted:
             if name not in names:
                 msg = f"--in {name}: the instances have no parameter of this name; {nearest(name, names)}"
@@ -380,7 +392,7 @@ def _family(instances: Sequence[Instance], flat: Mapping[str, Mapping[str, Any]]
         point = tuple(int(value) for value in values if value is not None)
         if point in points and points[point] != one:
             both = f"{points[point].spec} and {one.spec}"
-            msg = f"conjecture: {both} have the same {', '.join(names)}; name the parameters that vary by --in"
+            msg = f"conjecture: {both} have the same {', '.join(names)}; name the parameters that vary (--in)"
             raise BadInput(msg)
         points[point] = one
     first: dict[str, Any] = dict(instances[0].arguments)

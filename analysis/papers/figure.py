@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,12 +14,12 @@ from opticoll.analysis.papers.paper_figure import PaperFigure, figure_named
 from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import legend_below
 from opticoll.analysis.plots.style import INK, counted, label, style
-from opticoll.errors import BadInput
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances.arguments import refused
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Run, plain
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
     import pandas as pd
@@ -39,7 +40,7 @@ def figure(
     name: str,
     *,
     store: Store | str | os.PathLike[str] | None = None,
-    over: pd.DataFrame | Run | Iterable[Run] | None = None,
+    over: pd.DataFrame | str | os.PathLike[str] | Run | Iterable[Run] | None = None,
 ) -> DataFigure:
     """Draw a figure of a paper with the paper's own points, where they are published, and ours.
 
@@ -53,8 +54,8 @@ def figure(
         solved, in a minute or less on an idle machine. ``source`` says which.
     over
         Own results to draw over it: results of :func:`opticoll.solve`, placed as the figure places stored runs; or a
-        table with the columns ``x``, ``y``, optionally ``series`` (names for the legend) and ``panel`` (titles), in
-        the units of ``convention``.
+        table, or a CSV file of it, with the columns ``x``, ``y``, optionally ``series`` (names for the legend) and
+        ``panel`` (titles), in the units of ``convention``.
 
     Returns
     -------
@@ -70,6 +71,10 @@ def figure(
     from opticoll.analysis.store import Store
 
     stated = figure_named(name)
+    if isinstance(over, str | os.PathLike):
+        over = _read(over)
+    elif not (over is None or isinstance(over, Run) or _is_table(over)) and not isinstance(over, Iterable):
+        raise refused(over, f"figure {stated.name}: over", "results of oc.solve, a table or a CSV file")
     place = Store.at(store)
     runs = best_runs(place)
     rows, source = _rows(stated, runs, place)
@@ -167,6 +172,18 @@ def _solved_now(stated: PaperFigure) -> tuple[pd.DataFrame, str] | None:
 
 
 # own points -----------------------------------------------------------------------------------------------------------
+
+
+def _read(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Own points from a CSV file."""
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        msg = f"figure: cannot read {os.fspath(path)}: {why}; give a CSV file with the columns x and y"
+        raise BadFile(msg) from error
 
 
 def _is_table(over: object) -> bool:

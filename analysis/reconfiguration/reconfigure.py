@@ -19,16 +19,17 @@ import numpy as np
 
 from opticoll.analysis.design import MOST_NODES
 from opticoll.analysis.design import records as topology_records
-from opticoll.analysis.plots.style import counted
+from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.reconfiguration.envelope import Envelope, direct_configurations, envelope
 from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
-from opticoll.analysis.rendering import Printed, number
+from opticoll.analysis.rendering import Listing, Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
 from opticoll.instances.arguments import number as positive_number
+from opticoll.instances.arguments import refused, whole_number
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
@@ -52,6 +53,8 @@ MOST_SEARCHED, MOST_LISTED = 12, 20
 TOL = 1e-9
 #: Gap that is shown as none.
 NONE = 1e-8
+#: Characters of a topology's spec, and configurations of a sequence, in a table.
+SPEC, MOST_LINES = 72, 16
 
 VERDICTS = {
     "stay": "staying is provably best",
@@ -154,6 +157,34 @@ class Reconfiguration(Printed):
             **({"search": "ended before all numbers that may pay were searched"} if self.interrupted else {}),
         }
 
+    def tables(self) -> list[Listing]:
+        """What is known of the numbers of configurations, and the best sequence."""
+        columns = {
+            "K": "configurations",
+            "T": "T",
+            "bound": "bound",
+            "with changes": "value",
+            "at least": "value_bound",
+            "from": "source",
+        }
+        numbers = [{name: getattr(row, field) for name, field in columns.items()} for row in self.rows]
+        sequence = [
+            {"configuration": k, "length": length, "topology": label(spec, SPEC)}
+            for k, (spec, length) in enumerate(zip(self.topologies, self.lengths, strict=False))
+        ]
+        if len(sequence) > MOST_LINES:
+            sequence = sequence[:MOST_LINES]
+            sequence[-1] |= {"topology": f"… {self.configurations - MOST_LINES + 1} configurations more, with --json"}
+        tables = [Listing("configurations", [*columns], numbers)]
+        return [*tables, Listing("best sequence", [*sequence[0]], sequence)] if sequence else tables
+
+    def document(self) -> dict[str, Json]:
+        """The answer as ``--json`` prints it; bounds are null where no sequence of that many configurations exists."""
+        rows = [
+            {name: None if entry == math.inf else entry for name, entry in asdict(row).items()} for row in self.rows
+        ]
+        return asdict(self) | {"rows": rows}
+
     @property
     def _title(self) -> str:
         way = "one way" if self.directed else "both ways"
@@ -206,6 +237,9 @@ def reconfigure(
     if n > MOST_NODES:
         msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
         raise BadInput(msg)
+    whole_number(seed, "design: seed", 0)
+    if not (on_progress is None or callable(on_progress)):
+        raise refused(on_progress, "design: on_progress", "a function of a dict")
     limit = TIME_LIMIT_S if time_limit is None else positive_number(time_limit, "design: time_limit", positive=True)
     with progress_here(f"design n={n} degree={degree}") if on_progress is None else nullcontext(on_progress) as shown:
         return _decided(int(n), int(degree), at, unit_s, directed=directed, limit=limit, seed=seed, on_progress=shown)
@@ -381,9 +415,3 @@ def _specs(every: Iterable[I64]) -> tuple[str, ...]:
     """Specs of circuits ``(n, n)``; none if one cannot be expressed."""
     specs = [circuits_spec(counts) for counts in every]
     return tuple(spec for spec in specs if spec is not None) if all(specs) else ()
-
-
-def as_json(answer: Reconfiguration) -> dict[str, Json]:
-    """The answer as ``--json`` prints it; bounds are null where no sequence of that many configurations exists."""
-    rows = [{name: None if entry == math.inf else entry for name, entry in asdict(row).items()} for row in answer.rows]
-    return asdict(answer) | {"rows": rows}

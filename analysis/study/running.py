@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from opticoll.analysis.interruption import in_notebook
+from opticoll.analysis.rendering import Listing, Printed
 from opticoll.analysis.store.records import Store
 from opticoll.analysis.study.cells import (
     Attempt,
@@ -31,7 +32,9 @@ from opticoll.analysis.study.cells import (
 )
 from opticoll.analysis.study.study_file import find, load
 from opticoll.errors import BadInput, OpticollError
+from opticoll.instances.arguments import refused
 from opticoll.solvers.executor import InProcess, JobCrashed
+from opticoll.solvers.task import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,8 +65,12 @@ def check_writable(store: Store) -> None:
 _RETRY_S = (0.2, 5.0)
 
 
-@dataclass
-class Summary:
+#: How a cell can end.
+STATUSES = ("done", "skipped", "failed", "unavailable")
+
+
+@dataclass(repr=False)
+class Summary(Printed):
     """The results of a study's cells, by resume key."""
 
     study: Study
@@ -78,6 +85,72 @@ class Summary:
     def complete(self) -> bool:
         """Whether every cell has a row in the store."""
         return all(cell.key in self.results for cell in self.study.cells)
+
+    @property
+    def exit_status(self) -> int:
+        """0: no cell failed; 1: some failed or were not run; 3: none has an answer; 4: all lack their solver."""
+        failed, without = self.count("failed"), self.count("unavailable")
+        if 0 < failed + without == len(self.study.cells):
+            return 3 if failed else 4
+        return 0 if self.complete and not failed else 1
+
+    @property
+    def unanswered(self) -> str:
+        """How many cells have no answer, and why, on one line; empty if all that ran have one."""
+        failed, without = self.count("failed"), self.count("unavailable")
+        reasons = [f"{failed} failed"] * (failed > 0) + [f"{without} without a usable solver"] * (without > 0)
+        if not reasons:
+            return ""
+        again = "; run the study again to retry them" if failed else ""
+        cells = f"{failed + without} of {len(self.study.cells)} cells have no answer"
+        return f"study {self.study.name}: {cells} ({', '.join(reasons)}){again}"
+
+    @property
+    def _title(self) -> str:
+        return f"study {self.study.name}"
+
+    def lines(self) -> dict[str, str]:
+        """The number of cells, and how they ended."""
+        counts = {status: self.count(status) for status in STATUSES}
+        ended = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        return {"cells": f"{len(self.study.cells)}: {ended or 'none has run'}"}
+
+    def tables(self) -> list[Listing]:
+        """A row for every formulation and method."""
+        groups: dict[tuple[str, str], list[CellResult | None]] = {}
+        for cell in self.study.cells:
+            group = groups.setdefault((str(cell.task.formulation), cell.task.method), [])
+            group.append(self.results.get(cell.key))
+        rows: list[dict[str, object]] = []
+        for (formulation, method), results in groups.items():
+            known = [one for one in results if one is not None]
+            times = sorted(one.solve_s for one in known if one.solve_s is not None)
+            counts = {status: sum(one.status == status for one in known) for status in STATUSES}
+            middle = round(times[len(times) // 2], 4) if times else None
+            row = {"formulation": formulation, "method": method, "cells": len(results), **counts}
+            rows.append({**row, "median_solve_s": middle})
+        return [Listing(None, ["formulation", "method", "cells", *STATUSES, "median_solve_s"], rows)]
+
+    def remarks(self) -> list[str]:
+        """The cells without an answer, and why, a line each."""
+        ended = [(cell, self.results[cell.key]) for cell in self.study.cells if cell.key in self.results]
+        wrong = [(cell, result) for cell, result in ended if result.status in {"failed", "unavailable"}]
+        return [f"{result.status}: {cell.label}: {one_line(result.message)}" for cell, result in wrong]
+
+    def document(self) -> dict[str, Json]:
+        """The summary as ``--json`` prints it."""
+        return {
+            "study": self.study.name,
+            "file": str(self.study.source),
+            "cells": len(self.study.cells),
+            **{status: self.count(status) for status in STATUSES},
+            "interrupted": self.interrupted,
+            "results": [
+                {"cell": cell.label, **asdict(self.results[cell.key])}
+                for cell in self.study.cells
+                if cell.key in self.results
+            ],
+        }
 
 
 def run_study(
@@ -304,6 +377,8 @@ def run_with_progress(study: Study, store: Store, jobs: int | None, dask: str | 
     """Run a study as :func:`run_study` does, with a progress bar on stderr."""
     from opticoll.solvers.executor import make_executor
 
+    if not isinstance(dask, str | None):
+        raise refused(dask, "dask", "the address of a scheduler")
     counts: Counter[str] = Counter()
     bar = Progress(
         TextColumn("{task.description}"),
@@ -325,20 +400,3 @@ def run_with_progress(study: Study, store: Store, jobs: int | None, dask: str | 
             bar.update(line, advance=1, counts=f"{finished}{counts['skipped']} skipped")
 
         return run_study(study, store, executor, on_result=advance)
-
-
-def as_json(summary: Summary) -> dict[str, Json]:
-    """The summary as ``--json`` prints it."""
-    statuses = ("done", "skipped", "failed", "unavailable")
-    return {
-        "study": summary.study.name,
-        "file": str(summary.study.source),
-        "cells": len(summary.study.cells),
-        **{status: summary.count(status) for status in statuses},
-        "interrupted": summary.interrupted,
-        "results": [
-            {"cell": cell.label, **asdict(summary.results[cell.key])}
-            for cell in summary.study.cells
-            if cell.key in summary.results
-        ],
-    }

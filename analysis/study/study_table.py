@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
+from opticoll.instances.arguments import refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,6 +102,9 @@ def study(
     from opticoll.analysis.study.running import run_with_progress
     from opticoll.analysis.study.study_file import find, load
 
+    chosen = [columns] if isinstance(columns, str) else columns
+    if not (chosen is None or (isinstance(chosen, Iterable) and all(isinstance(one, str) for one in chosen))):
+        raise refused(columns, "study: columns", "names of columns, such as ['T', 'gap']")
     limits = (time_limit, memory_limit, tol, seed, threads)
     if instances is not None:
         stated = _by_parts(formulations, instances, methods, limits, settings)
@@ -123,7 +127,7 @@ def study(
             print(f"opticoll: study interrupted: {done}; {again}", file=sys.stderr)
         rows = kept.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
     table = rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
-    wanted = list(COLUMNS if columns is None else columns)
+    wanted = list(chosen or COLUMNS)
     if seconds:
         table.insert(list(table).index("T") + 1, "T_s", table["T"] * table["key"].map(seconds))
         if columns is None:
@@ -178,12 +182,16 @@ def _by_parts(
     settings: dict[str, Any],
 ) -> Study:
     """The study of every formulation on every instance by every method."""
-    from opticoll.analysis.study.study_file import study_of
+    from opticoll.analysis.study.study_file import studies, study_of
     from opticoll.formulations.registry import formulation
     from opticoll.instances import as_instance
     from opticoll.instances.spec import expand
     from opticoll.solvers.task import Task
 
+    known = formulations if isinstance(formulations, str | os.PathLike) else ""
+    if str(known).endswith(".toml") or str(known) in studies():
+        msg = f"study: {str(known)!r} is a study, which states its instances and methods; omit them"
+        raise BadInput(msg)
     names = [formulations] if isinstance(formulations, str | type) else _listed(formulations, "formulations")
     for name in names:
         formulation(name)

@@ -369,3 +369,32 @@ def test_named_bound_of_a_plugin(bounds, capsys):
     result = json.loads(capsys.readouterr().out)
     assert [case["status"] for case in result["cases"]] == ["inapplicable", "violated", "violated"]
     assert result["counterexample"] == "complete:4"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: oc.sweep("alltoall.master", "moore", "ring:4", sense="lower"), "are upper bounds; omit sense"),
+        (lambda: oc.sweep("alltoall.master", "moore", "ring:4", tol=0), "tol=0: floats are compared with a tolerance"),
+        (lambda: oc.sweep("alltoall.master", "f.py:g", "ring:4"), "bound='f.py:g': plug-in f.py cannot be read"),
+        (lambda: oc.sweep("alltoall.master", "moore", "ring:4", jobs=1, dask="x"), "jobs and dask are mutually"),
+        (lambda: oc.sweep("alltoall.master", "moore", "ring:4", dask=1), "dask: must be the address of a scheduler"),
+        (
+            lambda: oc.conjecture("alltoall.master", "ring:{3..4}", variables="x"),
+            "variables='x': the instances have no",
+        ),
+        (
+            lambda: oc.conjecture("alltoall.master", "ring:{3..4}", variables=[]),
+            "conjecture: variables: must be a list",
+        ),
+        (
+            lambda: oc.conjecture("alltoall.master", ["ring:4", "path:3"]),
+            "conjecture: over has instances of 2 families",
+        ),
+    ],
+)
+def test_python_is_told_of_arguments(call, message):
+    with pytest.raises(oc.errors.OpticollError) as refused:
+        call()
+    assert message in str(refused.value)
+    assert "--" not in str(refused.value)

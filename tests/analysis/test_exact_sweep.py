@@ -51,7 +51,7 @@ def test_the_slightest_excess_is_a_violation(more, tol):
     result = oc.sweep("alltoall.master", lambda g: ring_time(g) * (1 + more), OVER, on="T", exact=True, tol=tol)
     assert (result.violations, result.tightness.exact) == (3, 0)
     assert all(case.excess == pytest.approx(float(more)) for case in result.cases)
-    assert f"ring:4: bound {2 * (1 + more)} > optimum 2" in result.summary["smallest counterexample"]
+    assert f"ring:4: bound {2 * (1 + more)} > optimum 2" in result.lines()["smallest counterexample"]
     below = oc.sweep("alltoall.master", lambda g: ring_time(g) * (1 - more), OVER, on="T", exact=True, tol=tol)
     assert (below.violations, below.tightness.exact) == (0, 0)
 
@@ -171,8 +171,8 @@ def test_a_bound_far_from_the_stated_quantity_is_warned_about(function, words):
 
 def test_bounds_past_the_optimum_within_the_tolerance_are_counted():
     past = oc.sweep("alltoall.master", lambda g: ring_time(g) * (1 + Fraction(1, 10**7)), OVER, on="T")
-    assert (past.violations, past.summary["within the tolerance"][:32]) == (0, "3 bounds pass the optimum, by up")
-    assert "within the tolerance" not in oc.sweep("alltoall.master", ring_time, OVER, on="T").summary
+    assert (past.violations, past.lines()["within the tolerance"][:32]) == (0, "3 bounds pass the optimum, by up")
+    assert "within the tolerance" not in oc.sweep("alltoall.master", ring_time, OVER, on="T").lines()
 
 
 def test_one_optimum_says_nothing_about_units():

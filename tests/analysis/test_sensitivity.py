@@ -154,6 +154,7 @@ def test_the_command_line_shows_what_limits_the_time(capsys):
     why = json.loads(capsys.readouterr().out)["why"]
     assert why["kind"] == "cut"
     assert why["links"][0]["price"] < 0
+    assert oc.solve("alltoall.master", "path:3", method="highs").why().document() == why
 
 
 def test_the_command_line_shows_rows_that_contradict_each_other(capsys, tmp_path):
@@ -165,6 +166,9 @@ def test_the_command_line_shows_rows_that_contradict_each_other(capsys, tmp_path
     why = json.loads(capsys.readouterr().out)["why"]
     assert (why["kind"], why["irreducible"]) == ("conflict", True)
     assert [row["name"] for row in why["rows"]] == ["c1", "c2", "c3"]
+    found = oc.solve("matrix.program", f"mps:{path}").why()
+    assert found.document() == why
+    assert str(found).startswith("no solution")
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])

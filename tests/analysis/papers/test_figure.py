@@ -331,6 +331,7 @@ def test_the_command_draws_points_of_a_file(capfd, tmp_path):
     points = tmp_path / "mine.csv"
     points.write_text("x,y,panel\n8,6,worst step\n", encoding="utf-8")
     assert main(["figure", "lumorph-5", "--over", str(points), "--json"]) == 0
+    assert oc.figure("lumorph-5", over=points).data is not None
     document = json.loads(capfd.readouterr().out)
     assert document["panels"][0] == {
         "panel": "worst step",

@@ -47,6 +47,9 @@ def test_refusals(tmp_path):
 def test_messages_are_in_the_words_of_python():
     assert in_python("use --set paths=all without lmax") == "use paths='all' without lmax"
     assert in_python("use --method highs or scip, or --time-limit 5") == "use method='highs' or scip, or time_limit=5"
+    assert in_python("omit --sense; name them (--in), or --tol 0") == "omit sense; name them (variables), or tol=0"
+    assert in_python("see `opticoll solve x --exact`, or --exact") == "see `opticoll solve x --exact`, or exact=True"
+    assert in_python("error: unknown option --other") == "error: unknown option --other"
     with pytest.raises(oc.BadInput) as refused:
         oc.solve("topology.sequence", "servers:n=4,degree=2,traffic=alltoall", delay="10us")
     assert "--" not in str(refused.value)

@@ -1,0 +1,94 @@
+"""What limits the value of a result, or why there is none, as text and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opticoll.analysis.rendering import Listing, Printed, frame_rows, number
+from opticoll.errors import OpticollError
+from opticoll.formulations.model import states
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opticoll.analysis.result import Result
+    from opticoll.instances.types import Json
+
+#: Number of names and links that are printed.
+SHOWN = 12
+
+
+@dataclass(frozen=True, repr=False)
+class Reasons(Printed):
+    """What limits the value of a result, or why there is no solution.
+
+    Attributes
+    ----------
+    kind
+        That of :class:`opticoll.analysis.sensitivity.Bottleneck`, ``"conflict"`` without a solution, or None if nothing
+        can be said for the ``reason``.
+    reason
+        The proof in words; for a conflict that of the program without a solution, None where only the solver says so.
+    sides
+        Names of the vertices on the two sides of a cut, ``from`` and ``to``.
+    links
+        The links with a price, the dearest first: ``arc`` and the columns of :meth:`opticoll.Result.link_loads`.
+    rows
+        The rows and bounds that contradict each other: ``kind``, ``name``, ``statement``; None if there is a solution.
+    facts
+        What else is known of a conflict (:func:`opticoll.analysis.conflict_table.conflict`).
+    """
+
+    kind: str | None
+    reason: str | None
+    sides: Mapping[str, list[str]] | None = None
+    links: list[dict[str, Json]] | None = None
+    rows: list[dict[str, Json]] | None = None
+    facts: Mapping[str, Json] | None = None
+
+    @property
+    def _title(self) -> str:
+        return "bottleneck" if self.rows is None else "no solution"
+
+    def lines(self) -> dict[str, str]:
+        """What is found, in words, by name of the line."""
+        lines = {"kind": number(self.kind), **({} if self.reason is None else {"reason": self.reason})}
+        for side, names in (self.sides or {}).items():
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            lines[side] = ", ".join(map(str, names[:SHOWN])) + more
+        return lines
+
+    def tables(self) -> list[Listing]:
+        """The links with a price, or the rows and bounds that contradict each other."""
+        if self.rows is not None:
+            title = "rows and bounds that contradict each other"
+            return [Listing(title, ["kind", "name", "statement"], self.rows)]
+        if not self.links:
+            return []
+        shown = [{name: number(value, 6) for name, value in link.items()} for link in self.links[:SHOWN]]
+        columns = ["arc", "capacity", "load", "utilisation", "price"]
+        return [Listing(f"links with a price: {len(self.links)}", columns, shown)]
+
+    def document(self) -> dict[str, Json]:
+        """What is found, as ``opticoll solve --why --json`` prints it."""
+        if self.rows is not None:
+            return {"kind": self.kind, **(self.facts or {}), "rows": self.rows}
+        found = {} if self.links is None else {"sides": self.sides, "links": self.links}
+        return {"kind": self.kind, "reason": self.reason, **found}
+
+
+def reasons(result: Result) -> Reasons:
+    """What limits the value of a result, or why it has none."""
+    try:
+        if not result.verified:
+            found = result.conflict()
+            facts = {str(name): value for name, value in found.attrs.items()}
+            return Reasons("conflict", facts["proof"], rows=frame_rows(found), facts=facts)
+        if not states(result.solved()[0].formulation, "links"):
+            return Reasons(result.record.bound_source, "its solutions put no load on links", links=[])
+        limit = result.bottleneck()
+        sides = None if limit.sides is None else dict(zip(("from", "to"), limit.sides, strict=True))
+        return Reasons(limit.kind, limit.reason, sides, frame_rows(limit.links.reset_index()))
+    except OpticollError as error:
+        return Reasons(None, str(error))
