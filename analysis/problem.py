@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from opticoll.analysis.model import Model, model
 from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result import Result, solve
@@ -15,6 +13,7 @@ from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.model import states, title_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.instances import as_instance
+from opticoll.instances.arguments import array_of, check_mapping
 from opticoll.instances.plugin_faults import exits_refused
 from opticoll.solvers import verify
 from opticoll.solvers.compilation import declared_arrays, declared_duals
@@ -121,7 +120,10 @@ class Problem(Printed):
         given = duals.duals if isinstance(duals, Result) else duals
         solved = (duals.values or {}).keys() if isinstance(duals, Result) else ()
         declared = declared_duals(self.formulation, solved)
-        arrays = {one: np.asarray(array, dtype=float) for one, array in (given or {}).items() if one in declared}
+        check_mapping({} if given is None else given, "duals")
+        arrays = {
+            one: array_of(array, f"duals.{one}", float) for one, array in (given or {}).items() if one in declared
+        }
         check_arrays(declared, arrays, "duals")
         return verify.certified(self.formulation, arrays)
 
@@ -151,7 +153,8 @@ class Problem(Printed):
     def _arrays(self, values: Mapping[str, ArrayLike] | Result) -> dict[str, F64]:
         """The arrays of a solution, checked."""
         given = values.values if isinstance(values, Result) else values
-        arrays = {name: np.asarray(array, dtype=float) for name, array in (given or {}).items()}
+        check_mapping({} if given is None else given, "values")
+        arrays = {name: array_of(array, f"values.{name}", float) for name, array in (given or {}).items()}
         check_arrays(declared_arrays(self.formulation, arrays.keys()), arrays, "values")
         return arrays
 

@@ -379,7 +379,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     ``file``, the facts of :class:`opticoll.solvers.schedules.lowering.CutFacts`, ``simulated_time``, and
     ``delivers``: whether the simulator found every shard in its place. For a program, ``fits_runtime`` names the
     runtimes whose limits it keeps, and ``exceeds`` names what is too large for the others. For a formulation of one's
-    own, ``keeps`` says which of its rows the schedule keeps. For rounds of circuits
+    own, ``keeps`` says which of its rows the schedule keeps; for a collective, that switches do not copy where that
+    costs time. For rounds of circuits
     only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and ``violation``. For circuits that change,
     ``chunks`` is null where a shard is divided as the flow is.
 

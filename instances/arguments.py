@@ -82,17 +82,20 @@ def check_mapping(value: object, what: str) -> None:
 
 
 def array_of(value: object, what: str, dtype: DTypeLike) -> NDArray[Any]:
-    """An array of numbers.
+    """An array of real numbers.
 
     Raises
     ------
     BadInput
-        If the value is none; the message begins with ``what``.
+        If the value is none, or has masked entries; the message begins with ``what``.
     """
+    refuse_masked(value, what)
     try:
+        if np.iscomplexobj(value):
+            raise TypeError  # NumPy would drop the imaginary parts
         return np.asarray(value, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
-        raise refused(value, what, "an array of numbers") from None
+        raise refused(value, what, "an array of real numbers") from None
 
 
 def refused(value: object, what: str, kind: str) -> BadInput:

@@ -130,7 +130,7 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
         refuse_masked(changes, "capacity")
         try:
             values = np.asarray(changes)
-            if values.dtype.kind == "b":
+            if values.dtype.kind in "bc":
                 raise TypeError
             values = np.asarray(values, dtype=float)
         except (TypeError, ValueError, OverflowError):

@@ -215,10 +215,16 @@ def explained(run: Run) -> Run:
     plan, record = run.plan, run.record
     claimed = run.termination is Termination.OPTIMAL and run.proof in {Proof.CERTIFIED_GAP, Proof.FEASIBLE}
     own_data = run.needed is None or run.needed.proof in PROVEN  # otherwise the message says what limits the proof
-    if plan is None or plan.adapter is None or not (claimed and own_data and run.verified and record.size.integers):
+    if plan is None or plan.adapter is None or not (claimed and own_data and run.verified):
         return run
     if run.task.exact:  # the exact step says what is proven
         return run
+    if not record.size.integers:
+        inaccurate = (
+            "the solver calls an inaccurate solution optimal, as it may where numbers differ by many magnitudes"
+        )
+        message = joined_messages(record.message, f"{inaccurate}; --exact proves the optimum")
+        return replace(run, record=structs.replace(record, message=message))
     known = taking_over(plan.formulation.name, plan.parameters)
     usable = {}
     for name in (*(name for method, at in known for name in _provers(method, at)), PROOF):

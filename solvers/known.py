@@ -84,6 +84,8 @@ class Known:
         result = {}
         for name, array in (self.values or {}).items():
             try:
+                if np.iscomplexobj(array):
+                    raise TypeError
                 result[str(name)] = np.asarray(array, dtype=float)
             except (TypeError, ValueError):
                 msg = f"{self.source}: {str(name)[:60]!r} is no array of numbers; give it as result.values has it"

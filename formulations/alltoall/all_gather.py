@@ -28,8 +28,9 @@ without any tolerance.
 
 T* is always attained by network coding (Ahlswede et al. 2000), and by store-and-forward if every vertex is a
 rank, or if the capacities into and out of every vertex are equal (Edmonds' arborescence packing; Bang-Jensen et al.
-1995). Closed forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1: (N-1)/d wherever the worst cut is around
-one rank of in-degree d.
+1995). Otherwise vertices that are not ranks may have to copy or code what they forward: T* is a lower bound for
+switches that only forward, as those of schedules do, and a schedule states what that costs. Closed forms: complete 1;
+d-cube (N-1)/d; n-ring (n-1)/2, directed n-1: (N-1)/d wherever the worst cut is around one rank of in-degree d.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ The minimum time T* = max of w(S) / c(S -> V - S) over S without some rank is a 
 method on max-flows. With U = p / gcd(q, capacities) and k = U / T*, every c_a U is whole, and by the theorems there are
 k trees of capacity 1 per shard, each from its rank to all ranks, that use an arc a at most c_a U times: the time is T*
 exactly. No copies at switches are needed, provided that the capacity into every switch is at least that out of it, or
-can be made so by leaving capacity unused; if not, U is increased until it can.
+can be made so by leaving capacity unused: the same share of every arc out of a switch, or arc by arc. If it cannot with
+k trees per shard, multiples of k are tried; then U is increased until it can, and the time exceeds T*.
 
 For a smaller number k of trees per shard the smallest U with such a packing of capacities floor(c_a U) is found by
 bisection; the time is then at most U / k.
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of divisors tried as the number of trees per shard.
 DIVISORS = 6
+#: Number of trees per shard up to which multiples of k are tried where switches would have to copy.
+MULTIPLES = 24
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,12 @@ def _pack(topology: Topology, weight: tuple[int, ...], most: int | None) -> Tree
     shared = gcd(time.denominator, *network.capacity)
     k = time.denominator // shared
     if most is None or k <= most:
-        exact = _without_copies(network, [c * time.numerator // shared for c in network.capacity], k)
-        return _packed(topology, network, exact or _fewest(network, time, k), k, time)
+        unit = [c * time.numerator // shared for c in network.capacity]
+        for j in range(1, max((most or MULTIPLES) // k, 1) + 1):
+            exact = _without_copies(network, [j * c for c in unit], j * k)
+            if exact is not None:
+                return _packed(topology, network, exact, j * k, time)
+        most = most or max(k, MULTIPLES)
     best: tuple[Fraction, int, list[int]] | None = None
     for chunks in range(most, max(most // 2, 0), -1):
         capacity = _fewest(network, time, chunks)
@@ -146,7 +153,9 @@ def pack_dividing(
     ideal = time.denominator // gcd(time.denominator, *network.capacity)
     limit = min(chunks, most or chunks)
     if ideal <= limit and chunks % ideal == 0:
-        return _pack(topology, weights, ideal)
+        packing = _pack(topology, weights, ideal)
+        if packing.time == packing.bound:
+            return packing
     divisors = [k for k in range(1, limit + 1) if chunks % k == 0]
     return min(
         (_packed(topology, network, _fewest(network, time, k), k, time) for k in divisors[-DIVISORS:]),
@@ -189,10 +198,13 @@ def _serves(network: Network, arcs: Mapping[tuple[int, int], int], k: int) -> bo
 
 
 def _without_copies(network: Network, capacity: list[int], k: int) -> list[int] | None:
-    """Reduce capacities so that no more leaves a switch than enters it, but enough for k trees; None if impossible."""
+    """Reduce capacities so that no more leaves a switch than enters it, but enough for k trees; None if not found."""
     arcs = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), capacity, strict=True))
     if not _serves(network, arcs, k):
         return None
+    even = _evenly(network, arcs)
+    if _serves(network, even, k):
+        return list(even.values())
     switches = deque(np.setdiff1d(np.arange(network.n), network.ranks).tolist())
     while switches:
         w = switches.popleft()
@@ -208,6 +220,26 @@ def _without_copies(network: Network, capacity: list[int], k: int) -> list[int] 
         if excess > 0:
             return None
     return list(arcs.values())
+
+
+def _evenly(network: Network, arcs: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
+    """Capacities of which no more leaves a switch than enters it: less of all arcs out of it, in proportion."""
+    result = dict(arcs)
+    switches = deque(np.setdiff1d(np.arange(network.n), network.ranks).tolist())
+    while switches:
+        w = switches.popleft()
+        entering = sum(c for (_, v), c in result.items() if v == w)
+        leaving = {arc: c for arc, c in result.items() if arc[0] == w}
+        total = sum(leaving.values())
+        if total <= entering:
+            continue
+        before = given = 0
+        for arc, c in leaving.items():  # rounded so that they add up to what enters
+            before += c
+            result[arc], given = before * entering // total - given, before * entering // total
+            if result[arc] < c and arc[1] not in network.ranks:
+                switches.append(arc[1])
+    return result
 
 
 def _unused(network: Network, arcs: Mapping[tuple[int, int], int], arc: tuple[int, int], excess: int, k: int) -> int:

@@ -331,6 +331,7 @@ class RoundModel(RoundFormulation):
                 instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
             )
         _refuse_unreachable(instance, wanted)
+        _refuse_without_effect(given, wanted)
         if version != "corrected":
             _refuse_published(version, wanted, fixed=fixed)
             rmin = rmin or round_programs.CODED_RMIN
@@ -592,6 +593,16 @@ def _refuse_published(version: str, wanted: Collective, *, fixed: bool) -> None:
         raise NotApplicable(msg)
     if fixed:
         msg = f"{NAME}: program={version} offers every route on every wavelength; remove wavelengths=fixed"
+        raise NotApplicable(msg)
+
+
+def _refuse_without_effect(given: Settings, wanted: Collective) -> None:
+    """Refuse parameters that say nothing about the collective, or nothing about the program."""
+    if given["composition"] != "phases" and len(phases(wanted)) == 1:
+        msg = f"{NAME}: composition={given['composition']} has no effect on {wanted.name!r}, only on an all-reduce"
+        raise NotApplicable(msg)
+    if not given["symmetry"] and given["program"] != "corrected":
+        msg = f"{NAME}: symmetry=false has no effect on program={given['program']}, which breaks no symmetries"
         raise NotApplicable(msg)
 
 

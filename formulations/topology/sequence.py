@@ -217,6 +217,9 @@ class TopologySequence(Formulation):
             For a demand or a start that cannot be read.
         """
         pool, given = pool_of_nodes(instance, NAME), parameters or {}
+        if given.get("bandwidth", "") and not given.get("shard", ""):
+            msg = f"{NAME}: bandwidth={given['bandwidth']} has no effect without the size of a shard; add --shard SIZE"
+            raise NotApplicable(msg)
         unit_s = shard_seconds(str(given.get("shard", "")), str(given.get("bandwidth", "")), NAME)
         delay, startup = (
             relative(Duration(given.get(name, 0.0)), unit_s, f"{NAME}: {name}") for name in ("delay", "startup")

@@ -519,7 +519,8 @@ class Draft:
         Raises
         ------
         BadFile
-            If there are no vertices or terminals, or for unknown vertices or refused loops.
+            If there are no vertices or terminals, for unknown vertices or refused loops, or if two names of vertices
+            are the same text, such as 1 and "1".
         """
         if not self._vertices:
             msg = f"{self.what}: it contains no vertices and no arcs; {self.ask_arcs}"
@@ -528,6 +529,10 @@ class Draft:
         self._choose_ranks()
         order = sorted(self._vertices, key=lambda name: int(str(name))) if self.options.first else list(self._vertices)
         numbers, names = number_vertices(order)
+        alike = next((name for name, count in Counter(names).items() if count > 1), None)
+        if alike is not None:
+            msg = f"{self.what}: several vertices are called {_short(alike)} as text; give them different names"
+            raise BadFile(msg)
         tail, head = self._arc_ends(numbers)
         terminals = self._terminal_numbers(numbers)
         labels = list(names)

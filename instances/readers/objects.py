@@ -337,6 +337,8 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
             return None
     refuse_masked(obj, WHAT)
     try:
+        if np.iscomplexobj(obj):
+            raise TypeError
         coo = sp.coo_array(obj if sp.issparse(obj) else np.array(obj, dtype=float))
     except (TypeError, ValueError, OverflowError):
         msg = f"{WHAT}: the entries of a matrix of capacities must be numbers"

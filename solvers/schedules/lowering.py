@@ -309,6 +309,7 @@ class CutFacts(TypedDict):
 
     ``time_by_chunks`` is the time of the chunked flow, before it is scheduled in steps, for every number of chunks
     tried. For a program, ``target`` is its runtime, and the elements for a peer must be a multiple of ``multiple_of``.
+    ``keeps`` says which restriction of the schedule, that the model does not have, makes it longer.
     """
 
     chunks: int
@@ -321,6 +322,7 @@ class CutFacts(TypedDict):
     target: NotRequired[str]
     multiple_of: NotRequired[int]
     channels: NotRequired[int]
+    keeps: NotRequired[str]
 
 
 def refuse_early(path: Path, kind: type[Formulation]) -> None:
@@ -447,6 +449,13 @@ def _loss(time: float, fluid: float | None) -> float:
     return loss if loss > ROUND_OFF else 0.0
 
 
+def _unequal_switches(topology: Topology) -> bool:
+    """Whether the capacities into and out of some switch differ, so that copies or sums at it may save time."""
+    net = abs(topology.incidence() @ topology.capacity)
+    net[topology.terminals] = 0.0
+    return bool(net.max(initial=0.0) > ROUND_OFF * topology.capacity.max())
+
+
 def _collective_text(
     path: Path,
     name: str,
@@ -477,6 +486,8 @@ def _collective_text(
         "loss": _loss(result.time, fluid),
         "time_by_chunks": {},
     }
+    if _unequal_switches(topology) and _loss(result.fluid_time, fluid):
+        facts["keeps"] = f"switches only forward, without copies or sums: the trees take T = {result.fluid_time:.8g}"
     if program is None:
         return json.dumps(collective_document(topology, result.steps)) + "\n", facts
     facts["chunks"] = program.chunks // (topology.num_ranks if program.collective == "allreduce" else 1)

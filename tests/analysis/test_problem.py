@@ -174,3 +174,32 @@ def test_duals_of_ones_own_formulation_are_those_of_its_rows(tmp_path: Path) -> 
         problem.certify({})
     with pytest.raises(oc.BadInput, match=r"its shape is \(4\), expected \(\)"):
         problem.certify({"weight": np.ones(4)})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"g": np.ones((8, 4)) * 1j, "F": 1.0}, "values.g: must be an array of real numbers"),
+        ({"g": "abc", "F": 1.0}, "values.g: must be an array of real numbers, not 'abc'"),
+        ([1.0], "values: must be a mapping of names"),
+    ],
+)
+def test_values_and_duals_that_are_no_real_numbers_are_refused_in_one_line(given, message) -> None:
+    problem = oc.problem("alltoall.master", RING)
+    duals = {"capacity": given["g"]} if isinstance(given, dict) else given
+    for ask, arrays, said in (
+        (problem.residuals, given, message),
+        (problem.certify, duals, message.replace("values.g", "duals.capacity").replace("values", "duals")),
+    ):
+        with pytest.raises(oc.BadInput, match=said) as refused:
+            ask(arrays)
+        assert "\n" not in str(refused.value)
+    if isinstance(given, dict):
+        with pytest.raises(oc.BadInput, match="'g' is no array of numbers"):
+            oc.solve("alltoall.master", RING, start=given)
+
+
+def test_complex_capacities_are_no_change_of_a_model() -> None:
+    for capacity in (1j, np.ones(8) * 1j):
+        with pytest.raises(oc.BadInput, match="is no number"):
+            oc.model("alltoall.master", RING).update(capacity=capacity)

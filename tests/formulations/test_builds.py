@@ -23,8 +23,16 @@ from case_families import each
 from cases import CASES
 
 from opticoll.formulations import formulation, formulations
-from opticoll.formulations.model import check_stated, forms_of
+from opticoll.formulations.model import check_stated
 from opticoll.solvers.compilation import compile_model
+
+
+def both_builds(name):
+    """The builds of a formulation by form, among them those in Pyomo and in CVXPY."""
+    result = builds_of(name)
+    missing = " and ".join(form for form in ("pyomo", "cvxpy") if form not in result)
+    assert not missing, f"{name} has no build {missing}: its class needs methods pyomo and cvxpy (CONTRIBUTING.md)"
+    return result
 
 
 def compiled(name, spec, settings, build):
@@ -38,9 +46,18 @@ def test_ours_are_stated_as_those_of_users_must_be(name):
 
 
 def test_every_formulation_has_both_forms_and_cases():
-    stated = {name: set(forms_of(model)) for name, model in formulations().items() if name != "matrix.program"}
-    assert set(CASES) == set(stated)
-    assert all({"cvxpy", "pyomo"} <= forms for forms in stated.values())
+    stated = set(formulations()) - {"matrix.program"}
+    assert not stated - set(CASES), "formulations without small cases in tests/cases.py"
+    assert not set(CASES) - stated, "cases in tests/cases.py of no formulation"
+    for name in stated:
+        both_builds(name)
+
+
+def test_a_formulation_with_one_build_is_told_what_is_missing(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "builds_of", lambda name: {"pyomo": formulation(name).pyomo})
+    for check in (both_builds, lambda name: right(name, "ring:4", (), "pyomo")):
+        with pytest.raises(AssertionError, match=r"alltoall\.master has no build cvxpy: its class needs"):
+            check("alltoall.master")
 
 
 @each("name", CASES)
@@ -49,6 +66,7 @@ def test_the_docstring_states_every_constraint_and_variable(name):
     text = sys.modules[model.__module__].__doc__
     variables = text[text.index("\nVars ") : text.index("s.t.")]
     for spec, settings in CASES[name]:
+        assert both_builds(name)
         stated = problem_of(name, spec, tuple(settings.items())).pyomo()
         for constraint, axes in stated.constraints.items():
             line = re.search(rf"^ +{constraint}(\[[a-z_,A-Z]+\])? ", text, re.MULTILINE)
@@ -60,13 +78,13 @@ def test_the_docstring_states_every_constraint_and_variable(name):
 
 @each("name", CASES)
 def test_builds_share_no_code(name):
-    code = [set(code_of(build)) for build in builds_of(name).values()]
+    code = [set(code_of(build)) for build in both_builds(name).values()]
     assert sum(map(len, code)) == len(set().union(*code))
 
 
 @pytest.mark.parametrize(("name", "spec", "settings"), [(name, *case) for name in CASES for case in CASES[name]])
 def test_all_builds_are_one_matrix(name, spec, settings):
-    forms = {form: compiled(name, spec, settings, build) for form, build in builds_of(name).items()}
+    forms = {form: compiled(name, spec, settings, build) for form, build in both_builds(name).items()}
     first = forms.pop("pyomo")
     for other in forms.values():
         assert differences(first, other) == []
@@ -75,7 +93,7 @@ def test_all_builds_are_one_matrix(name, spec, settings):
 @each("name", CASES)
 def test_every_wrong_entry_of_a_matrix_is_noticed(name):
     spec, settings = CASES[name][0]
-    form = compiled(name, spec, settings, formulation(name).pyomo)
+    form = compiled(name, spec, settings, both_builds(name)["pyomo"])
     assert differences(form, form) == []
     missed = [what for what, wrong in mutated_matrices(form) if not differences(form, wrong)]
     assert missed == []
@@ -133,7 +151,7 @@ def noticed(function, changed, cases):
 @cache
 def right(name, spec, settings, form):
     """The model by another form, whose build runs nothing that changes."""
-    return compiled(name, spec, dict(settings), builds_of(name)["cvxpy" if form == "pyomo" else "pyomo"])
+    return compiled(name, spec, dict(settings), both_builds(name)["cvxpy" if form == "pyomo" else "pyomo"])
 
 
 USERS = {f"{f.__module__.rpartition('.')[2]}.{f.__qualname__}": (f, using) for f, using in users().items()}

@@ -527,17 +527,25 @@ def test_a_start_stands_until_it_is_changed():
     assert run.objective >= max(bound.value for bound in run.bounds)
 
 
+@pytest.mark.parametrize(("n", "degree", "optimum"), [(5, 3, 2.0), (7, 5, 1.5), (9, 5, 25 / 11)])
+def test_a_search_of_one_configuration_uses_all_ports_but_one(n, degree, optimum):
+    """Two-way circuits cannot give each of an odd number of nodes an odd number of ports; rings take 3, 3 and 5."""
+    run = oc.solve(NAME, f"servers:n={n},degree={degree}", configurations=1, method="sequence-search", sequences=0)
+    assert run.objective == pytest.approx(optimum)
+
+
 def test_times_in_seconds_are_those_of_a_shard_over_a_link():
     """8 us is one shard of 100 kB over 100 Gb/s."""
-    given = {"method": "sequence-search", "starts": 2, "exchanges": 20, "bandwidth": "100Gb/s"}
+    given = {"method": "sequence-search", "starts": 2, "exchanges": 20}
+    sized = {**given, "bandwidth": "100Gb/s"}
     spec = "servers:n=6,degree=2"
-    seconds = oc.solve(NAME, spec, configurations=0, delay="6us", startup="800 ns", shard="100kB", **given)
+    seconds = oc.solve(NAME, spec, configurations=0, delay="6us", startup="800 ns", shard="100kB", **sized)
     plain = oc.solve(NAME, spec, configurations=0, delay=0.75, startup=0.1, **given)
     assert seconds.objective == pytest.approx(plain.objective)
     assert seconds.metrics["T_s"] == pytest.approx(seconds.objective * 8e-6)
     assert "T_s" not in plain.metrics
     assert seconds.task.settings["shard"] == "100kB"
-    inside = oc.solve(NAME, spec, configurations=0, delay="6µs", startup="8e-4ms", shard=100_000, **given)
+    inside = oc.solve(NAME, spec, configurations=0, delay="6µs", startup="8e-4ms", shard=100_000, **sized)
     assert inside.objective == pytest.approx(seconds.objective)
 
 
@@ -591,6 +599,11 @@ def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
         ("servers:n=4,degree=2", {"startup": -1.0}, "startup=-1.0 must be finite"),
         ("servers:n=4,degree=2", {"delay": "3.7us"}, "is in seconds: add shard='SIZE' and bandwidth='RATE'"),
         ("servers:n=4,degree=2", {"startup": "3.7us", "shard": "1MB"}, "needs the bandwidth of a circuit"),
+        (
+            "servers:n=4,degree=2",
+            {"bandwidth": "100Gb/s"},
+            "has no effect without the size of a shard",
+        ),
         ("servers:n=4,degree=2", {"delay": "3.7 parsec"}, "parameter 'delay' must be a time, such as"),
         ("servers:n=4,degree=2", {"delay": "1s", "shard": "1 MB", "bandwidth": "fast"}, "not a positive rate"),
         ("servers:n=4,degree=2", {"delay": "1s", "shard": "-5", "bandwidth": "1Gb/s"}, "not a positive size"),

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import opticoll as oc
+from opticoll.errors import BadInput
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import relaxation, verify
 from opticoll.solvers.task import SolveRequest, Termination
@@ -160,3 +161,21 @@ def test_incumbents_on_the_way_are_in_the_units_of_the_problem():
     assert values
     assert max(values) == pytest.approx(best, rel=1e-6)
     assert min(values) >= 5e9
+
+
+def uneven():
+    """Capacities of 1e-6, 1 and 1e6; two arcs of 1e-6 enter vertex 0, so T = 4 / 2e-6 = 2e6."""
+    arcs = [(1, 0, 1e-6), (0, 3, 1), (3, 2, 1e-6), (2, 4, 1e6), (4, 1, 1e6), (1, 3, 1), (0, 1, 1e-6), (0, 2, 1)]
+    arcs += [(1, 0, 1e-6), (3, 2, 1e6), (1, 2, 1e-6), (3, 1, 1e-6), (2, 3, 1e-6), (2, 4, 1), (4, 2, 1e-6)]
+    return oc.topology(arcs, directed=True)
+
+
+def test_capacities_of_very_different_sizes_are_solved_exactly_or_said_to_be_inaccurate():
+    simplex = oc.solve("alltoall.master", uneven(), method="highs-simplex")
+    assert simplex.verified
+    if simplex.proof != "optimal":
+        assert "calls an inaccurate solution optimal" in simplex.record.message
+    for options in ({"exact": True}, {"method": "column-generation"}):
+        assert pytest.approx(2e6, rel=1e-6) == oc.solve("alltoall.master", uneven(), **options).T
+    with pytest.raises(BadInput, match="lengths of arcs overflow within a phase; use another method"):
+        oc.solve("alltoall.master", uneven(), method="fptas")

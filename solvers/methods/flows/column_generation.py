@@ -424,10 +424,11 @@ def _bound(topology: Topology, cost: F64, lengths: F64) -> float:
 
 
 def _primal(paths: PathSet, shares: F64, demand: F64) -> tuple[F64, float]:
-    """Shares scaled to 1 per commodity, and their largest load per capacity."""
+    """Shares scaled to 1 per commodity, even if it has no flow, and their largest load per capacity."""
     share = np.maximum(shares, 0.0)
-    carried = np.bincount(paths.pair, share, paths.pairs)
-    share /= carried[paths.pair]
+    unserved = ~(np.bincount(paths.pair, share, paths.pairs) > 0)
+    share[unserved[paths.pair]] = 1.0
+    share /= np.bincount(paths.pair, share, paths.pairs)[paths.pair]
     return share, float((arc_load(paths, share * demand[paths.pair]) / paths.topology.capacity).max())
 
 

@@ -191,7 +191,7 @@ def run(context: Context) -> Answer:
     Raises
     ------
     MethodMismatch
-        If epsilon is not between 0 and 1.
+        If epsilon is not between 0 and 1, or capacities differ by too much.
     """
     data: ConcurrentFlow = context.data
     epsilon = float(context.parameters["epsilon"])
@@ -219,6 +219,9 @@ def run(context: Context) -> Answer:
             data.sources, demand, capacity, epsilon / 3.0, length, flow, load, graph.tail, graph.head, graph.first_out
         )
         phases, grown = phases + 1, grown + more
+        if not np.isfinite(length).all():
+            msg = "fptas: capacities differ by so much that lengths of arcs overflow within a phase; use another method"
+            raise MethodMismatch(msg)
         proven = cost / float(capacity @ length)
         if proven > bound:
             bound, kept = proven, length.copy()

@@ -120,6 +120,51 @@ def test_closed_forms(spec):
         assert max(bound.value for bound in bounds) == pytest.approx(float(value), rel=1e-12), name
 
 
+#: Networks with more capacity out of a NIC than into it, whose worst cut is the link into a host of bandwidth B:
+#: T* = (N - 1) / B, which needs no copies, as trees along Hamiltonian cycles show for B = 1.
+UNEQUAL = {
+    "ring:4+host=1.0": "3",
+    "ring:5+host=1.0": "4",
+    "complete:4+host=1.0": "3",
+    "hypercube:3+host=1.0": "7",
+    "hypercube:3+host=2.0": "7/2",
+    "torus:3x3+host=1.0": "8",
+}
+
+
+@each("spec", UNEQUAL)
+def test_hosts_need_no_copies_at_their_nics(spec):
+    topology = parse(spec)
+    for network in (topology, reversed_arcs(topology)):
+        for packing in (pack(network), pack(network, None, 24)):
+            assert packing.time == packing.bound == Fraction(UNEQUAL[spec])
+            assert max(violations(packing).values()) < 1e-12
+
+
+@each("chunks", [2, 3, 24])
+def test_a_schedule_behind_hosts_takes_the_time_of_the_model(chunks):
+    result = made("alltoall.all-gather", "ring:4+host=1.0", chunks=chunks)[1]
+    assert result.time == pytest.approx(3.0)
+
+
+def star():
+    """Three ranks that enter a switch at capacity 1, and receive from it at capacity 3."""
+    return Topology(4, [0, 1, 2, 3, 3, 3], [3, 3, 3, 0, 1, 2], [1.0] * 3 + [3.0] * 3, terminals=[0, 1, 2])
+
+
+def test_a_switch_that_would_have_to_copy_is_named(tmp_path):
+    for name, topology in (("alltoall.all-gather", star()), ("alltoall.reduce-scatter", reversed_arcs(star()))):
+        run = solve.solve(Task(name, topology, method="highs"))
+        assert run.objective == pytest.approx(1.0)
+        arguments = name, run.plan.data, topology, run.values
+        facts = schedule_text(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0)[1]
+        assert facts["time"] == pytest.approx(2.0)  # six shards leave three ranks, each at rate 1
+        assert facts["keeps"] == "switches only forward, without copies or sums: the trees take T = 2"
+    run = solve.solve(Task("alltoall.all-gather", "ring:3", method="highs"))
+    arguments = "alltoall.all-gather", run.plan.data, run.plan.instance, run.values
+    assert "keeps" not in schedule_text(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0)[1]
+
+
 def test_trees_are_few():
     """One tree a rank and shard is the least there can be; splitting costs a few more."""
     for spec, most in (("complete:8", 8), ("ring:9", 9), ("dgx1", 20), ("torus:4x4", 32), ("nvswitch:boxes=2", 40)):
