@@ -68,11 +68,10 @@ class TreeFlow(NamedTuple):
 
 
 class ExactPair(NamedTuple):
-    """Flows, and lengths of the orbits of arcs as integers, ``(orbits,)``; ``optimal`` if both have the same value."""
+    """Flows, and lengths of the orbits of arcs as integers, ``(orbits,)``."""
 
     flow: TreeFlow
     lengths: Whole
-    optimal: bool
 
 
 def exact_pair(orbits: Orbits, near: ReducedSolution) -> ExactPair | None:
@@ -89,7 +88,7 @@ def exact_pair(orbits: Orbits, near: ReducedSolution) -> ExactPair | None:
         return None
     amount = _whole(near.flows[cycles.tie, cycles.group], FINE_BITS)
     flow = TreeFlow(_parents(orbits, near.flows > 0, cycles), cycles.tie, cycles.group, amount, 1 << FINE_BITS)
-    return ExactPair(flow, _whole(orbits.by_orbit(near.lengths / near.lengths.mean()), FINE_BITS), optimal=False)
+    return ExactPair(flow, _whole(orbits.by_orbit(near.lengths / near.lengths.mean()), FINE_BITS))
 
 
 def _whole(values: F64, bits: int) -> Whole:
@@ -133,7 +132,7 @@ def _optimum(orbits: Orbits, near: ReducedSolution, zero: float) -> ExactPair | 
     parent = _parents(orbits, used, cycles)
     amount = _whole(flows[cycles.tie, cycles.group], FLOW_BITS)
     flow = _corrected(orbits, TreeFlow(parent, cycles.tie, cycles.group, amount, 1 << FLOW_BITS), bases[1], time)
-    return None if flow is None else ExactPair(flow, whole, optimal=True)
+    return None if flow is None else ExactPair(flow, whole)
 
 
 def _kept(topology: Topology, used: Mask, flows: F64) -> F64:

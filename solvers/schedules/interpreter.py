@@ -114,7 +114,7 @@ def run(
         What to execute.
     capacity
         Capacity between vertices (from, to); 1 between all ranks if None.
-    For ranks (from, to), lists of vertex pairs that a message may cross, all at the same time; other pairs are
+    ways
         For ranks (from, to), lists of pairs of vertices that a message may cross, all at the same time; other pairs are
         refused. Of several ways the widest is taken, and among equals the least used. None if the vertices are
         the ranks and every message crosses a single arc.

@@ -38,7 +38,7 @@ def balance(
     steepness: F64,
     order: I64,
     seed: int,
-) -> int:
+) -> None:
     r"""Move chunks between routes of a commodity while that lowers the potential of the cells' loads.
 
     The potential is :math:`\sum_i e^{\beta (load_i / room_i - 1)}`: with growing beta it comes close to the largest
@@ -62,13 +62,8 @@ def balance(
         Commodities with several routes, shuffled in place.
     seed
         Of the random numbers.
-
-    Returns
-    -------
-    Number of moves.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
-    moves = 0
     price = np.empty(load.size)
     for beta in steepness:
         for i in range(load.size):
@@ -99,8 +94,6 @@ def balance(
                     if best != r:
                         carried[r] -= 1
                         carried[best] += 1
-                        moves += 1
-    return moves
 
 
 @njit(cache=True, nogil=True)

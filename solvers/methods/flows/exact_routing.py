@@ -290,7 +290,7 @@ class _State:
         start: PathSet,
         rounding: float,
     ) -> None:
-        self.context, self.data, self.over_all, self.fluid = context, data, over_all, fluid
+        self.context, self.data, self.fluid = context, data, fluid
         self.candidates, self.best = candidates, start
         self.capacity = data.topology.capacity
         unit, self.size = sizes(data.amount)

@@ -244,7 +244,7 @@ def squeeze(items: Packing, rounds: int, random: np.random.Generator, left: Call
     until = np.zeros((bin_of.size, bins), dtype=np.int64)
     stride = max(STRIDE // bins, 50)
     while left() > 0:
-        unplaced, _ = eject(
+        unplaced = eject(
             items.first,
             items.start,
             items.needs,

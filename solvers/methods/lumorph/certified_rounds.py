@@ -10,15 +10,15 @@ import numpy as np
 
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.round_bounds import sum_bounds
-from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
 from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import realised
+from opticoll.solvers.methods.lumorph.round_algorithms import own_settings, sub_schedule
 from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes, compile_search
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.task import Task, Termination
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
@@ -164,9 +164,10 @@ class _State:
         smaller = replace(self.data, rmax=self.rounds - 1)
         if smaller.estimate()["variables"] > MOST_VARIABLES:
             return
-        better = solve_program(self.context, self.rounds - 1, left)
+        settings = {**own_settings(self.context), "rmax": self.rounds - 1, "rmin": 0}
+        better = sub_schedule(self.context, left, formulation=rounds.NAME, method="highs", settings=settings)
         self.program = "no better schedule found"
-        if better is not None:
+        if better is not None and better.rounds < self.rounds:
             self.phases[0].best, self.phases[0].found_by = better, "branch and bound"
             self.program = "improved"
             self._save()
@@ -230,30 +231,6 @@ def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:
     index = np.arange(routes.paths) - routes.first[routes.pair]
     wave = program.wave(routes.source[routes.pair], routes.target[routes.pair], index)
     return TiedRoutes(routes, wave)
-
-
-def solve_program(context: Context, rounds: int, seconds: float) -> RoundSchedule | None:
-    """A schedule of at most ``rounds`` rounds by HiGHS on the formulation's program; None if none is found in time."""
-    task, formulation = context.task, context.formulation
-    own = {parameter.name for parameter in formulation.parameters}
-    settings = {name: value for name, value in task.settings.items() if name in own}
-    record = context.solve(
-        Task(
-            task.formulation,
-            task.instance,
-            method="highs",
-            settings={**settings, "rmax": rounds, "rmin": 0},
-            time_limit_s=seconds,
-            memory_limit_gib=task.memory_limit_gib,
-            tol=task.tol,
-            seed=task.seed,
-            threads=task.threads,
-        )
-    )
-    if not record.verified or record.values is None:
-        return None
-    schedule: RoundSchedule = context.data.rounds(record.values)
-    return schedule if schedule.rounds <= rounds else None
 
 
 METHOD = Method(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opticoll.formulations.lumorph.rounds import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
-from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, sub_schedule
+from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, own_settings, sub_schedule
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
 #: Time limit of ``auto`` on a small program of the phases [s].
 PHASES_S = 20.0
-
-
-def own_settings(context: Context, *names: str) -> dict[str, object]:
-    """Settings of the context's task that the formulation has as parameters, without those in ``names``."""
-    known = {parameter.name for parameter in context.formulation.parameters} - set(names)
-    return {name: value for name, value in context.task.settings.items() if name in known}
 
 
 def _run_combined(context: Context) -> Answer:

@@ -60,15 +60,13 @@ def min_overlap_routes(
     targets: I64,
     *,
     seed: int = 0,
-    effort: int = EFFORT,
     go_on: Callable[[], bool] | None = None,
 ) -> OverlapRoutes:
     """Routes of small overlap for circuits ``sources[k] -> targets[k]``, vertices, each ``(K,)``.
 
     XY routes on a grid (shortest ones where those are broken, or there is no grid); unless these meet the best cut,
     rerouting under negotiated congestion towards that cut, first without compiled code, then towards each load above
-    it. ``effort`` is the average number of reroutings per circuit in one attempt; the search stops when ``go_on()`` is
-    false. Deterministic for a ``seed`` unless it is stopped.
+    it. The search stops when ``go_on()`` is false. Deterministic for a ``seed`` unless it is stopped.
 
     Raises
     ------
@@ -87,7 +85,7 @@ def min_overlap_routes(
             load = overlap(routes)
     goal, number = least, 0
     while goal < load * (1 - EQUAL) and (go_on is None or go_on()):
-        most = max(effort * sources.size, LEAST_EFFORT)
+        most = max(EFFORT * sources.size, LEAST_EFFORT)
         candidate = negotiated(topology, routes, goal, seed=seed + number, most=most, go_on=go_on)
         if overlap(candidate) < load:
             routes, load = candidate, overlap(candidate)

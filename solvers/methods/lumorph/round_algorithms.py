@@ -131,6 +131,12 @@ def as_method(algorithm: Algorithm) -> Method:
     )
 
 
+def own_settings(context: Context, *names: str) -> dict[str, object]:
+    """Settings of the context's task that the formulation has as parameters, without those in ``names``."""
+    known = {parameter.name for parameter in context.formulation.parameters} - set(names)
+    return {name: value for name, value in context.task.settings.items() if name in known}
+
+
 def sub_schedule(context: Context, most_s: float | None = None, **changed: Any) -> RoundSchedule | None:
     """The verified schedule of another task, by default with this one's instance and settings; None without one.
 

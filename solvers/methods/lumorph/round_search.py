@@ -616,7 +616,7 @@ def symmetric_copies(
     count = quotient.items.shape[0]
     bin_of, choice = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     while left() > 0:
-        missing, _ = eject_ordered(
+        missing = eject_ordered(
             quotient.first,
             quotient.start,
             quotient.needs,

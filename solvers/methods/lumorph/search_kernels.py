@@ -45,7 +45,7 @@ def first_fit(
     most: int,
     bin_of: I64,
     choice: I64,
-) -> int:
+) -> None:
     """Put items, in order, into the first bin where one of their candidates fits.
 
     Parameters
@@ -62,10 +62,6 @@ def first_fit(
         Number of bins.
     bin_of, choice
         Output: bin (-1 where none fits) and candidate of every item in ``order``.
-
-    Returns
-    -------
-    The last used bin + 1.
     """
     words = (most + 63) // 64
     full = np.zeros((room.size, words), dtype=np.uint64)
@@ -81,7 +77,6 @@ def first_fit(
     for a in range(room.size):
         if room[a] <= 0:
             full[a, :] = ~np.uint64(0)
-    last = 0
     ones = ~np.uint64(0)
     for k in order:
         best, chosen = most, -1
@@ -107,13 +102,11 @@ def first_fit(
             bin_of[k] = -1
             continue
         bin_of[k], choice[k] = best, chosen
-        last = max(last, best + 1)
         for i in range(start[chosen], start[chosen + 1]):
             a = needs[i]
             used[a, best] += 1
             if used[a, best] >= room[a]:
                 full[a, best // 64] |= np.uint64(1) << np.uint64(best % 64)
-    return last
 
 
 @njit(cache=True, nogil=True)
@@ -150,15 +143,11 @@ def eject(  # noqa: C901 - compiled
     until: I64,
     seed: int,
     steps: int,
-) -> tuple[int, int]:
-    """Place the items whose ``bin_of`` is -1, ejecting others, in place.
+) -> int:
+    """Place the items whose ``bin_of`` is -1, ejecting others, in place; return the number of unplaced items.
 
     Arguments as in :func:`first_fit`; ``until``, ``(items, bins)``, is the step until which an item may not return to a
     bin; on return it is relative to the next call. Stops when all items are placed or after ``steps``.
-
-    Returns
-    -------
-    The number of unplaced items, and of steps.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     items = bin_of.size
@@ -232,7 +221,7 @@ def eject(  # noqa: C901 - compiled
     for k in range(items):
         for b in range(bins):
             until[k, b] = max(until[k, b] - step, 0)
-    return best, step
+    return best
 
 
 @njit(cache=True, nogil=True)
@@ -250,8 +239,8 @@ def eject_ordered(  # noqa: C901 - compiled
     seed: int,
     steps: int,
     care: float,
-) -> tuple[int, int]:
-    """Place all items in ``rounds`` rounds of ``waves`` wavelengths, starting empty.
+) -> int:
+    """Place all items in ``rounds`` rounds of ``waves`` wavelengths, starting empty; return how many are left.
 
     Parameters
     ----------
@@ -263,13 +252,9 @@ def eject_ordered(  # noqa: C901 - compiled
     tie
         The wavelength of candidate p; -1 for any.
     bin_of, choice
-        Output: bin and candidate of every item; complete if the first result is 0.
+        Output: bin and candidate of every item; complete if the result is 0.
     care
         Additional cost of ejecting an item, per copy made from it.
-
-    Returns
-    -------
-    The number of unplaced items, and of steps.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     items, bins = bin_of.size, rounds * waves
@@ -350,7 +335,7 @@ def eject_ordered(  # noqa: C901 - compiled
         if after[by] >= 0:
             copied[after[by]] += 1
         _put(k, by, into, start, needs, slot, users, used)
-    return count, step
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -592,8 +577,7 @@ def routes_by_trees(
     distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
     heap, key = np.empty(m + n + 1, dtype=np.int64), np.empty(m + n + 1)
     begin = np.searchsorted(sources, np.arange(n + 1))
-    route_start = np.zeros(pairs + 1, dtype=np.int64)
-    chosen = np.empty((pairs, 1), dtype=np.int64)
+    route_start, length = np.zeros(pairs + 1, dtype=np.int64), np.zeros(pairs, dtype=np.int64)
     parents = np.full((n, n), -1, dtype=np.int64)
     for s in np.random.permutation(n):  # noqa: NPY002
         if begin[s] == begin[s + 1]:
@@ -609,9 +593,8 @@ def routes_by_trees(
                 new[parent[v]] += 1.0
                 v = tail[parent[v]]
                 hops += 1
-            chosen[k, 0] = hops if v == s else 0
-    for k in range(pairs):
-        route_start[k + 1] = route_start[k] + chosen[k, 0]
+            length[k] = hops if v == s else 0
+    route_start[1:] = np.cumsum(length)
     arcs = np.empty(route_start[-1], dtype=np.int64)
     for k in range(pairs):
         s, v = sources[k], targets[k]

@@ -241,7 +241,7 @@ def one_round(  # noqa: C901 - compiled
     chunk: I32,
     hops: I32,
     path: I32,
-) -> int:
+) -> None:
     """Schedule one round.
 
     Parameters
@@ -255,7 +255,7 @@ def one_round(  # noqa: C901 - compiled
     holders
         Holders of every chunk; planned receptions are added.
     quota
-        Chunks that every vertex should receive, at most one per wavelength; on return the missing number.
+        Chunks that every vertex should receive, at most one per wavelength.
     rare, near
         Number of rarest chunks a receiver looks for first, and the largest distance in arcs.
     most_steps
@@ -263,10 +263,6 @@ def one_round(  # noqa: C901 - compiled
     source, chunk, hops, path
         Output: entry ``[w, v]`` is the circuit into vertex v on wavelength w: its source (-1 for none), chunk, number
         of arcs, and arcs (``path`` is ``(wavelengths, n, longest)``).
-
-    Returns
-    -------
-    Receptions still missing.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     n, m, words, waves, longest = holds.shape[0], tail.size, holds.shape[1], source.shape[0], path.shape[2]
@@ -393,6 +389,3 @@ def one_round(  # noqa: C901 - compiled
         turn[at] = turn[count]
         if count < least_missing:
             least_missing, stale = count, 0
-    for x in range(n):
-        quota[x] -= (source[:, x] >= 0).sum()
-    return int(quota.sum())

@@ -151,10 +151,10 @@ class TimedRounds:
 class CircuitRounds:
     """Rounds of circuits on a mesh: patterns, routes and assignments are computed once."""
 
-    def __init__(self, mesh: LightpathMesh, costs: CircuitCosts, seed: int = 0) -> None:
+    def __init__(self, mesh: LightpathMesh, costs: CircuitCosts) -> None:
         self.mesh, self.costs = mesh, costs
         self.limits = Limits(mesh.lasers, mesh.waveguides, load=None, fibres=mesh.scarce_fibres)
-        self._circuits = StepCircuits(mesh, self.limits, "min-overlap", True, seed, 0.0)
+        self._circuits = StepCircuits(mesh, self.limits, "min-overlap", True, 0, 0.0)
         self._known: dict[tuple[tuple[int, ...], str], list[_Candidate]] = {}
         self._reduced: dict[tuple[tuple[int, ...], float, str], TimedRounds] = {}
         self._lanes = sorted({mesh.lasers // k for k in range(1, mesh.lasers + 1)}, reverse=True)

@@ -24,7 +24,7 @@ from numba import njit
 from opticoll.formulations import rounding
 from opticoll.formulations.topology.sequence_bounds import circuits, nodes_at, unmatched
 from opticoll.solvers.methods.topology.sequence_enumeration import MOST_RENAMED, distinct
-from opticoll.solvers.methods.topology.sequence_flows import UNREACHED
+from opticoll.solvers.methods.topology.sequence_flows import no_hops, with_circuits
 from opticoll.solvers.methods.topology.sequence_prices import priced_time
 
 if TYPE_CHECKING:
@@ -93,25 +93,6 @@ def _later(data: TopologySequence, configurations: int, hops: int) -> int:
 
 
 @njit(cache=True)
-def _extended(hops, circuits, step):  # type: ignore[no-untyped-def]
-    """Hops from every node to every other, ``(n, n)``, with one more configuration."""
-    n = hops.shape[0]
-    result = hops.copy()
-    for s in range(n):
-        changed = True
-        while changed:
-            changed = False
-            before = hops[s] if step else result[s].copy()
-            for u in range(n):
-                if before[u] < UNREACHED:
-                    for v in range(n):
-                        if circuits[u, v] > 0 and before[u] + 1 < result[s, v]:
-                            result[s, v] = before[u] + 1
-                            changed = not step
-    return result
-
-
-@njit(cache=True)
 def _least_work(hops, ordered, later):  # type: ignore[no-untyped-def]
     """Least demand times hops, of demands by decreasing size ``(n, n)``, with the most hops that are to come."""
     n, work = hops.shape[0], 0.0
@@ -144,9 +125,8 @@ def _branched(  # type: ignore[no-untyped-def]
     A configuration has ``number`` circuits at most; of all that they can carry, ``idle`` is not used.
     """
     E, n, K = every.shape[0], every.shape[1], later.shape[0]
-    hops = np.full((K + 1, n, n), UNREACHED)
-    for s in range(n):
-        hops[0, s, s] = 0
+    hops = np.zeros((K + 1, n, n), np.int64)
+    hops[0] = no_hops(n)
     found, count, bounded = np.zeros((most, K), np.int64), 0, 0
     chosen, place, sequence = np.zeros(K, np.int64), np.full(K, -1), np.zeros((K, n, n), np.int64)
     level = 0
@@ -169,7 +149,7 @@ def _branched(  # type: ignore[no-untyped-def]
         bounded += 1
         if bounded > nodes:
             return found, -1, bounded
-        hops[level + 1] = _extended(hops[level], every[chosen[level]], step)
+        hops[level + 1] = with_circuits(hops[level], every[chosen[level]], step)
         if _least_work(hops[level + 1], ordered, later[K - 1 - level]) + idle >= limit * number:
             continue
         if level < K - 1:

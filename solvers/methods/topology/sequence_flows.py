@@ -20,41 +20,42 @@ SIMPLEX_COLUMNS = 4000
 
 
 @njit(cache=True)
-def least_hops(counts: I64, source: int, step: bool) -> I64:
-    """Fewest circuits of a walk from ``source`` to every node in time, ``(n,)``, over circuits ``(K, n, n)``.
+def with_circuits(hops: I64, circuits: I64, step: bool) -> I64:
+    """Fewest hops from every node to every other, ``(n, n)``, with the circuits ``(n, n)`` of one more configuration.
 
     Walks stay in a configuration or go on to a later one; with ``step`` each configuration gives one circuit.
     """
-    K, n = counts.shape[0], counts.shape[1]
-    hops = np.full(n, UNREACHED)
-    hops[source] = 0
-    for k in range(K):
+    n = hops.shape[0]
+    result = hops.copy()
+    for s in range(n):
         changed = True
         while changed:
             changed = False
-            before = hops.copy()
+            before = hops[s] if step else result[s].copy()
             for u in range(n):
                 if before[u] < UNREACHED:
                     for v in range(n):
-                        if counts[k, u, v] > 0 and before[u] + 1 < hops[v]:
-                            hops[v] = before[u] + 1
+                        if circuits[u, v] > 0 and before[u] + 1 < result[s, v]:
+                            result[s, v] = before[u] + 1
                             changed = not step
-    return hops
+    return result
 
 
 @njit(cache=True)
-def weighted_hops(counts: I64, demand: F64, step: bool) -> tuple[float, float]:
-    """Demand times least hops, and the demand that no walk serves."""
-    work, missing = 0.0, 0.0
-    for source in range(demand.shape[0]):
-        if demand[source].any():
-            hops = least_hops(counts, source, step)
-            for v in range(demand.shape[1]):
-                if hops[v] >= UNREACHED:
-                    missing += demand[source, v]
-                else:
-                    work += demand[source, v] * hops[v]
-    return work, missing
+def no_hops(n: int) -> I64:
+    """Hops without any configuration, ``(n, n)``."""
+    hops = np.full((n, n), UNREACHED)
+    for s in range(n):
+        hops[s, s] = 0
+    return hops
+
+
+def least_hops(counts: I64, step: bool) -> I64:
+    """Fewest circuits of a walk from every node to every other in time, ``(n, n)``, over circuits ``(K, n, n)``."""
+    hops = no_hops(counts.shape[1])
+    for circuits in counts:
+        hops = with_circuits(hops, circuits, step)
+    return hops
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,13 @@ from opticoll.solvers.methods.topology.sequence_enumeration import (
     dual_time,
 )
 from opticoll.solvers.methods.topology.sequence_flows import (
+    UNREACHED,
     CircuitLines,
     RoutedSequence,
     all_lines,
+    least_hops,
     orbit_lines,
     route,
-    weighted_hops,
 )
 from opticoll.solvers.methods.topology.sequence_orbits import (
     OrbitSequence,
@@ -321,10 +322,11 @@ class SequenceSearch:
         for _ in range(ANNEALED * self.starts):
             self.context.remaining()
             _, counts = annealed_circuits(self.random, data.n, data.degree, data.configurations, step=step, moves=moves)
-            work, lost = weighted_hops(counts, data.demand, step)
-            least = work / sequence_bounds.circuits(data)
+            hops = least_hops(counts, step)
+            least = float((hops * data.demand).sum()) / sequence_bounds.circuits(data)
             least = max(least, waiting) if data.overlap else least + waiting
-            if lost > 0 or least >= self.best.value or counts.max() > data.parallel or not all(map(data.fits, counts)):
+            served = hops.max() < UNREACHED and counts.max() <= data.parallel and all(map(data.fits, counts))
+            if not served or least >= self.best.value:
                 continue
             results.append((self._solve(data, counts), counts))
             if self.best.value <= target:

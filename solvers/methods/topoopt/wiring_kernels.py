@@ -227,7 +227,6 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
     Whether all demand may have paths with fewer than ``most`` byte-hops.
     """
     n = demand.shape[0]
-    full = (1 << n) - 1
     excess, total = np.zeros(n), 0.0
     for s in range(n):
         named = layer = near = fresh = 1 << s
@@ -263,18 +262,6 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
             fresh = others & ~near
             near |= others
             free = min(free + wild, n)
-            if layer == 0 and wild == 0 and named != full and fresh == 0:
-                left = 0.0
-                outside = 0
-                for k in range(n):
-                    t = ranked[s, k]
-                    if not named >> t & 1:
-                        if near >> t & 1 and outside < free:
-                            outside += 1
-                        else:
-                            left += demand[s, t]
-                if left > 0.0:
-                    return False
     for h in range(n):
         least[h] = max(least[h], excess[h])
     return True
@@ -521,7 +508,7 @@ def exchange(
     heat: float,
     cool: float,
     seed: int,
-) -> float:
+) -> None:
     """Simulated annealing by 2-exchanges, which swap the heads of two circuits; ``head`` becomes the best found.
 
     Parameters
@@ -564,4 +551,3 @@ def exchange(
             count[u, y] -= 1
             count[x, v] -= 1
     head[:] = best_head
-    return best
