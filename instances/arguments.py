@@ -91,7 +91,7 @@ def array_of(value: object, what: str, dtype: DTypeLike) -> NDArray[Any]:
     """
     refuse_masked(value, what)
     try:
-        if np.iscomplexobj(value):
+        if np.iscomplexobj(np.asarray(value)):
             raise TypeError  # NumPy would drop the imaginary parts
         return np.asarray(value, dtype=dtype)
     except (TypeError, ValueError, OverflowError):

@@ -337,7 +337,7 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
             return None
     refuse_masked(obj, WHAT)
     try:
-        if np.iscomplexobj(obj):
+        if np.iscomplexobj(obj if sp.issparse(obj) else np.asarray(obj)):
             raise TypeError
         coo = sp.coo_array(obj if sp.issparse(obj) else np.array(obj, dtype=float))
     except (TypeError, ValueError, OverflowError):
