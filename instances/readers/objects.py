@@ -336,8 +336,9 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
         if not rows or not all(isinstance(row, list) for row in rows):
             return None
     refuse_masked(obj, WHAT)
+    entries: Any = obj
     try:
-        if np.iscomplexobj(obj if sp.issparse(obj) else np.asarray(obj)):
+        if np.iscomplexobj(entries):
             raise TypeError
         coo = sp.coo_array(obj if sp.issparse(obj) else np.array(obj, dtype=float))
     except (TypeError, ValueError, OverflowError):
