@@ -20,7 +20,7 @@ from msgspec import structs
 from opticoll.analysis.store import schema
 from opticoll.analysis.store.currency import confirm
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
-from opticoll.analysis.store.tables import _CONFIRMED, query
+from opticoll.analysis.store.tables import CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.variables import NamedArrays, stored
 from opticoll.instances.readers.reading import as_path
@@ -235,7 +235,7 @@ class Store:
 
     def confirm(self, names: Iterable[str]) -> None:
         """Note that records still answer their cells, which makes them current (:mod:`.currency`)."""
-        confirm(self.root / _CONFIRMED, names)
+        confirm(self.root / CONFIRMED, names)
 
     def solution(self, name: str) -> tuple[Mapping[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
         """The values and duals stored with a record, by name; empty if there are none.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Folder, beside the records, of the notes that studies have found records to hold.
-_CONFIRMED = "confirmed"
+CONFIRMED = "confirmed"
 #: Buffer for one record [bytes]; larger for a record that needs more.
 _BUFFER = 1 << 24
 
@@ -114,7 +114,7 @@ def connect(records: Path) -> duckdb.DuckDBPyConnection:
 def _load(connection: duckdb.DuckDBPyConnection, records: Path) -> None:
     columns = schema.json_columns()
     connection.execute("CREATE TABLE confirmed (id VARCHAR, moment TIMESTAMP)")
-    if confirmed := list(confirmations(records.parent / _CONFIRMED)):
+    if confirmed := list(confirmations(records.parent / CONFIRMED)):
         ids, times = map(list, zip(*confirmed, strict=True))
         connection.execute(
             "INSERT INTO confirmed SELECT unnest($ids), unnest($times)::TIMESTAMP", {"ids": ids, "times": times}
