@@ -81,6 +81,13 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert not HEAVY & set(eval(done.stderr, {}))  # noqa: S307  our own list of names
 
 
+def test_reading_the_store_ends_without_a_word_on_stderr() -> None:
+    assert main(["solve", "alltoall.master", "ring:4", "--method", "highs"]) == 0
+    done = command("results")
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
 def test_solve_json_is_the_contract_and_is_stored(capfd: pytest.CaptureFixture[str]) -> None:
     record = as_json(capfd, "solve", "alltoall.master", "ring:4", "--method", "highs-simplex")
     assert set(record) >= RUN_KEYS
