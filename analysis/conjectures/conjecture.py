@@ -208,9 +208,9 @@ def conjecture(
 
     model = find(formulation)
     check_mapping({} if settings is None else settings, "conjecture: settings")
-    for name, value in (("period", period), ("reach", reach)):
+    for name, value, least in (("period", period, 1), ("reach", reach, 0)):
         if value is not None:
-            whole_number(value, f"conjecture: {name}", 0)
+            whole_number(value, f"conjecture: {name}", least)
     if variables is not None and not isinstance(variables, Iterable):
         raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
