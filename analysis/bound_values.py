@@ -187,11 +187,15 @@ def called(function: BoundFunction, instance: Instance, data: Any) -> Found:
         return None
     if isinstance(value, Bound):
         value = value.value if value.rational is None else value.rational
-    exact = isinstance(value, Rational) and not isinstance(value, bool)
+    exact = isinstance(value, Rational)
     try:
+        if isinstance(value, (str, bytes, bool)) or type(value).__name__ in {"bool_", "bool"}:
+            raise TypeError  # float() would read them
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        return ValueError(f"returned {value!r}; return a number, or None where the bound does not apply")
+        text = repr(value)
+        shown = text if len(text) <= 60 else f"{text[:50]}..."
+        return ValueError(f"returned {shown}; return a number, or None where the bound does not apply")
     if not math.isfinite(number):
         return ValueError(f"returned {number}; return a finite number, or None where the bound does not apply")
     fraction = Fraction(int(value.numerator), int(value.denominator)) if exact else Fraction(number)

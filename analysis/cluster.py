@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -175,7 +176,7 @@ def cluster(
     Raises
     ------
     BadInput
-        For settings out of range or unknown names.
+        For settings out of range or without effect on the network, or unknown names.
     """
     if mix is not None:
         check_mapping(mix, "cluster: mix")
@@ -187,6 +188,7 @@ def cluster(
         number(size, f"cluster: {name}")
     number(work, "cluster: work", positive=True)
     _check(network, contention, load, active, servers, job_servers, rack, oversubscription, slower)
+    _refuse_without_effect(network, rack=rack, oversubscription=oversubscription, contention=contention, slower=slower)
     rate = parse_rate(link, "link") / (slower if network == "fat-tree" else 1.0)
     offered = None if active is not None else 0.6 if load is None else load
     interval = 0.0 if offered is None else work * job_servers / (offered * servers)
@@ -275,6 +277,15 @@ def _uplinks(
         ]
 
     return slowdowns
+
+
+def _refuse_without_effect(network: str, **given: str | float) -> None:
+    """Refuse settings of other networks than this one, unless they have their default."""
+    for name, value in given.items():
+        of = "fat-tree" if name == "slower" else "oversubscribed-fat-tree"
+        if network != of and value != signature(cluster).parameters[name].default:
+            msg = f"cluster: {name}={value} has no effect on network {network!r}, only on {of!r}"
+            raise BadInput(msg)
 
 
 def _check(

@@ -647,9 +647,7 @@ def _check_parameters(cls: type[Formulation], where: str) -> None:
     """Refuse parameters that are none, or that the class cannot be given."""
     import inspect
 
-    if not isinstance(cls.parameters, tuple) or not all(isinstance(one, Parameter) for one in cls.parameters):
-        msg = f"{where}: parameters must be a tuple of Parameter objects; end a one-element tuple with a comma"
-        raise BadInput(msg)
+    check_listed(cls.parameters, where)
     if cls.__init__ is Formulation.__init__:
         clash = next((one.name for one in cls.parameters if hasattr(cls, one.name) or one.name == "instance"), None)
         if clash is not None:
@@ -662,6 +660,24 @@ def _check_parameters(cls: type[Formulation], where: str) -> None:
             names = ", ".join(one.name for one in cls.parameters)
             msg = f"{where}: __init__ must take the parameters {names}, not {_arguments(cls.__init__)}"
             raise BadInput(msg) from None
+
+
+def check_listed(parameters: object, where: str) -> None:
+    """Refuse what is no tuple of parameters with different names.
+
+    Raises
+    ------
+    BadInput
+        If it is something else; the message begins with ``where``.
+    """
+    if not isinstance(parameters, tuple) or not all(isinstance(one, Parameter) for one in parameters):
+        msg = f"{where}: parameters must be a tuple of Parameter objects; end a one-element tuple with a comma"
+        raise BadInput(msg)
+    names = [one.name for one in parameters]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        msg = f"{where}: the parameter {twice!r} is stated {names.count(twice)} times; give each a name of its own"
+        raise BadInput(msg)
 
 
 def _arguments(function: Any) -> str:

@@ -90,10 +90,11 @@ def array_of(value: object, what: str, dtype: DTypeLike) -> NDArray[Any]:
         If the value is none, or has masked entries; the message begins with ``what``.
     """
     refuse_masked(value, what)
+    entries: Any = value
     try:
-        if np.iscomplexobj(np.asarray(value)):
+        if np.iscomplexobj(entries):
             raise TypeError  # NumPy would drop the imaginary parts
-        return np.asarray(value, dtype=dtype)
+        return np.asarray(entries, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
         raise refused(value, what, "an array of real numbers") from None
 

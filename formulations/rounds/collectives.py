@@ -233,6 +233,10 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
         collective that has none, or more (chunk, vertex) pairs than :data:`MOST_PAIRS`.
     """
     if name.startswith(PREFIX):
+        for word, value, default in (("root", root, 0), ("pieces", pieces, 1)):
+            if value != default:
+                msg = f"collective {name!r}: {word}={value} has no effect; the file states all chunks"
+                raise BadInput(msg)
         return read_collective(name, n)
     if name not in _NAMED:
         msg = f"no collective {name!r}; {nearest(name, _NAMED)}, or file:PATH"

@@ -219,14 +219,18 @@ class RingTraffic(Formulation):
             n, pool, count = instance.n, instance, count or instance.degree
             _refuse_size(n, count)
         elif isinstance(instance, WdmRing):
+            traffic, seed = str(given.get("traffic", "alltoall")), int(given.get("seed", 0))
+            if seed and traffic != "random":
+                msg = f"{NAME}: seed={seed} has no effect with traffic={traffic}; only traffic=random is random"
+                raise NotApplicable(msg)
             ring = whole_fibres(instance, NAME)
             n, count = ring.n, count or ring.channels
             _refuse_size(n, count)
             pool = servers(
                 n,
                 1,
-                str(given.get("traffic", "alltoall")),
-                seed=int(given.get("seed", 0)),
+                traffic,
+                seed=seed,
                 volume=float(given.get("volume", 1e6)),
             )
         else:

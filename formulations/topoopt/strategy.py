@@ -424,6 +424,9 @@ def _numbers(given: Settings) -> dict[str, float]:
         if not 0 <= value < np.inf or (positive and value == 0):
             msg = f"{NAME}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
             raise NotApplicable(msg)
+    if numbers["memory"] == 0 and numbers["weight_bytes"] != 8.0:
+        msg = f"{NAME}: weight_bytes={numbers['weight_bytes']:g} has no effect without a limit on memory; set memory"
+        raise NotApplicable(msg)
     return numbers
 
 

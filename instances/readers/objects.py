@@ -336,11 +336,11 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
         if not rows or not all(isinstance(row, list) for row in rows):
             return None
     refuse_masked(obj, WHAT)
-    entries: Any = obj
     try:
+        entries: Any = obj
         if np.iscomplexobj(entries):
             raise TypeError
-        coo = sp.coo_array(obj if sp.issparse(obj) else np.array(obj, dtype=float))
+        coo = sp.coo_array(entries if sp.issparse(entries) else np.array(entries, dtype=float))
     except (TypeError, ValueError, OverflowError):
         msg = f"{WHAT}: the entries of a matrix of capacities must be numbers"
         raise BadInput(msg) from None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
+from opticoll.formulations.model import check_listed
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
 
 if TYPE_CHECKING:
@@ -250,6 +251,7 @@ class Method:
         if not isinstance(self.takes_over, tuple) or not all(isinstance(one, Beyond) for one in self.takes_over):
             msg = f"method {self.name!r}: takes_over must be a tuple of Beyond objects"
             raise BadInput(msg)
+        check_listed(self.parameters, f"method {self.name!r}")
 
     def applies(self, formulation: Formulation | type[Formulation]) -> bool:
         """Whether the method applies to a formulation."""

@@ -160,3 +160,8 @@ def test_a_quantity_that_the_formulation_lacks_is_refused():
 def test_forms_of_lengths_are_evaluated():
     form = ClosedForm(("n",), {(0,): Fraction(1, 2)}, {(0,): Fraction(1)})
     assert (form.text, form.at((9,))) == ("1/2", Fraction(1, 2))
+
+
+def test_a_period_of_nothing_is_refused():
+    with pytest.raises(BadInput, match="period: must be a whole number of at least 1, not 0"):
+        oc.conjecture("alltoall.master", "complete:{3..8}", period=0)

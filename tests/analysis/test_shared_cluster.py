@@ -105,6 +105,12 @@ def test_the_command_prints_what_the_function_returns(capsys):
         ({"network": "topoopt", "job_servers": 500}, "432 servers, 500"),
         ({"network": "topoopt", "oversubscription": 0.5}, "oversubscription=0.5"),
         ({"network": "topoopt", "link": "fast"}, "link"),
+        (
+            {"network": "topoopt", "rack": 3},
+            "rack=3 has no effect on network 'topoopt', only on 'oversubscribed-fat-tree'",
+        ),
+        ({"network": "fat-tree", "contention": "alone"}, "contention=alone has no effect on network 'fat-tree'"),
+        ({"network": "ideal-switch", "slower": 2.0}, "slower=2.0 has no effect on network 'ideal-switch'"),
         ({"network": "topoopt", "mix": {"gpt": 1.0}}, "gpt"),
         ({"mix": ["dlrm"]}, "mix: must be a mapping"),
         ({"servers": "432"}, "servers: must be a whole number, not '432'"),

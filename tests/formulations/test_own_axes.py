@@ -124,6 +124,16 @@ def test_saved_solutions_are_loaded_by_class(hops, tmp_path):
         oc.check("own.hop-limited", "ring:5", path)
 
 
+def test_a_parameter_that_is_stated_twice_is_refused():
+    pair = (oc.Parameter("k", int, 1, "first"), oc.Parameter("k", int, 2, "second"))
+    for make in (
+        lambda: type("Twice", (Shared,), {"name": "own.twice", "parameters": pair}),
+        lambda: oc.Method("twice", "title", "summary", serves=("own.shared",), parameters=pair, run=print),
+    ):
+        with pytest.raises(oc.BadInput, match="the parameter 'k' is stated 2 times; give each a name of its own"):
+            make()
+
+
 def test_names_of_topologies():
     assert oc.topology([("a", "b"), ("b", "a")], name="my lab").spec == "custom:my lab"
     with pytest.raises(oc.BadInput, match="must consist of letters"):

@@ -249,6 +249,9 @@ def test_a_pipe_is_not_read_as_a_collective(tmp_path):
 def test_a_collective_from_a_file_of_the_user(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"name": "mine", "chunks": [{"pre": [0, 1], "post": [2, 3, 1]}]}))
+    for stated, word in (({"root": 1}, "root=1"), ({"pieces": 2}, "pieces=2")):
+        with pytest.raises(BadInput, match=f"{word} has no effect; the file states all chunks"):
+            collective(f"file:{path}", 4, **stated)
     result = collective(f"file:{path}", 4)
     assert result.deliveries.tolist() == [[0, 2], [0, 3]]
     assert result.name == "mine"
