@@ -80,8 +80,8 @@ class BranchingTree:
     ----------
     form
         A minimization.
-    incumbent
-        A known objective, if any.
+    incumbent, x
+        A known objective and solution, if any.
     tol
         Relative gap that counts as closed.
     tick
@@ -97,14 +97,14 @@ class BranchingTree:
         form: StandardForm,
         *,
         incumbent: float = np.inf,
+        x: F64 | None = None,
         tol: float = 1e-6,
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
         remaining: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.form, self.leaf = form, self.leaves_of(form)
-        self.incumbent, self.tol = incumbent, tol
-        self.x: F64 | None = None
+        self.incumbent, self.x, self.tol = incumbent, x, tol
         self.tick, self.on_incumbent, self.remaining = tick, on_incumbent, remaining
         self.whole = np.flatnonzero(np.asarray(form.integer))
         self.step = objective_step(form)

@@ -329,6 +329,7 @@ class TightenedTree(BranchingTree):
         form: StandardForm,
         *,
         incumbent: float = np.inf,
+        x: F64 | None = None,
         tol: float = 1e-6,
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
@@ -348,7 +349,7 @@ class TightenedTree(BranchingTree):
             further, limit = [cuts.matrix, *further], np.concatenate([cuts.limit, limit])
         larger = replace(form, columns={}).with_rows(sp.vstack(further), np.full(limit.size, -np.inf), limit)
         super().__init__(
-            larger, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=on_incumbent, remaining=remaining
+            larger, incumbent=incumbent, x=x, tol=tol, tick=tick, on_incumbent=on_incumbent, remaining=remaining
         )
         self._limited_at = np.inf
         self._root: tuple[float, F64] | None = None

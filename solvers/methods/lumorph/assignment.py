@@ -264,6 +264,12 @@ def squeeze(items: Packing, rounds: int, random: np.random.Generator, left: Call
     return False
 
 
+def within(left: Callable[[], float], seconds: float) -> Callable[[], float]:
+    """Seconds left of ``left()``, and of so many from now."""
+    end = time.monotonic() + seconds
+    return lambda: min(left(), end - time.monotonic())
+
+
 def improve(items: Packing, least: int, random: np.random.Generator, left: Callable[[], float]) -> None:
     """Reduce the rounds, in place, while there is time and more than ``least`` are used.
 
@@ -272,12 +278,8 @@ def improve(items: Packing, least: int, random: np.random.Generator, left: Calla
     floor, slices = least, 4
     while items.rounds > least and left() > 0:
         rounds = least if slices == 4 else (floor + items.rounds - 1) // 2
-        end = time.monotonic() + max(left() / slices, 0.02)
+        until = within(left, max(left() / slices, 0.02))
         slices = 3
-
-        def until(end: float = end) -> float:
-            return min(left(), end - time.monotonic())
-
         if not squeeze(items, rounds, random, until):
             floor = rounds + 1
         if floor >= items.rounds:
@@ -349,8 +351,7 @@ def assign_rounds(
             break
     assert best is not None
     _, items.bin_of, items.choice = best
-    end = time.monotonic() + seconds
-    improve(items, least, random, lambda: end - time.monotonic())
+    improve(items, least, random, within(lambda: np.inf, seconds))
     return items.assignment()
 
 

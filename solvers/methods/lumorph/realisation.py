@@ -33,7 +33,7 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, chained, direct
-from opticoll.formulations.rounds.segments import offsets, select
+from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.rounds.wavelengths import matchings
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def realised(
         If a pair has no route, or sums that must be exchanged in one round do not fit into it.
     """
     machine = StepCircuits(topology, limits, routing, per_wavelength, seed, search_s)
-    parts: list[_Part] = []
-    rounds = 0
+    parts: list[RoundSchedule] = []
     cut = np.searchsorted(pattern.step, np.arange(pattern.steps + 1))
     for a, b in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
         tick()
@@ -81,13 +80,10 @@ def realised(
         if not rows.size:
             continue
         if pattern.whole and pattern.group is not None:
-            steps = machine.in_groups(pattern, rows)
+            parts += machine.in_groups(pattern, rows)
         else:
-            steps = [machine.step(pattern, rows)]
-        for part in steps:
-            parts.append(part.moved(rounds))
-            rounds += part.rounds
-    return _joined(parts, pattern)
+            parts.append(machine.step(pattern, rows))
+    return chained(parts)
 
 
 def split_rounds(
@@ -125,46 +121,6 @@ def split_rounds(
     return rounds
 
 
-class _Part:
-    """Rounds of one step: its circuits, and the round of every transfer in ``rows``."""
-
-    def __init__(
-        self, rounds: int, circuits: tuple[I64, I64, I64, I64], start: I64, arcs: I64, rows: I64, when: I64
-    ) -> None:
-        self.rounds, self.circuits, self.start, self.arcs, self.rows, self.when = (
-            rounds,
-            circuits,
-            start,
-            arcs,
-            rows,
-            when,
-        )
-
-    def moved(self, by: int) -> _Part:
-        """The part delayed by ``by`` rounds."""
-        when, *rest = self.circuits
-        return _Part(self.rounds, (when + by, *rest), self.start, self.arcs, self.rows, self.when + by)  # type: ignore[arg-type]
-
-
-def _joined(parts: list[_Part], pattern: Pattern) -> RoundSchedule:
-    when, source, target, wavelength = (np.concatenate([part.circuits[i] for part in parts]) for i in range(4))
-    length = np.concatenate([np.diff(part.start) for part in parts])
-    rows = np.concatenate([part.rows for part in parts])
-    return RoundSchedule(
-        when,
-        source,
-        target,
-        wavelength,
-        offsets(length),
-        np.concatenate([part.arcs for part in parts]),
-        np.concatenate([part.when for part in parts]),
-        pattern.source[rows],
-        pattern.target[rows],
-        pattern.chunk[rows],
-        pattern.adds[rows],
-    )
-
-
 class StepCircuits:
     """Routes and assignments of the steps, computed once per set of circuits."""
 
@@ -176,7 +132,7 @@ class StepCircuits:
         self.known: dict[bytes, Assigned] = {}
         self.routes: KnownRoutes = {}
 
-    def step(self, pattern: Pattern, rows: I64) -> _Part:
+    def step(self, pattern: Pattern, rows: I64) -> RoundSchedule:
         """Schedule transfers that do not depend on each other."""
         n = self.topology.n
         key = pattern.source[rows] * n + pattern.target[rows]
@@ -202,11 +158,22 @@ class StepCircuits:
             _, when[used_items] = np.unique(when[used_items], return_inverse=True)
         start, arcs = select(start, arcs, np.repeat(used_items, bundle))
         lane = np.tile(np.arange(bundle), used_items.size)
-        many = np.repeat(used_items, bundle)
-        circuits = (when[many], source[copies[many]], target[copies[many]], wave[many] * bundle + lane)
-        return _Part(int(when[used_items].max()) + 1, circuits, start, arcs, rows[order], when[request])
+        many, row = np.repeat(used_items, bundle), rows[order]
+        return RoundSchedule(
+            when[many],
+            source[copies[many]],
+            target[copies[many]],
+            wave[many] * bundle + lane,
+            start,
+            arcs,
+            when[request],
+            pattern.source[row],
+            pattern.target[row],
+            pattern.chunk[row],
+            pattern.adds[row],
+        )
 
-    def in_groups(self, pattern: Pattern, rows: I64) -> list[_Part]:
+    def in_groups(self, pattern: Pattern, rows: I64) -> list[RoundSchedule]:
         """Schedule groups that must share a round, as many at a time as fit into one round.
 
         With limited load only the transfers of one chunk must stay together; they are taken in random order, so

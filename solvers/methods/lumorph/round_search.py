@@ -28,7 +28,6 @@ times smaller, which makes nearly full schedules possible: all-gather on 4 x 8 t
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,6 +45,7 @@ from opticoll.solvers.methods.lumorph.assignment import (
     packing,
     squeeze,
     tight_bound,
+    within,
 )
 from opticoll.solvers.methods.lumorph.constructions import halving_broadcast, mesh_exchange, ring_all_gather
 
@@ -372,12 +372,7 @@ class PhaseSearch:
         assert items is not None
         while not self.done and left() > 0:
             before = self.rounds
-            slice_end = time.monotonic() + max(left() / 2, 1.0)
-
-            def until(end: float = slice_end) -> float:
-                return min(left(), end - time.monotonic())
-
-            improve(items, self.least, self.random, until)
+            improve(items, self.least, self.random, within(left, max(left() / 2, 1.0)))
             self.attempts += 1
             if items.rounds < before:
                 self._keep(self._direct(items.routes.source, items.assignment()), "ejection search")
@@ -386,21 +381,8 @@ class PhaseSearch:
     def _symmetric(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
         """Try symmetric schedules from the bound up to the best rounds, each with half the remaining time."""
         for rounds in range(self.least, self.rounds):
-            end = time.monotonic() + left() / 2
-
-            def until(end: float = end) -> float:
-                return min(left(), end - time.monotonic())
-
-            seed = int(self.random.integers(2**31))
-            schedule = symmetric_copies(
-                self.topology,
-                self.collective,
-                self.limits,
-                rounds,
-                seed,
-                until,
-                *((self.tied.routes, self.tied.wave) if self.tied is not None else ()),
-            )
+            until, seed = within(left, left() / 2), int(self.random.integers(2**31))
+            schedule = symmetric_copies(self.topology, self.collective, self.limits, rounds, seed, until, self.tied)
             self.attempts += 1
             if schedule is not None:
                 self._keep(schedule, "symmetric ejection search" if self.tied is None else "ordered ejection search")
@@ -491,12 +473,10 @@ class Quotient:
     ``routes``.
     """
 
-    def __init__(
-        self, topology: Topology, collective: Collective, limits: Limits, routes: RouteSet | None, wave: I64 | None
-    ) -> None:
+    def __init__(self, topology: Topology, collective: Collective, limits: Limits, tied: TiedRoutes | None) -> None:
         self.topology, self.collective, self.limits = topology, collective, limits
         # Fixed wavelengths are not invariant under reflections.
-        self.group = symmetries(topology, collective)[: None if wave is None else 1]
+        self.group = symmetries(topology, collective)[: None if tied is None else 1]
         n, m = topology.n, topology.arcs
         vertex = np.min([symmetry.vertex for symmetry in self.group], axis=0)
         arc = np.min([symmetry.arc for symmetry in self.group], axis=0)
@@ -504,11 +484,12 @@ class Quotient:
         least = np.min([symmetry.chunk[chunk] * n + symmetry.vertex[target] for symmetry in self.group], axis=0)
         keys = np.unique(least)
         self.items = np.column_stack(np.divmod(keys, n))
-        if routes is None:
+        if tied is None:
             source, goal = np.nonzero(np.isfinite(topology.hops) & ~np.eye(n, dtype=bool))
-            routes = candidates(topology, source, goal)
-        self.routes = routes
-        source, goal = routes.source, routes.target
+            self.routes = candidates(topology, source, goal)
+        else:
+            self.routes = tied.routes
+        source, goal = self.routes.source, self.routes.target
         length = np.diff(self.routes.start)
         self._list_candidates(np.searchsorted(keys, least))
         ends = self.routes.pair[self.route]
@@ -521,7 +502,7 @@ class Quotient:
         needs[self.start[owner] + 2 + place_on_route] = arc[self.routes.arcs[position]]
         self.needs = needs
         self._drop_clashes()
-        self.tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
+        self.tie = np.full(self.route.size, -1) if tied is None else tied.wave[self.route]
         most = n * (limits.ports or 1)
         self.room = np.concatenate([np.minimum(limits.room(topology), most), np.full(2 * n, limits.ports or 1)])
 
@@ -602,16 +583,15 @@ def symmetric_copies(
     rounds: int,
     seed: int,
     left: Callable[[], float],
-    routes: RouteSet | None = None,
-    wave: I64 | None = None,
+    tied: TiedRoutes | None = None,
 ) -> RoundSchedule | None:
     """A schedule of at most ``rounds`` rounds, by repeated attempts until time is up; None if none is found.
 
-    If ``routes`` with their wavelengths ``wave``, ``(P,)``, are given, only these are used.
+    If routes with their wavelengths are ``tied``, only these are used.
     """
     from opticoll.solvers.methods.lumorph.search_kernels import eject_ordered
 
-    quotient = Quotient(topology, collective, limits, routes, wave)
+    quotient = Quotient(topology, collective, limits, tied)
     random = np.random.default_rng(seed)
     count = quotient.items.shape[0]
     bin_of, choice = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.int64)

@@ -31,7 +31,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuit_replay import Communication
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import Collective, collective
-from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, together
+from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained
 from opticoll.formulations.rounds.segments import select
 from opticoll.solvers.methods.lumorph.collective_algorithms import pattern_of
 from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern, radices
@@ -117,7 +117,7 @@ class TimedRounds:
     def schedule(self) -> RoundSchedule:
         """The circuits of every round, and what they carry."""
         parts: list[RoundSchedule] = []
-        pattern, base = self._candidate.pattern, 0
+        pattern = self._candidate.pattern
         for run, lanes in zip(self._candidate.runs, self._lanes, strict=True):
             when, wave, start, arcs = self._circuits.assigned(run[0].source, run[0].target, lanes)
             many, lane = np.repeat(np.arange(when.size), lanes), np.tile(np.arange(lanes), when.size)
@@ -126,21 +126,20 @@ class TimedRounds:
                 row = step.rows
                 parts.append(
                     RoundSchedule(
-                        when[many] + base,
+                        when[many],
                         step.source[many],
                         step.target[many],
                         wave[many] * lanes + lane,
                         first,
                         along,
-                        when[step.pair] + base,
+                        when[step.pair],
                         pattern.source[row],
                         pattern.target[row],
                         pattern.chunk[row],
                         pattern.adds[row],
                     )
                 )
-                base += int(when.max()) + 1
-        return together(parts)
+        return chained(parts)
 
     def at(self, begin: float, tasks: I64) -> Communication:
         """The communication of ``tasks`` that begins at a time [s], with all its rounds."""
