@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 DIVISORS = 6
 #: Number of trees per shard up to which multiples of k are tried where switches would have to copy.
 MULTIPLES = 24
+#: Turns of a switch in which capacities out of it may be reduced, on average.
+MOST_TURNS = 50
 
 
 @dataclass(frozen=True)
@@ -202,8 +204,8 @@ def _without_copies(network: Network, capacity: list[int], k: int) -> list[int] 
     arcs = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), capacity, strict=True))
     if not _serves(network, arcs, k):
         return None
-    even = _evenly(network, arcs)
-    if _serves(network, even, k):
+    even = evenly(network.n, network.ranks, arcs)
+    if even is not None and _serves(network, even, k):
         return list(even.values())
     switches = deque(np.setdiff1d(np.arange(network.n), network.ranks).tolist())
     while switches:
@@ -222,12 +224,19 @@ def _without_copies(network: Network, capacity: list[int], k: int) -> list[int] 
     return list(arcs.values())
 
 
-def _evenly(network: Network, arcs: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
-    """Capacities of which no more leaves a switch than enters it: less of all arcs out of it, in proportion."""
+def evenly(n: int, ranks: I64, arcs: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int] | None:
+    """Capacities of which no more leaves a switch than enters it: less of all arcs out of it, in proportion.
+
+    None if that takes too many turns, where switches in a circle pass on hardly less than before.
+    """
     result = dict(arcs)
-    switches = deque(np.setdiff1d(np.arange(network.n), network.ranks).tolist())
+    switches = deque(np.setdiff1d(np.arange(n), ranks).tolist())
+    turns = MOST_TURNS * n
     while switches:
         w = switches.popleft()
+        turns -= 1
+        if not turns:
+            return None
         entering = sum(c for (_, v), c in result.items() if v == w)
         leaving = {arc: c for arc, c in result.items() if arc[0] == w}
         total = sum(leaving.values())
@@ -237,7 +246,7 @@ def _evenly(network: Network, arcs: Mapping[tuple[int, int], int]) -> dict[tuple
         for arc, c in leaving.items():  # rounded so that they add up to what enters
             before += c
             result[arc], given = before * entering // total - given, before * entering // total
-            if result[arc] < c and arc[1] not in network.ranks:
+            if result[arc] < c and arc[1] not in ranks:
                 switches.append(arc[1])
     return result
 

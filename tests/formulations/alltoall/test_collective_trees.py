@@ -17,7 +17,7 @@ from programs import naive_outcome, ring
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.all_reduce import partition_bound
-from opticoll.formulations.flows.tree_packing import PackedTree, pack, violations
+from opticoll.formulations.flows.tree_packing import PackedTree, evenly, pack, violations
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
@@ -416,3 +416,23 @@ def test_programs_on_two_boxes_are_close_to_the_optimum(name, tmp_path):
     assert "rccl" in verdict.metrics["fits_runtime"]
     assert facts["chunks"] == 4
     assert verdict.time <= bound * 1.15
+
+
+def test_shared_capacities_leave_no_switch_with_more_than_enters_it():
+    settled = 0
+    for seed in range(60):
+        draw = random.Random(seed)
+        n = draw.randint(4, 12)
+        ranks = np.arange(draw.randint(2, n - 2))
+        pairs = draw.sample([(u, v) for u in range(n) for v in range(n) if u != v], draw.randint(n, n * (n - 1) // 2))
+        arcs = {arc: draw.randint(1, 10 ** draw.randint(1, 7)) for arc in pairs}
+        shared = evenly(n, ranks, arcs)
+        if shared is None:
+            continue
+        settled += 1
+        assert all(0 <= shared[arc] <= arcs[arc] for arc in arcs)
+        for w in range(ranks.size, n):
+            assert sum(c for (u, _), c in shared.items() if u == w) <= sum(c for (_, v), c in shared.items() if v == w)
+    assert settled > 30
+    circle = {(0, 1): 1, (1, 2): 10**7, (2, 1): 10**7, (1, 3): 10, (2, 3): 10}  # loses little in a turn
+    assert evenly(4, np.array([0, 3]), circle) is None
