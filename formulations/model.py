@@ -10,10 +10,10 @@ import math
 import re
 import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, cast
 
 from opticoll.errors import BadInput
 from opticoll.formulations.modelling_layers import import_layer
@@ -490,14 +490,6 @@ def _check_axes(cls: type[Formulation]) -> None:
             what = "concurrent" if name == cls.concurrent else "units"
             msg = f"formulation {cls.name!r}: {what} names {name!r}, which is none of the axes: {', '.join(cls.axes)}"
             raise BadInput(msg)
-
-
-_Problem = TypeVar("_Problem", bound=Formulation)
-
-
-def of_data(kind: type[_Problem], data: Any) -> _Problem:
-    """The problem whose fields are those of its data, an object of a dataclass from which ``kind`` is derived."""
-    return kind(**{one.name: getattr(data, one.name) for one in fields(data)})
 
 
 def states(formulation: Formulation | type[Formulation], method: str) -> bool:

@@ -124,9 +124,9 @@ class ArcOrbits:
 def arc_orbits(topology: Topology) -> ArcOrbits:
     """The orbits of a topology's arcs and sources, all ranks sending to all others."""
     from opticoll.formulations.flows import flow_orbits
-    from opticoll.formulations.flows.concurrent_flow import by_source
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 
-    found = flow_orbits.find(by_source(topology))
+    found = flow_orbits.find(ConcurrentFlow.by_source(topology))
     step = (topology.head - topology.tail) % topology.n
     least = np.full(int(found.arc_orbit.max()) + 1, topology.n)
     np.minimum.at(least, found.arc_orbit, step)

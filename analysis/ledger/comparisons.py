@@ -103,13 +103,13 @@ def certified_flow(topology: Topology) -> float:
     from opticoll.formulations.flows import concurrent_flow as model
     from opticoll.solvers.compilation import compile_model
 
-    data = model.by_source(topology)
+    data = model.ConcurrentFlow.by_source(topology)
     form = compile_model(model.build_matrix(data))
     return certified_optimum(
         form,
         f"F of {topology.spec}",
-        lambda lengths: model.length_bound(data, lengths),
-        lambda values: model.residuals(data, values),
+        data.length_bound,
+        data.residuals,
     )
 
 

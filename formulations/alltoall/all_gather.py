@@ -43,7 +43,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel, of_data
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -117,6 +117,20 @@ class SharedFlows(Formulation):
     supply: F64
     most: int
     away: bool = False
+
+    @classmethod
+    def between_all(cls, instance: object, *, away: bool = False) -> Self:
+        """The problem with a flow for every rank, to which (from which) every other rank sends (receives) one shard.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a connected topology of at least two ranks.
+        """
+        topology = all_to_all_topology(instance, cls.name)
+        supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
+        short = cls.name.rpartition(".")[-1]
+        return cls(short, topology, topology.terminals, supply, topology.num_ranks - 1, away)
 
     @property
     def role(self) -> str:
@@ -238,7 +252,7 @@ def outflow(topology: Topology, flow: F64) -> F64:
 def length_bound(data: SharedFlows, lengths: F64) -> float:
     """Lower bound on T proven by lengths ``(m, K)``, rounded down: the best over the ends.
 
-    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
+    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.ConcurrentFlow.length_bound`.
     """
     from scipy.sparse.csgraph import dijkstra
 
@@ -257,20 +271,6 @@ def length_bound(data: SharedFlows, lengths: F64) -> float:
 
 
 # All-gather -----------------------------------------------------------------------------------------------------------
-
-
-def between_all(instance: object, name: str, *, away: bool = False) -> SharedFlows:
-    """Data with a flow for every rank, to which (or from which) every other rank sends (receives) one shard.
-
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a connected topology of at least two ranks.
-    """
-    topology = all_to_all_topology(instance, name)
-    supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
-    short = name.rpartition(".")[-1]
-    return SharedFlows(short, topology, topology.terminals, supply, topology.num_ranks - 1, away)
 
 
 def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
@@ -308,7 +308,7 @@ def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
 
 
 def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
-    """Bounds of the worst cut, which is the optimum, and of the links of one rank; for :func:`between_all`."""
+    """Bounds of the worst cut, which is the optimum, and of the links of one rank."""
     from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
 
     topology = data.topology
@@ -350,8 +350,8 @@ class AllGather(SharedFlows):
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model; errors as :func:`between_all`."""
-        return of_data(cls, between_all(instance, NAME))
+        """The data of the model; errors as :meth:`SharedFlows.between_all`."""
+        return cls.between_all(instance)
 
     def bounds(self) -> list[Bound]:
         """Bounds of the worst cut, which is the optimum, and of the arcs into one rank."""

@@ -38,7 +38,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.all_gather import SharedFlows, capacity_out_of
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.model import Bound, Parameter, of_data
+from opticoll.formulations.model import Bound, Parameter
 
 if TYPE_CHECKING:
     from opticoll.instances.types import Json, Settings
@@ -70,7 +70,7 @@ class Broadcast(SharedFlows):
             msg = f"{NAME}: root={root} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
             raise BadInput(msg)
         at_root = np.eye(topology.n)[topology.terminals[root]]
-        return of_data(cls, SharedFlows("broadcast", topology, np.delete(topology.terminals, root), at_root, 1))
+        return cls("broadcast", topology, np.delete(topology.terminals, root), at_root, 1)
 
     def bounds(self) -> list[Bound]:
         """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""

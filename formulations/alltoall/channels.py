@@ -41,7 +41,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import min_congestion
 from opticoll.formulations.alltoall.virtual_channels import acyclic, layered_axes
 from opticoll.formulations.flows import path_flow
-from opticoll.formulations.flows.concurrent_flow import demand_metrics, demand_parameter
+from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.path_flow import arc_load, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
@@ -421,7 +421,7 @@ class RoutedChannels(Formulation):
             "layers": value if self.chosen == "channels" else None,
             "T": value if self.chosen == "load" else None,
             "ranks": self.topology.num_ranks,
-            **({} if self.routing.traffic is None else demand_metrics(self.routing.flow)),
+            **({} if self.routing.traffic is None else self.routing.flow.demand_metrics()),
             "path_set": str(self.routing.rule),
             "paths": self.paths.paths,
             "dependencies": int(self.dependency_keys.size),

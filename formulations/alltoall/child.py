@@ -29,8 +29,8 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.master import Master
-from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter, of_data
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demand_parameter, demanded_traffic
+from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter
 from opticoll.formulations.variables import Array, vertex_axis
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, Topology
-    from opticoll.instances.types import Settings
+    from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.child"
 
 
-class Child(model.GroupedFlow, Formulation):
+class Child(ConcurrentFlow, Formulation):
     """The problem: the flow of one source, split by destination."""
 
     name = NAME
@@ -53,7 +53,7 @@ class Child(model.GroupedFlow, Formulation):
     problem = "LP"
     parameters = (
         Parameter("source", int, default=0, help="number of the rank whose flow is split"),
-        model.demand_parameter(),
+        demand_parameter(),
     )
     needs = NeededSolution(Master.name)
     concurrent = "F"
@@ -72,7 +72,7 @@ class Child(model.GroupedFlow, Formulation):
             If the instance is not a topology of at least two ranks with a path for every demand, or ``source`` is
             not one of its ranks or sends nothing.
         """
-        topology, traffic = model.demanded_traffic(instance, parameters, NAME)
+        topology, traffic = demanded_traffic(instance, parameters, NAME)
         number = int((parameters or {}).get("source", 0))
         if not 0 <= number < topology.num_ranks:
             msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.num_ranks - 1}"
@@ -91,7 +91,7 @@ class Child(model.GroupedFlow, Formulation):
         """Bounds of hop distances under g, and of the inflow of g into each destination."""
         targets = np.argmax(self.demand, axis=0)
         inflow = np.bincount(self.topology.head, self.capacity, self.topology.n)[targets] / self.demand.max(axis=0)
-        hop = model.length_bound(self, np.ones(self.topology.arcs))
+        hop = self.length_bound(np.ones(self.topology.arcs))
         return [
             Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
             Bound(
@@ -102,18 +102,18 @@ class Child(model.GroupedFlow, Formulation):
             ),
         ]
 
-    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+    def metrics(self, value: float | None) -> dict[str, Json]:
         """F_s, the number of ranks and their largest distance; no T, which only all sources together have."""
-        known = model.metrics(self, value)
+        known = super().metrics(value)
         return {"F_s": value, "ranks": known["ranks"], "diameter": known["diameter"]}
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Flow of the source over every arc, relative to the capacity of the arc (and not to the share g)."""
-        return replace(model.links(self, values), capacity=self.topology.capacity)
+        return replace(super().links(values), capacity=self.topology.capacity)
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes and ranges of the arrays."""
-        return model.arrays(self, vertex_axis("destination", self.topology, np.argmax(self.demand, axis=0)))
+        return self.arrays_along(vertex_axis("destination", self.topology, np.argmax(self.demand, axis=0)))
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""
@@ -129,7 +129,7 @@ def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None 
     to = np.flatnonzero(np.arange(topology.num_ranks) != number if shards is None else shards)
     amount = None if shards is None else shards[to]
     sources = np.full(to.size, source)
-    return of_data(Child, model.by_commodity(topology, sources, topology.terminals[to], amount, capacity=capacity))
+    return Child.by_commodity(topology, sources, topology.terminals[to], amount, capacity=capacity)
 
 
 FORMULATION = Child

@@ -30,7 +30,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.concurrent_flow import (
+    ConcurrentFlow,
+    demand_parameter,
+    demanded_traffic,
+    equal_demands,
+    pairs_of,
+    size,
+)
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
 from opticoll.formulations.foreseen_size import ForeseenSize
@@ -50,7 +57,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.variables import Array, Links
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Settings
+    from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.link-mcf"
 
@@ -65,13 +72,13 @@ class LinkFlow(ForeseenSize, Formulation):
     problem = "LP"
     parameters = (
         Parameter("printed", bool, default=False, help="the sink-inflow reading of (1)-(5), a relaxation"),
-        model.demand_parameter(),
+        demand_parameter(),
     )
     concurrent = "F"
     shards = True
-    label_invariant = staticmethod(model.equal_demands)
+    label_invariant = staticmethod(equal_demands)
 
-    flow: model.ConcurrentFlow
+    flow: ConcurrentFlow
     targets: I64
     printed: bool
 
@@ -98,22 +105,22 @@ class LinkFlow(ForeseenSize, Formulation):
         BadInput
             For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
         """
-        topology, traffic = model.demanded_traffic(instance, parameters, NAME)
+        topology, traffic = demanded_traffic(instance, parameters, NAME)
         printed = bool((parameters or {}).get("printed", False))
-        sources, targets, amount = model.pairs_of(topology, traffic)
-        return cls(model.by_commodity(topology, sources, targets, amount, block=not printed), targets, printed)
+        sources, targets, amount = pairs_of(topology, traffic)
+        return cls(ConcurrentFlow.by_commodity(topology, sources, targets, amount, block=not printed), targets, printed)
 
     @staticmethod
     def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
         """Size of the model before its data are computed."""
         if not isinstance(instance, Topology) or parameters.get("demand", UNIFORM) != UNIFORM:
             return None
-        return model.size(instance, instance.num_ranks * (instance.num_ranks - 1))
+        return size(instance, instance.num_ranks * (instance.num_ranks - 1))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form."""
         if not self.printed:
-            return model.build_cvxpy(self.flow)
+            return self.flow.cvxpy()
         import cvxpy as cp
         import scipy.sparse as sp
 
@@ -144,7 +151,7 @@ class LinkFlow(ForeseenSize, Formulation):
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraints named as in the docstring."""
         if not self.printed:
-            return model.build_pyomo(self.flow)
+            return self.flow.pyomo()
         import pyomo.core as pyo
 
         topology = self.flow.topology
@@ -172,7 +179,7 @@ class LinkFlow(ForeseenSize, Formulation):
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block; the sink-inflow reading has its own, weaker blocks."""
         if not self.printed:
-            return model.residuals(self.flow, values)
+            return self.flow.residuals(values)
         f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
         topology, groups = self.flow.topology, self.flow.groups
         names = ("nonnegative", "conservation", "delivery", "capacity")
@@ -194,7 +201,7 @@ class LinkFlow(ForeseenSize, Formulation):
     def certify(self, duals: Mapping[str, F64]) -> Bound | None:
         """A rigorous bound from any duals of ``capacity``; the sink-inflow reading may also use cycles through t."""
         if not self.printed:
-            return model.certify(self.flow, duals)
+            return self.flow.certify(duals)
         value = printed_length_bound(self, np.asarray(duals.get("capacity", np.zeros(0)), dtype=float))
         if not np.isfinite(value):
             return None
@@ -218,9 +225,9 @@ class LinkFlow(ForeseenSize, Formulation):
         """Optimum if the family declares one; empty for the sink-inflow reading, for which it does not hold."""
         return [] if self.printed else flow_closed_forms(self.flow)
 
-    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+    def metrics(self, value: float | None) -> dict[str, Json]:
         """F, ranks, diameter and totals of a demand; T = 1/F, except for the sink-inflow reading."""
-        known = model.traffic_metrics(self.flow, value)
+        known = self.flow.metrics(value)
         if self.printed:
             del known["T"]
         return known
@@ -234,23 +241,23 @@ class LinkFlow(ForeseenSize, Formulation):
 
     def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
         """Repair an approximate flow to an exactly feasible one; values of the sink-inflow reading are not changed."""
-        return None if self.printed else model.repair(self.flow, values)
+        return None if self.printed else self.flow.repair(values)
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """The value, from the arrays."""
-        return model.objective(self.flow, values)
+        return self.flow.objective(values)
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes and ranges of the arrays."""
-        return model.arrays(self.flow, pair_axis(self.flow.topology, self.flow.sources, self.targets))
+        return self.flow.arrays_along(pair_axis(self.flow.topology, self.flow.sources, self.targets))
 
     def updates(self) -> dict[str, F64]:
         """Capacities and demands, which can change in a model that is built."""
-        return {} if self.printed else model.updates(self.flow)
+        return {} if self.printed else self.flow.updates()
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""
-        return model.estimate(self.flow)
+        return self.flow.estimate()
 
     def derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data."""
@@ -258,13 +265,13 @@ class LinkFlow(ForeseenSize, Formulation):
 
     def links(self, values: Mapping[str, F64]) -> Links:
         """Load of every link."""
-        return model.links(self.flow, values)
+        return self.flow.links(values)
 
 
 def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
     """``sum c l / sum_k D_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the bound of the sink-inflow reading.
 
-    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
+    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.ConcurrentFlow.length_bound`.
     """
     from scipy.sparse.csgraph import dijkstra
 

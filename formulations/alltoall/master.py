@@ -21,10 +21,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_bounds
+from opticoll.formulations.flows.concurrent_flow import (
+    ConcurrentFlow,
+    demand_parameter,
+    demanded_traffic,
+    equal_demands,
+    size,
+)
 from opticoll.formulations.foreseen_size import ForeseenSize
-from opticoll.formulations.model import Formulation, of_data
+from opticoll.formulations.model import Formulation
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.readers.reading import PREFIX
 from opticoll.instances.topology import Topology
@@ -38,23 +44,21 @@ if TYPE_CHECKING:
 NAME = "alltoall.master"
 
 
-class Master(model.GroupedFlow, ForeseenSize, Formulation):
+class Master(ConcurrentFlow, ForeseenSize, Formulation):
     """The problem: flows by source."""
 
     name = NAME
     where = "(6)-(9)"
     sense = "max"
     problem = "LP"
-    parameters = (model.demand_parameter(),)
+    parameters = (demand_parameter(),)
     concurrent = "F"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
-    label_invariant = staticmethod(model.equal_demands)
+    label_invariant = staticmethod(equal_demands)
 
     bounds = flow_bounds.bounds
     closed_forms = flow_bounds.closed_forms
-    links = model.links
-    metrics = model.traffic_metrics
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -67,7 +71,7 @@ class Master(model.GroupedFlow, ForeseenSize, Formulation):
         BadInput
             For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
         """
-        return of_data(cls, model.by_source(*model.demanded_traffic(instance, parameters, NAME)))
+        return cls.by_source(*demanded_traffic(instance, parameters, NAME))
 
     @staticmethod
     def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
@@ -75,7 +79,7 @@ class Master(model.GroupedFlow, ForeseenSize, Formulation):
         demand = parameters.get("demand", UNIFORM)
         if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
             return None
-        return None if str(demand).startswith(PREFIX) else model.size(instance, instance.num_ranks)
+        return None if str(demand).startswith(PREFIX) else size(instance, instance.num_ranks)
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

@@ -42,7 +42,7 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.flows import path_flow
-from opticoll.formulations.flows.concurrent_flow import demand_metrics, demand_parameter
+from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
     chosen_paths,
@@ -191,7 +191,7 @@ class ChosenPaths(PathFlow, Formulation):
             "max_load": value,
             "T": value,
             "ranks": self.topology.num_ranks,
-            **({} if self.traffic is None else demand_metrics(self.flow)),
+            **({} if self.traffic is None else self.flow.demand_metrics()),
             "path_set": str(self.rule),
             "paths_per_pair": self.kappa,
             "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,

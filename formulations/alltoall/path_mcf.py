@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows import concurrent_flow, path_flow
+from opticoll.formulations.flows import path_flow
+from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.flow_bounds import work_by_hops
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import Settings
+    from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.path-mcf"
 
@@ -76,7 +77,7 @@ def shortest_lengths(data: PathFlow, lengths: F64) -> F64:
         return data.paths.shortest(lengths, data.kappa)
     sources = data.topology.terminals
     if data.rule.lmax is None:
-        reach, sources = concurrent_flow.distances(data.flow, lengths).T, data.flow.sources
+        reach, sources = data.flow.distances(lengths).T, data.flow.sources
     else:
         reach = bounded_distances(data.topology, lengths, data.rule.lmax)[-1]
     starts, ends = data.commodities
@@ -87,7 +88,7 @@ def length_bound(data: PathFlow, lengths: F64) -> float:
     """``sum c l / sum_k D_k min_{p in P_k} l(p)``, rounded up: a bound on F over the path set.
 
     Any lengths ``(m,)`` prove a bound. They are read as by
-    :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
+    :func:`opticoll.formulations.flows.concurrent_flow.ConcurrentFlow.length_bound`.
     """
     lengths = rounding.usable_lengths(data.topology.capacity, lengths)
     if not lengths.size:
@@ -149,13 +150,12 @@ class PathConcurrentFlow(PathFlow, Formulation):
     where = "(21)-(24)"
     sense = "max"
     problem = "LP"
-    parameters = (*rule_parameters("disjoint"), concurrent_flow.demand_parameter())
+    parameters = (*rule_parameters("disjoint"), demand_parameter())
     concurrent = "F"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
     label_invariant = staticmethod(path_flow.label_invariant)
 
-    objective = concurrent_flow.objective
     bounds = path_bounds
     certify = path_certificate
 
@@ -258,6 +258,10 @@ class PathConcurrentFlow(PathFlow, Formulation):
         result = path_arrays(self, "f", "F", names, (BANDWIDTHS, f"{BANDWIDTHS} / shard"))
         return result | {"capacity": Array((arc_axis(self.topology),), dual=True)}
 
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """The given F; :meth:`residuals` checks that the paths deliver it."""
+        return float(np.asarray(values["F"]))
+
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 
@@ -304,7 +308,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
         kept = {name: values[name] for name in ("path_arcs", "path_pair") if name in values}
         return {"f": share * F, "F": np.asarray(F), **kept}
 
-    def metrics(self, value: float | None) -> dict[str, float | int | str | None]:
+    def metrics(self, value: float | None) -> dict[str, Json]:
         """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths.
 
         ``unrestricted_proven`` is whether F meets that bound to within 1e-6.
@@ -312,7 +316,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
         over_all = min(b.value for b in self.unrestricted_bounds)
         proven = value is not None and bool(value >= over_all * (1 - 1e-6))
         return {
-            **concurrent_flow.traffic_metrics(self.flow, value),
+            **self.flow.metrics(value),
             "path_set": str(self.rule),
             "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,
             "unrestricted_bound": over_all,

@@ -30,8 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from opticoll.formulations.alltoall.all_gather import SharedFlows, between_all, cut_bounds
-from opticoll.formulations.model import of_data
+from opticoll.formulations.alltoall.all_gather import SharedFlows, cut_bounds
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
@@ -47,8 +46,8 @@ class ReduceScatter(SharedFlows):
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model; errors as :func:`opticoll.formulations.alltoall.all_gather.between_all`."""
-        return of_data(cls, between_all(instance, NAME, away=True))
+        """The data of the model; errors as :meth:`SharedFlows.between_all`."""
+        return cls.between_all(instance, away=True)
 
     def bounds(self) -> list[Bound]:
         """Bounds of the worst cut, which is the optimum, and of the arcs out of one rank."""

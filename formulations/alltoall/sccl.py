@@ -44,7 +44,7 @@ import numpy as np
 
 from opticoll.formulations.alltoall import timestep_mcf
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow, arc_ends
-from opticoll.formulations.flows import concurrent_flow as static
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, all_to_all_topology, pairs_of
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
@@ -113,7 +113,7 @@ class ChunkSteps(Formulation):
             fewer steps than its diameter, or the number of chunks is not in 1..64.
         """
         given = parameters or {}
-        topology = static.all_to_all_topology(instance, NAME)
+        topology = all_to_all_topology(instance, NAME)
         if topology.num_ranks < topology.n:
             msg = (
                 f"{NAME}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which "
@@ -131,10 +131,10 @@ class ChunkSteps(Formulation):
             )
             raise NotApplicable(msg)
         if model == "sources":
-            groups = static.by_source(topology, flow="f")
+            groups = ConcurrentFlow.by_source(topology, flow="f")
             groups = replace(groups, amounts=groups.demand * chunks)
         else:
-            groups = static.by_commodity(topology, *static.pairs_of(topology, None))
+            groups = ConcurrentFlow.by_commodity(topology, *pairs_of(topology, None))
             groups = replace(
                 groups,
                 sources=np.repeat(groups.sources, chunks),

@@ -31,7 +31,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
-from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter
 from opticoll.formulations.variables import (
     BANDWIDTHS,
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import Settings
+    from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.timestep-child"
 
 
 @dataclass(frozen=True, eq=False)
-class StepChild(model.GroupedFlow, Formulation):
+class StepChild(ConcurrentFlow, Formulation):
     """The problem: the flow of one source in steps, split by destination.
 
     Parameters
@@ -117,7 +117,7 @@ class StepChild(model.GroupedFlow, Formulation):
         targets = np.flatnonzero(wanted)
         amount, sources = wanted[targets], np.full(targets.size, source)
         commodities = replace(
-            master, groups=model.by_commodity(topology, sources, targets, amount), aggregate="commodity"
+            master, groups=ConcurrentFlow.by_commodity(topology, sources, targets, amount), aggregate="commodity"
         )
         unrolled = commodities.unrolled
         graph = unrolled.graph
@@ -128,7 +128,7 @@ class StepChild(model.GroupedFlow, Formulation):
         capacity[unrolled.moving] = flow
         blocked = np.zeros((graph.arcs, targets.size), dtype=bool)
         blocked[unrolled.moving] = (commodities.upper == 0).transpose(0, 2, 1)
-        flows = model.by_commodity(graph, sources, targets + topology.n * steps, amount, capacity=capacity)
+        flows = ConcurrentFlow.by_commodity(graph, sources, targets + topology.n * steps, amount, capacity=capacity)
         return cls(
             topology=graph,
             sources=flows.sources,
@@ -148,8 +148,8 @@ class StepChild(model.GroupedFlow, Formulation):
         moved[unrolled.moving] = 1.0
         leaving[unrolled.moving[topology.tail == self.sources[0]]] = 1.0
         return [
-            Bound("distance", model.length_bound(self, moved), "Theorem 1 under the capacities g", "alltoall"),
-            Bound("source", model.length_bound(self, leaving), "what leaves the source in all steps", "alltoall"),
+            Bound("distance", self.length_bound(moved), "Theorem 1 under the capacities g", "alltoall"),
+            Bound("source", self.length_bound(leaving), "what leaves the source in all steps", "alltoall"),
         ]
 
     def by_step(self, values: Mapping[str, F64]) -> F64:
@@ -157,7 +157,7 @@ class StepChild(model.GroupedFlow, Formulation):
         flow = np.asarray(values["f"], dtype=float) / float(np.asarray(values["F"]))
         return flow[self.commodities.unrolled.moving].transpose(0, 2, 1)
 
-    def metrics(self, value: float | None) -> dict[str, float | int | None]:
+    def metrics(self, value: float | None) -> dict[str, Json]:
         """F_s, the steps and the number of ranks."""
         return {"F_s": value, "steps": self.commodities.steps, "ranks": self.commodities.topology.num_ranks}
 

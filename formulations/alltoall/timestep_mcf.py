@@ -62,7 +62,14 @@ from opticoll.formulations.alltoall.time_expansion import (
     step_hops,
     unroll,
 )
-from opticoll.formulations.flows import concurrent_flow as static
+from opticoll.formulations.flows.concurrent_flow import (
+    ConcurrentFlow,
+    demand_parameter,
+    demand_units,
+    demanded_traffic,
+    equal_demands,
+    pairs_of,
+)
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
 from opticoll.formulations.foreseen_size import ForeseenSize
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
@@ -119,15 +126,15 @@ class StepFlow(ForeseenSize, Formulation):
             choices=("pass", "step"),
             help="NICs and switches pass data on within a step, or every arc takes its own step",
         ),
-        static.demand_parameter(),
+        demand_parameter(),
         Parameter("alpha", float, default=0.0, help="fixed time of every step, for alpha_beta_time"),
         Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
     )
     meaning = "time of all steps, sum of U_t [shards / link bandwidth]"
     shards = True
-    label_invariant = staticmethod(static.equal_demands)
+    label_invariant = staticmethod(equal_demands)
 
-    groups: static.ConcurrentFlow
+    groups: ConcurrentFlow
     steps: int
     aggregate: str
     alpha: float = 0.0
@@ -206,7 +213,7 @@ class StepFlow(ForeseenSize, Formulation):
             For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
         """
         given = parameters or {}
-        topology, traffic = static.demanded_traffic(instance, given, NAME)
+        topology, traffic = demanded_traffic(instance, given, NAME)
         relays = str(given.get("relays", "pass"))
         between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]
         least = int((between if traffic is None else between[traffic > 0]).max())
@@ -224,9 +231,9 @@ class StepFlow(ForeseenSize, Formulation):
             raise NotApplicable(msg)
         aggregate = str(given.get("aggregate", "commodity"))
         if aggregate == "source":
-            groups = static.by_source(topology, traffic, flow="f")
+            groups = ConcurrentFlow.by_source(topology, traffic, flow="f")
         else:
-            groups = static.by_commodity(topology, *static.pairs_of(topology, traffic))
+            groups = ConcurrentFlow.by_commodity(topology, *pairs_of(topology, traffic))
         return cls(groups, steps, aggregate, alpha, beta, relays)
 
     @staticmethod
@@ -301,7 +308,7 @@ class StepFlow(ForeseenSize, Formulation):
         import pyomo.core as pyo
 
         topology, groups, L = self.topology, self.groups, self.steps
-        V, A, K, T = vertex_names(topology), arc_names(topology), static.group_names(groups), range(1, L + 1)
+        V, A, K, T = vertex_names(topology), arc_names(topology), groups.group_names(), range(1, L + 1)
         into, out_of = incident_arcs(topology)
         c = dict(zip(A, topology.capacity.tolist(), strict=True))
         D, upper = entries(groups.demand, V, K), entries(self.upper, A, K, T)
@@ -396,7 +403,7 @@ class StepFlow(ForeseenSize, Formulation):
         topology, (_, groups, steps) = self.topology, self.shape
         held = np.zeros((topology.n, groups))
         served = self.groups.served
-        early, kept, wanted = 0.0, 0.0, static.demand_units(self.groups.demand)
+        early, kept, wanted = 0.0, 0.0, demand_units(self.groups.demand)
         least = float(wanted.min(initial=np.inf))
         may_wait = served & self.holds[:, None]
         for t in range(steps):  # data sent in step t was received before step t, or at a relay in step t
@@ -428,7 +435,7 @@ class StepFlow(ForeseenSize, Formulation):
 
     def bounds(self) -> list[Bound]:
         """Bounds on the fluid time T, all of which also hold for ``sum_t U_t``."""
-        fluid = static.by_source(self.topology, None if self.groups.uniform else self.groups.traffic)
+        fluid = ConcurrentFlow.by_source(self.topology, None if self.groups.uniform else self.groups.traffic)
         return [
             Bound(
                 b.name,
@@ -473,7 +480,7 @@ class StepFlow(ForeseenSize, Formulation):
             "T_steps": value,
             "alpha_beta_time": None if value is None else self.alpha * self.steps + self.beta * value,
             "ranks": self.topology.num_ranks,
-            **static.demand_metrics(self.groups),
+            **self.groups.demand_metrics(),
             "conditional_on": f"in {self.steps} step{'s' * (self.steps > 1)}",
         }
 

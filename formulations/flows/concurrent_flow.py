@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Settings
+    from opticoll.instances.types import Json, Settings
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
@@ -70,7 +70,7 @@ CHECK_ENTRIES = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class ConcurrentFlow:
-    """Data of the model.
+    """A concurrent flow: data, builds, checks and bounds, which its formulations share.
 
     Parameters
     ----------
@@ -100,6 +100,56 @@ class ConcurrentFlow:
     barred: Mask | None
     equality: bool
     flow: str
+
+    @classmethod
+    def by_source(cls, topology: Topology, traffic: F64 | None = None, *, flow: str = "g") -> Self:
+        """One group per source (the master LP): unit all-to-all demand, or ``traffic``.
+
+        Parameters
+        ----------
+        topology
+            Its terminals are the ranks.
+        traffic
+            Amount that each rank (row) sends to each other rank (column) [shards], ``(N, N)``, >= 0, diagonal 0. Ranks
+            that send nothing have no group.
+        flow
+            Name of the flow variable.
+
+        Raises
+        ------
+        NotApplicable
+            If some traffic has no path.
+        """
+        ends = topology.terminals
+        if traffic is None:
+            return cls(topology, ends, None, topology.capacity, None, equality=False, flow=flow)
+        refuse_unreached(topology, traffic)
+        sends = traffic.any(axis=1)
+        amounts = np.zeros((topology.n, int(sends.sum())))
+        amounts[ends] = traffic[sends].T
+        return cls(topology, ends[sends], amounts, topology.capacity, None, equality=False, flow=flow)
+
+    @classmethod
+    def by_commodity(
+        cls,
+        topology: Topology,
+        sources: I64,
+        targets: I64,
+        amount: F64 | None = None,
+        *,
+        capacity: F64 | None = None,
+        flow: str = "f",
+        block: bool = True,
+    ) -> Self:
+        """One group per given pair, with demand 1 or ``amount`` ``(|K|,)`` (link MCF and child LPs)."""
+        demand = np.zeros((topology.n, sources.size))
+        demand[targets, np.arange(sources.size)] = 1.0 if amount is None else amount
+        blocked = np.zeros((topology.arcs, sources.size), dtype=bool)
+        if block:
+            blocked |= topology.head[:, None] == sources[None, :]
+            blocked |= topology.tail[:, None] == targets[None, :]
+        caps = topology.capacity if capacity is None else capacity
+        return cls(topology, sources, demand, caps, blocked, equality=True, flow=flow)
 
     @property
     def groups(self) -> int:
@@ -187,6 +237,292 @@ class ConcurrentFlow:
         wanted = self.traffic
         return bool((wanted == 1.0).sum() == wanted.size - len(wanted) and not np.diagonal(wanted).any())
 
+    def demanded(self) -> tuple[I64, I64, F64]:
+        """Pairs with positive demand in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
+        group, target = np.nonzero(self.demand.T)
+        return self.sources[group], target, self.demand[target, group]
+
+    def group_names(self) -> list[tuple[Hashable, ...]]:
+        """Indices of the groups in Pyomo, ``(|K|,)``, see :meth:`pyomo`."""
+        V, targets = vertex_names(self.topology), self.demand.argmax(axis=0)
+        if not self.equality:
+            return [(V[s],) for s in self.sources.tolist()]
+        if (self.sources == self.sources[0]).all():
+            return [(V[t],) for t in targets.tolist()]
+        return pair_names(self.topology, self.sources, targets)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in matrix form: ``M x >= F D`` without the rows of the sources, ``x 1 <= c``."""
+        import cvxpy as cp
+
+        m, groups, n = self.topology.arcs, self.groups, self.topology.n
+        x = cp.Variable((m, groups), name=self.flow, bounds=[0, np.where(self.blocked, 0.0, np.inf)])
+        F = cp.Variable(name="F", nonneg=True)
+        u, k = np.nonzero(self.served)
+        net = (self.topology.incidence() @ x)[u, k]
+        c = cp.Parameter(m, name="c", value=self.capacity)
+        D = cp.Parameter((n, groups), name="D", value=self.demand)
+        balance = net == F * D[u, k] if self.equality else net >= F * D[u, k]
+        capacity = cp.sum(x, axis=1) <= c
+        return CvxpyModel(
+            cp.Problem(cp.Maximize(F), [balance, capacity]),
+            variables={self.flow: Named(x, (m, groups)), "F": Named(F, ())},
+            constraints={
+                "balance": Named(balance, (n, groups), u * groups + k),
+                "capacity": Named(capacity, (m,)),
+            },
+        )
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``flow[a,k]``, ``F``, ``balance[u,k]``, ``capacity[a]``.
+
+        k is the source s of a group, the pair (s,t) of a commodity, or its target t if all have one source. A commodity
+        has a demand at its target alone.
+        """
+        import pyomo.core as pyo
+
+        topology = self.topology
+        V, A = vertex_names(topology), arc_names(topology)
+        into, out_of = incident_arcs(topology)
+        K = self.group_names()
+        served, blocked = entries(self.served, V, K), entries(self.blocked, A, K)
+
+        model = pyo.ConcreteModel(name="maximum concurrent flow")
+        model.c = pyomo_parameter(self.capacity, A)
+        model.D = pyomo_parameter(self.demand, V, K, zeros=not self.equality)
+        x = pyo.Var(list(blocked), domain=pyo.NonNegativeReals)
+        model.add_component(self.flow, x)
+        for index, forbidden in blocked.items():
+            if forbidden:
+                x[index].setub(0)
+        model.F = pyo.Var(domain=pyo.NonNegativeReals)
+        model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
+
+        def balance(model: pyo.ConcreteModel, u: Hashable, *k: Hashable) -> object:
+            net = pyo.quicksum([x[(a, *k)] for a in into[u]]) - pyo.quicksum([x[(a, *k)] for a in out_of[u]])
+            if (u, *k) in model.D:
+                net -= model.D[(u, *k)] * model.F
+            return net == 0 if self.equality else net >= 0
+
+        model.balance = pyo.Constraint([index for index, holds in served.items() if holds], rule=balance)
+        model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum([x[(a, *k)] for k in K]) <= model.c[a])
+        return PyomoModel(model, {self.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
+
+    def matrix(self) -> MatrixModel:
+        """The same problem without a modelling layer, for methods that solve it many times."""
+        return build_matrix(self)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model before it is built."""
+        return size(self.topology, self.groups)
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Shapes and ranges of the arrays, with a group for every source."""
+        return self.arrays_along(vertex_axis("source", self.topology, self.sources))
+
+    def arrays_along(self, group: Axis) -> dict[str, Array]:
+        """The flow, under its own name, F, and the duals of ``capacity``; ``group`` are the members of K."""
+        arc = arc_axis(self.topology)
+        return {
+            self.flow: Array((arc, group), unit=BANDWIDTHS),
+            "F": Array(unit=f"{BANDWIDTHS} / shard"),
+            "capacity": Array((arc,), dual=True),
+        }
+
+    def updates(self) -> dict[str, F64]:
+        """Capacities and demands, which can change in a model that is built."""
+        return {"c": self.capacity, "D": self.demand}
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Flow over every arc, all groups together."""
+        return Links(self.topology, total(values[self.flow]), self.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+
+    def objective(self, values: Mapping[str, F64]) -> float:
+        """The given F; :meth:`residuals` checks that the flow delivers it."""
+        return float(np.asarray(values["F"]))
+
+    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+        """Worst violation of every block, from numpy alone.
+
+        ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the smallest
+        positive demand where that is more; ``balance`` to the amount that the vertex must receive, F D_uk, or F times
+        the smallest positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every
+        number unchanged. NaN and infinities count as infinite violations.
+
+        A :class:`~opticoll.formulations.flows.symmetric_flow.SymmetricFlow` is checked on one group of each orbit,
+        after its automorphisms.
+        """
+        given, F = values[self.flow], float(np.asarray(values["F"]))
+        m, n, chosen = self.topology.arcs, self.topology.n, None
+        if isinstance(given, SymmetricFlow):
+            if given.fault(self) is not None:
+                return dict.fromkeys(("symmetry", "nonnegative", "blocked", "balance", "capacity"), np.inf)
+            chosen = given.trees.root
+        x = np.asarray(given.entries if isinstance(given, SymmetricFlow) else given, dtype=float)
+        groups = self.groups if chosen is None else chosen.size
+        if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
+            return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
+        incidence, load = self.topology.incidence(), np.zeros(m)
+        usable = self.capacity[self.capacity > 0]
+        unit = float(usable.min()) if usable.size else np.finfo(float).tiny
+        smallest, mean = self.amount_range
+        # Relative to the largest capacity, a thin arc next to a thick one could carry many times its own.
+        size = np.maximum(self.capacity, max(abs(F) * smallest, unit))
+        least = most = missing = 0.0
+        for batch in _blocks(groups, max(n, m)):
+            part = np.ascontiguousarray(x[:, batch])
+            which = batch if chosen is None else chosen[batch]
+            load += part.sum(axis=1)
+            least = min(least, float((part.min(axis=1, initial=0.0) / size).min(initial=0.0)))
+            stray = np.where(self.blocked_of(which), np.abs(part), 0.0).max(axis=1, initial=0.0)
+            most = max(most, float((stray / size).max(initial=0.0)))
+            demand = self.demand_of(which)
+            short = F * demand - incidence @ part
+            if self.equality:
+                np.abs(short, out=short)
+            short[~self.served_of(which)] = 0.0
+            short /= demand_units(demand)
+            missing = max(missing, float(short.max(initial=0.0)))
+        if isinstance(given, SymmetricFlow):
+            load = given.load
+        return {
+            "nonnegative": max(-least, -F * mean / unit, 0.0),
+            "blocked": most,
+            "balance": missing / max(abs(F), 1e-12 * unit / max(mean, np.finfo(float).tiny)),
+            "capacity": float(((load - self.capacity) / size).max(initial=0.0)),
+        }
+
+    def distances(self, lengths: F64) -> F64:
+        """Shortest distance from every group's source to every vertex under ``lengths``, shape ``(n, |K|)``."""
+        return self._distances(lengths, np.arange(self.groups))
+
+    def reduced_costs(self, lengths: F64) -> F64:
+        """``l_a + dist(s_k, tail) - dist(s_k, head)``, shape ``(m, |K|)``; NaN where no end of the arc is reached."""
+        reach, topology = self.distances(lengths), self.topology
+        with np.errstate(invalid="ignore"):  # inf - inf
+            return np.asarray(lengths[:, None] + reach[topology.tail] - reach[topology.head])
+
+    def length_bound(self, lengths: F64) -> float:
+        """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0.
+
+        An automorphism that keeps the lengths keeps the distances, so an all-to-all needs one source for each orbit.
+        """
+        lengths = rounding.usable_lengths(self.capacity, lengths)
+        if not lengths.size:
+            return np.inf
+        power = self.demand_power()
+        groups, weight = self._one_of_each_orbit(lengths)
+        parts = []
+        for batch in _blocks(groups.size, self.topology.n):
+            demand = self.demand_of(groups[batch])
+            wanted = rounding.scaled_down(demand, -power) if power else demand
+            reach = self._distances(lengths, groups[batch])
+            for size in np.unique(weight[batch]).tolist():
+                alike = weight[batch] == size
+                needed = wanted[:, alike] > 0
+                parts.append(size * rounding.dot_down(wanted[:, alike][needed], reach[:, alike][needed]))
+        # A distance is the sum of at most n - 1 lengths, too long by at most the rounding of their additions.
+        times = int(weight.max(initial=1) > 1)
+        cost = float(rounding.down(rounding.sum_down(parts), self.topology.n + times))
+        return rounding.weighted_capacity(self.capacity, lengths, cost, power)
+
+    def hop_sum(self) -> Fraction | None:
+        """Sum of the hop distances between all ranks; None if some rank cannot reach another."""
+        topology, total = self.topology, 0
+        if self.amounts is not None or topology.n < MANY_VERTICES:
+            return rounding.exact_sum(topology.hops[:, topology.terminals])
+        ones = np.ones(topology.arcs)
+        groups, weight = self._one_of_each_orbit(ones)
+        for batch in _blocks(groups.size, topology.n):
+            hops = self._distances(ones, groups[batch])[topology.terminals].sum(axis=0)
+            if not np.isfinite(hops).all():
+                return None
+            total += int(hops.astype(np.int64) @ weight[batch])
+        return Fraction(total)
+
+    def _one_of_each_orbit(self, lengths: F64) -> tuple[I64, I64]:
+        """Groups that stand for all others of the same distances under ``lengths``, and how many each stands for."""
+        if self.amounts is not None or self.topology.n < MANY_VERTICES:
+            return np.arange(self.groups), np.ones(self.groups, dtype=np.int64)
+        return one_of_each_orbit(self.topology, lengths)
+
+    def _distances(self, lengths: F64, groups: I64) -> F64:
+        """Shortest distance from the source of each of some groups to every vertex, ``(n, k)``."""
+        topology = self.topology
+        unique, inverse = np.unique(self.sources[groups], return_inverse=True)
+        equal = bool(np.ptp(lengths) == 0.0)
+        if equal and topology.n < MANY_VERTICES:
+            reach = topology.hops[np.searchsorted(topology.terminals, unique)]
+        else:
+            from scipy.sparse.csgraph import dijkstra
+
+            reach = np.asarray(dijkstra(topology.length_matrix(lengths), indices=unique, unweighted=equal))
+        return (lengths[0] * reach if equal else reach)[inverse].T
+
+    def demand_power(self) -> int:
+        """The power of two by which D is divided, rounded down, in bounds; 0 if D is of normal magnitude."""
+        power = 0 if self.amounts is None else rounding.exponent(self.amounts)
+        return 0 if abs(power) < 256 else power
+
+    def scaled_demand(self) -> tuple[F64, int]:
+        """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent (:meth:`demand_power`)."""
+        power = self.demand_power()
+        return (rounding.scaled_down(self.demand, -power) if power else self.demand), power
+
+    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+        """Bound proven by the duals of ``capacity``, read as arc lengths."""
+        if "capacity" not in duals:
+            return None
+        value = self.length_bound(duals["capacity"])
+        if not np.isfinite(value):
+            return None
+        return Bound("any-lengths", value, "arc lengths from the duals of capacity, shortest paths recomputed")
+
+    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
+        """Repair an approximate flow to an exactly feasible one, with the F that it delivers.
+
+        Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its
+        arcs, and unit demands are sent back along them; the result is scaled to the capacities. The result
+        is a flow for any input; only its value depends on the quality of the input.
+
+        Returns None if no flow can be read off at all, or for a symmetric flow, which is exact before it is made.
+        """
+        from opticoll.formulations.flows.single_source import unit_flow
+
+        if isinstance(values[self.flow], SymmetricFlow):
+            return None
+        x = np.asarray(values[self.flow], dtype=float)
+        if x.shape != (self.topology.arcs, self.groups) or not np.isfinite(x).all():
+            return None
+        unit = unit_flow(self.topology, self.sources, self.demand, x)
+        if unit is None:
+            return None
+        load = unit.sum(axis=1)
+        used = load > 0
+        if not used.any() or (self.capacity[used] <= 0).any():
+            return None
+        F = float((self.capacity[used] / load[used]).min())
+        return {self.flow: unit * F, "F": np.asarray(F)}
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """F, T = 1/F, the number of ranks, their largest distance (None if infinite), and :meth:`demand_metrics`."""
+        positive = value is not None and value > 0
+        topology = self.topology
+        far = topology.diameter if topology.n < MANY_VERTICES else diameter(topology)
+        return {
+            "F": value,
+            "T": 1.0 / value if positive and value is not None else None,
+            "ranks": topology.num_ranks,
+            "diameter": int(far) if np.isfinite(far) else None,
+            **self.demand_metrics(),
+        }
+
+    def demand_metrics(self) -> dict[str, float | int | None]:
+        """Total of a demand and the number of ranks that send; empty for the uniform demand."""
+        if self.uniform:
+            return {}
+        return {"shards": float(self.demand.sum()), "sources": int(np.unique(self.sources).size)}
+
 
 def ranks_of(instance: object, formulation: str) -> Topology:
     """Return the instance if it is a topology of at least two ranks.
@@ -273,59 +609,10 @@ def refuse_unreached(topology: Topology, traffic: F64) -> None:
         raise NotApplicable(msg)
 
 
-def by_source(topology: Topology, traffic: F64 | None = None, *, flow: str = "g") -> ConcurrentFlow:
-    """One group per source (the master LP): unit all-to-all demand, or ``traffic``.
-
-    Parameters
-    ----------
-    topology
-        Its terminals are the ranks.
-    traffic
-        Amount that each rank (row) sends to each other rank (column) [shards], ``(N, N)``, >= 0, diagonal 0. Ranks that
-        send nothing have no group.
-    flow
-        Name of the flow variable.
-
-    Raises
-    ------
-    NotApplicable
-        If some traffic has no path.
-    """
-    ends = topology.terminals
-    if traffic is None:
-        return ConcurrentFlow(topology, ends, None, topology.capacity, None, equality=False, flow=flow)
-    refuse_unreached(topology, traffic)
-    sends = traffic.any(axis=1)
-    amounts = np.zeros((topology.n, int(sends.sum())))
-    amounts[ends] = traffic[sends].T
-    return ConcurrentFlow(topology, ends[sends], amounts, topology.capacity, None, equality=False, flow=flow)
-
-
 def _blocks(rows: int, columns: int) -> Iterator[slice]:
     """Yield blocks of rows: an array of all rows may take gigabytes, and a time limit takes effect between blocks."""
     step = max(1, CHECK_ENTRIES // max(columns, 1))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
-
-
-def by_commodity(
-    topology: Topology,
-    sources: I64,
-    targets: I64,
-    amount: F64 | None = None,
-    *,
-    capacity: F64 | None = None,
-    flow: str = "f",
-    block: bool = True,
-) -> ConcurrentFlow:
-    """One group per given pair, with demand 1 or ``amount`` ``(|K|,)`` (link MCF and child LPs)."""
-    demand = np.zeros((topology.n, sources.size))
-    demand[targets, np.arange(sources.size)] = 1.0 if amount is None else amount
-    blocked = np.zeros((topology.arcs, sources.size), dtype=bool)
-    if block:
-        blocked |= topology.head[:, None] == sources[None, :]
-        blocked |= topology.tail[:, None] == targets[None, :]
-    caps = topology.capacity if capacity is None else capacity
-    return ConcurrentFlow(topology, sources, demand, caps, blocked, equality=True, flow=flow)
 
 
 def commodities(topology: Topology) -> tuple[I64, I64]:
@@ -346,81 +633,6 @@ def pairs_of(topology: Topology, traffic: F64 | None) -> tuple[I64, I64, F64]:
         return sources, targets, np.ones(sources.size)
     source, target = np.nonzero(traffic)
     return topology.terminals[source], topology.terminals[target], traffic[source, target]
-
-
-def demanded(data: ConcurrentFlow) -> tuple[I64, I64, F64]:
-    """Pairs with positive demand in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
-    group, target = np.nonzero(data.demand.T)
-    return data.sources[group], target, data.demand[target, group]
-
-
-def group_names(data: ConcurrentFlow) -> list[tuple[Hashable, ...]]:
-    """Indices of the groups in Pyomo, ``(|K|,)``, see :func:`build_pyomo`."""
-    V, targets = vertex_names(data.topology), data.demand.argmax(axis=0)
-    if not data.equality:
-        return [(V[s],) for s in data.sources.tolist()]
-    if (data.sources == data.sources[0]).all():
-        return [(V[t],) for t in targets.tolist()]
-    return pair_names(data.topology, data.sources, targets)
-
-
-def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
-    """The model in Pyomo: ``flow[a,k]``, ``F``, ``balance[u,k]``, ``capacity[a]``.
-
-    k is the source s of a group, the pair (s,t) of a commodity, or its target t if all have one source. A commodity has
-    a demand at its target alone.
-    """
-    import pyomo.core as pyo
-
-    topology = data.topology
-    V, A = vertex_names(topology), arc_names(topology)
-    into, out_of = incident_arcs(topology)
-    K = group_names(data)
-    served, blocked = entries(data.served, V, K), entries(data.blocked, A, K)
-
-    model = pyo.ConcreteModel(name="maximum concurrent flow")
-    model.c = pyomo_parameter(data.capacity, A)
-    model.D = pyomo_parameter(data.demand, V, K, zeros=not data.equality)
-    x = pyo.Var(list(blocked), domain=pyo.NonNegativeReals)
-    model.add_component(data.flow, x)
-    for index, forbidden in blocked.items():
-        if forbidden:
-            x[index].setub(0)
-    model.F = pyo.Var(domain=pyo.NonNegativeReals)
-    model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
-
-    def balance(model: pyo.ConcreteModel, u: Hashable, *k: Hashable) -> object:
-        net = pyo.quicksum([x[(a, *k)] for a in into[u]]) - pyo.quicksum([x[(a, *k)] for a in out_of[u]])
-        if (u, *k) in model.D:
-            net -= model.D[(u, *k)] * model.F
-        return net == 0 if data.equality else net >= 0
-
-    model.balance = pyo.Constraint([index for index, holds in served.items() if holds], rule=balance)
-    model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum([x[(a, *k)] for k in K]) <= model.c[a])
-    return PyomoModel(model, {data.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
-
-
-def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
-    """The model in matrix form: ``M x >= F D`` without the rows of the sources, ``x 1 <= c``."""
-    import cvxpy as cp
-
-    m, groups, n = data.topology.arcs, data.groups, data.topology.n
-    x = cp.Variable((m, groups), name=data.flow, bounds=[0, np.where(data.blocked, 0.0, np.inf)])
-    F = cp.Variable(name="F", nonneg=True)
-    u, k = np.nonzero(data.served)
-    net = (data.topology.incidence() @ x)[u, k]
-    c = cp.Parameter(m, name="c", value=data.capacity)
-    D = cp.Parameter((n, groups), name="D", value=data.demand)
-    balance = net == F * D[u, k] if data.equality else net >= F * D[u, k]
-    capacity = cp.sum(x, axis=1) <= c
-    return CvxpyModel(
-        cp.Problem(cp.Maximize(F), [balance, capacity]),
-        variables={data.flow: Named(x, (m, groups)), "F": Named(F, ())},
-        constraints={
-            "balance": Named(balance, (n, groups), u * groups + k),
-            "capacity": Named(capacity, (m,)),
-        },
-    )
 
 
 def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, F64, I64]:
@@ -474,11 +686,6 @@ def build_matrix(data: ConcurrentFlow) -> StandardForm:
     )
 
 
-def estimate(data: ConcurrentFlow) -> dict[str, int]:
-    """Size of the model before it is built."""
-    return size(data.topology, data.groups)
-
-
 def size(topology: Topology, groups: int) -> dict[str, int]:
     """Size of the model for the given number of groups."""
     m, n = topology.arcs, topology.n
@@ -490,249 +697,7 @@ def size(topology: Topology, groups: int) -> dict[str, int]:
     }
 
 
-def arrays(data: ConcurrentFlow, group: Axis) -> dict[str, Array]:
-    """The flow, under its own name, F, and the duals of ``capacity``; ``group`` are the members of K."""
-    arc = arc_axis(data.topology)
-    return {
-        data.flow: Array((arc, group), unit=BANDWIDTHS),
-        "F": Array(unit=f"{BANDWIDTHS} / shard"),
-        "capacity": Array((arc,), dual=True),
-    }
-
-
-def updates(data: ConcurrentFlow) -> dict[str, F64]:
-    """Capacities and demands, which can change in a model that is built."""
-    return {"c": data.capacity, "D": data.demand}
-
-
-def links(data: ConcurrentFlow, values: Mapping[str, F64]) -> Links:
-    """Flow over every arc, all groups together."""
-    return Links(data.topology, total(values[data.flow]), data.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-
-
-def objective(data: object, values: Mapping[str, F64]) -> float:
-    """The given F; :func:`residuals` checks that the flow delivers it."""
-    return float(np.asarray(values["F"]))
-
-
-def residuals(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone.
-
-    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the smallest
-    positive demand where that is more; ``balance`` to the amount that the vertex must receive, F D_uk, or F times the
-    smallest positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every number
-    unchanged. NaN and infinities count as infinite violations.
-
-    A :class:`~opticoll.formulations.flows.symmetric_flow.SymmetricFlow` is checked on one group of each orbit, after
-    its automorphisms.
-    """
-    given, F = values[data.flow], float(np.asarray(values["F"]))
-    m, n, chosen = data.topology.arcs, data.topology.n, None
-    if isinstance(given, SymmetricFlow):
-        if given.fault(data) is not None:
-            return dict.fromkeys(("symmetry", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-        chosen = given.trees.root
-    x = np.asarray(given.entries if isinstance(given, SymmetricFlow) else given, dtype=float)
-    groups = data.groups if chosen is None else chosen.size
-    if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
-        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    incidence, load = data.topology.incidence(), np.zeros(m)
-    usable = data.capacity[data.capacity > 0]
-    unit = float(usable.min()) if usable.size else np.finfo(float).tiny
-    smallest, mean = data.amount_range
-    # Relative to the largest capacity, a thin arc next to a thick one could carry many times its own.
-    size = np.maximum(data.capacity, max(abs(F) * smallest, unit))
-    least = most = missing = 0.0
-    for batch in _blocks(groups, max(n, m)):
-        part = np.ascontiguousarray(x[:, batch])
-        which = batch if chosen is None else chosen[batch]
-        load += part.sum(axis=1)
-        least = min(least, float((part.min(axis=1, initial=0.0) / size).min(initial=0.0)))
-        stray = np.where(data.blocked_of(which), np.abs(part), 0.0).max(axis=1, initial=0.0)
-        most = max(most, float((stray / size).max(initial=0.0)))
-        demand = data.demand_of(which)
-        short = F * demand - incidence @ part
-        if data.equality:
-            np.abs(short, out=short)
-        short[~data.served_of(which)] = 0.0
-        short /= demand_units(demand)
-        missing = max(missing, float(short.max(initial=0.0)))
-    if isinstance(given, SymmetricFlow):
-        load = given.load
-    return {
-        "nonnegative": max(-least, -F * mean / unit, 0.0),
-        "blocked": most,
-        "balance": missing / max(abs(F), 1e-12 * unit / max(mean, np.finfo(float).tiny)),
-        "capacity": float(((load - data.capacity) / size).max(initial=0.0)),
-    }
-
-
 def demand_units(demand: F64) -> F64:
     """Demands by vertex and group, with 0 replaced by the smallest positive demand of the group, or by 1."""
     least = np.where(demand > 0, demand, np.inf).min(axis=0, initial=np.inf)
     return np.where(demand > 0, demand, np.where(np.isfinite(least), least, 1.0)[None, :])
-
-
-def distances(data: ConcurrentFlow, lengths: F64) -> F64:
-    """Shortest distance from every group's source to every vertex under ``lengths``, shape ``(n, |K|)``."""
-    return _distances(data, lengths, np.arange(data.groups))
-
-
-def reduced_costs(data: ConcurrentFlow, lengths: F64) -> F64:
-    """``l_a + dist(s_k, tail) - dist(s_k, head)``, shape ``(m, |K|)``; NaN where no end of the arc is reached."""
-    reach, topology = distances(data, lengths), data.topology
-    with np.errstate(invalid="ignore"):  # inf - inf
-        return np.asarray(lengths[:, None] + reach[topology.tail] - reach[topology.head])
-
-
-def length_bound(data: ConcurrentFlow, lengths: F64) -> float:
-    """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0.
-
-    An automorphism that keeps the lengths keeps the distances, so an all-to-all needs one source for each orbit.
-    """
-    lengths = rounding.usable_lengths(data.capacity, lengths)
-    if not lengths.size:
-        return np.inf
-    power = demand_power(data)
-    groups, weight = _one_of_each_orbit(data, lengths)
-    parts = []
-    for batch in _blocks(groups.size, data.topology.n):
-        demand = data.demand_of(groups[batch])
-        wanted = rounding.scaled_down(demand, -power) if power else demand
-        reach = _distances(data, lengths, groups[batch])
-        for size in np.unique(weight[batch]).tolist():
-            alike = weight[batch] == size
-            needed = wanted[:, alike] > 0
-            parts.append(size * rounding.dot_down(wanted[:, alike][needed], reach[:, alike][needed]))
-    # A distance is the sum of at most n - 1 lengths, too long by at most the rounding of their additions.
-    times = int(weight.max(initial=1) > 1)
-    cost = float(rounding.down(rounding.sum_down(parts), data.topology.n + times))
-    return rounding.weighted_capacity(data.capacity, lengths, cost, power)
-
-
-def hop_sum(data: ConcurrentFlow) -> Fraction | None:
-    """Sum of the hop distances between all ranks; None if some rank cannot reach another."""
-    topology, total = data.topology, 0
-    if data.amounts is not None or topology.n < MANY_VERTICES:
-        return rounding.exact_sum(topology.hops[:, topology.terminals])
-    ones = np.ones(topology.arcs)
-    groups, weight = _one_of_each_orbit(data, ones)
-    for batch in _blocks(groups.size, topology.n):
-        hops = _distances(data, ones, groups[batch])[topology.terminals].sum(axis=0)
-        if not np.isfinite(hops).all():
-            return None
-        total += int(hops.astype(np.int64) @ weight[batch])
-    return Fraction(total)
-
-
-def _one_of_each_orbit(data: ConcurrentFlow, lengths: F64) -> tuple[I64, I64]:
-    """Groups that stand for all others of the same distances under ``lengths``, and how many each stands for."""
-    if data.amounts is not None or data.topology.n < MANY_VERTICES:
-        return np.arange(data.groups), np.ones(data.groups, dtype=np.int64)
-    return one_of_each_orbit(data.topology, lengths)
-
-
-def _distances(data: ConcurrentFlow, lengths: F64, groups: I64) -> F64:
-    """Shortest distance from the source of each of some groups to every vertex, ``(n, k)``."""
-    topology = data.topology
-    unique, inverse = np.unique(data.sources[groups], return_inverse=True)
-    equal = bool(np.ptp(lengths) == 0.0)
-    if equal and topology.n < MANY_VERTICES:
-        reach = topology.hops[np.searchsorted(topology.terminals, unique)]
-    else:
-        from scipy.sparse.csgraph import dijkstra
-
-        reach = np.asarray(dijkstra(topology.length_matrix(lengths), indices=unique, unweighted=equal))
-    return (lengths[0] * reach if equal else reach)[inverse].T
-
-
-def demand_power(data: ConcurrentFlow) -> int:
-    """The power of two by which D is divided, rounded down, in bounds; 0 if D is of normal magnitude."""
-    power = 0 if data.amounts is None else rounding.exponent(data.amounts)
-    return 0 if abs(power) < 256 else power
-
-
-def scaled_demand(data: ConcurrentFlow) -> tuple[F64, int]:
-    """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent (:func:`demand_power`)."""
-    power = demand_power(data)
-    return (rounding.scaled_down(data.demand, -power) if power else data.demand), power
-
-
-def certify(data: ConcurrentFlow, duals: Mapping[str, F64]) -> Bound | None:
-    """Bound proven by the duals of ``capacity``, read as arc lengths."""
-    if "capacity" not in duals:
-        return None
-    value = length_bound(data, duals["capacity"])
-    if not np.isfinite(value):
-        return None
-    return Bound("any-lengths", value, "arc lengths from the duals of capacity, shortest paths recomputed")
-
-
-def repair(data: ConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Repair an approximate flow to an exactly feasible one, with the F that it delivers.
-
-    Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its
-    arcs, and unit demands are sent back along them; the result is scaled to the capacities. The result
-    is a flow for any input; only its value depends on the quality of the input.
-
-    Returns None if no flow can be read off at all, or for a symmetric flow, which is exact before it is made.
-    """
-    from opticoll.formulations.flows.single_source import unit_flow
-
-    if isinstance(values[data.flow], SymmetricFlow):
-        return None
-    x = np.asarray(values[data.flow], dtype=float)
-    if x.shape != (data.topology.arcs, data.groups) or not np.isfinite(x).all():
-        return None
-    unit = unit_flow(data.topology, data.sources, data.demand, x)
-    if unit is None:
-        return None
-    load = unit.sum(axis=1)
-    used = load > 0
-    if not used.any() or (data.capacity[used] <= 0).any():
-        return None
-    F = float((data.capacity[used] / load[used]).min())
-    return {data.flow: unit * F, "F": np.asarray(F)}
-
-
-def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
-    """F, T = 1/F, the number of ranks and their largest distance (None if some rank cannot reach another)."""
-    positive = value is not None and value > 0
-    topology = data.topology
-    far = topology.diameter if topology.n < MANY_VERTICES else diameter(topology)
-    return {
-        "F": value,
-        "T": 1.0 / value if positive and value is not None else None,
-        "ranks": topology.num_ranks,
-        "diameter": int(far) if np.isfinite(far) else None,
-    }
-
-
-def traffic_metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
-    """:func:`metrics` and, for a demand that is not uniform, its total and the number of ranks that send."""
-    return metrics(data, value) | demand_metrics(data)
-
-
-def demand_metrics(data: ConcurrentFlow) -> dict[str, float | int | None]:
-    """Total of a demand and the number of ranks that send; empty for the uniform demand."""
-    if data.uniform:
-        return {}
-    return {"shards": float(data.demand.sum()), "sources": int(np.unique(data.sources).size)}
-
-
-class GroupedFlow(ConcurrentFlow):
-    """Data of a concurrent flow with the builds and checks that its formulations share."""
-
-    cvxpy = build_cvxpy
-    pyomo = build_pyomo
-    matrix = build_matrix
-    estimate = estimate
-    residuals = residuals
-    objective = objective
-    repair = repair
-    certify = certify
-    updates = updates
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes and ranges of the arrays."""
-        return arrays(self, vertex_axis("source", self.topology, self.sources))

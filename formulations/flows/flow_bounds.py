@@ -11,7 +11,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, hop_sum, length_bound, scaled_demand
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import Bound
 from opticoll.instances.plugin_faults import place_of
 from opticoll.instances.spec import family_of, is_as_parsed
@@ -154,8 +154,8 @@ def _groups_of_a_source(data: ConcurrentFlow) -> int:
 
 def distance_bound(data: ConcurrentFlow) -> Bound:
     """Bound from hop distances, since every shard uses at least that many links: Theorem 1 summed over all pairs."""
-    topology, value = data.topology, length_bound(data, np.ones(data.topology.arcs))
-    needed = hop_sum(data) if data.uniform else work_by_hops(data.traffic, topology.hops[:, topology.terminals])
+    topology, value = data.topology, data.length_bound(np.ones(data.topology.arcs))
+    needed = data.hop_sum() if data.uniform else work_by_hops(data.traffic, topology.hops[:, topology.terminals])
     fraction = rounding.quotient(rounding.exact_sum(topology.capacity), needed)
     return _stated(data, "distance", value, fraction, "Theorem 1 with this graph's hop distances")
 
@@ -168,7 +168,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     best, used = np.inf, 0
     steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
     if not steps:  # too large for shortest-path trees: only the lengths 1/c
-        best = length_bound(data, capacity.min() / capacity)
+        best = data.length_bound(capacity.min() / capacity)
     trees = _ShortestTrees(data) if steps else None
     for step in range(steps):
         assert trees is not None
@@ -196,7 +196,7 @@ class _ShortestTrees:
         self.topology = topology
         self.sources, group = np.unique(data.sources, return_inverse=True)
         self.rows = np.arange(self.sources.size)[:, None]
-        self.wanted, (demand, power) = np.zeros((self.sources.size, topology.n)), scaled_demand(data)
+        self.wanted, (demand, power) = np.zeros((self.sources.size, topology.n)), data.scaled_demand()
         np.add.at(self.wanted, group, demand.T)
         self.needed = self.wanted > 0
         self.demand = self.wanted[self.needed]

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows import concurrent_flow
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demanded_traffic, equal_demands, pairs_of
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.path_sets import (
     PathRule,
@@ -94,7 +94,7 @@ class PathFlow:
     @cached_property
     def commodities(self) -> tuple[I64, I64]:
         """Source and target vertices of all ordered pairs of ranks with demand, each ``(|K|,)``."""
-        sources, targets, _ = concurrent_flow.pairs_of(self.topology, self.traffic)
+        sources, targets, _ = pairs_of(self.topology, self.traffic)
         return sources, targets
 
     @cached_property
@@ -102,7 +102,7 @@ class PathFlow:
         """D_k, the demand of every commodity, ``(|K|,)``."""
         if self.traffic is None:
             return np.ones(self.commodities[0].size)
-        return concurrent_flow.pairs_of(self.topology, self.traffic)[2]
+        return pairs_of(self.topology, self.traffic)[2]
 
     @cached_property
     def share(self) -> F64:
@@ -110,9 +110,9 @@ class PathFlow:
         return self.amount / self.kappa
 
     @cached_property
-    def flow(self) -> concurrent_flow.ConcurrentFlow:
+    def flow(self) -> ConcurrentFlow:
         """The unrestricted problem, grouped by source."""
-        return concurrent_flow.by_source(self.topology, self.traffic)
+        return ConcurrentFlow.by_source(self.topology, self.traffic)
 
     @cached_property
     def unrestricted_bounds(self) -> list[Bound]:
@@ -128,7 +128,7 @@ class PathFlow:
 
 def label_invariant(parameters: Settings) -> bool:
     """Whether isomorphic topologies have the same optimum: ``k`` and ``disjoint`` break ties by number."""
-    return parameters["paths"] in {"all", "shortest"} and concurrent_flow.equal_demands(parameters)
+    return parameters["paths"] in {"all", "shortest"} and equal_demands(parameters)
 
 
 def restriction(data: PathFlow) -> str | None:
@@ -150,7 +150,7 @@ def prepare_paths(kind: type[_Paths], instance: object, parameters: Settings, ka
     BadInput
         For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
-    topology, traffic = concurrent_flow.demanded_traffic(instance, parameters, kind.name)
+    topology, traffic = demanded_traffic(instance, parameters, kind.name)
     rule = read_rule(parameters, "disjoint", kind.name)
     data = kind(topology, rule, traffic=traffic, kappa=kappa)
     check_reach(topology, rule, kind.name, None if traffic is None else data.commodities)

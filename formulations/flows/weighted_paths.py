@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.formulations.rounds.segments import offsets, splits
 from opticoll.formulations.variables import Array, Axis, SolutionSize, check_arrays, check_shapes, members
@@ -166,7 +165,7 @@ def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> Weighte
         rates.append(two[:paths].copy())
         arcs.append(three[:used].copy())
     F = float((topology.capacity[load > 0] / load[load > 0]).min())
-    sources, targets, _ = demanded(data)
+    sources, targets, _ = data.demanded()
     return WeightedPaths(
         F,
         sources,
@@ -187,7 +186,7 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     """
     topology = data.topology
     result = dict.fromkeys(("commodities", "path", "rate", "capacity"), np.inf)
-    sources, targets, shards = demanded(data)
+    sources, targets, shards = data.demanded()
     first_path, first_arc, arcs, rate = paths.first_path, paths.first_arc, paths.arcs, paths.rate
     if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
         result["commodities"] = 0.0
@@ -228,7 +227,7 @@ def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
 def declared(data: ConcurrentFlow, most: int) -> dict[str, Array]:
     """Shapes and ranges of the arrays of the file, with at most ``most`` paths."""
     topology = data.topology
-    count = demanded(data)[0].size
+    count = data.demanded()[0].size
     pair, vertex, next_path = (
         Axis("pair", count),
         Axis("vertex", topology.n),

@@ -24,7 +24,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
@@ -91,7 +91,7 @@ def routed_by_flow(
 
 
 @dataclass(frozen=True, eq=False)
-class FixedCircuits(model.GroupedFlow, Formulation):
+class FixedCircuits(ConcurrentFlow, Formulation):
     """Data of the model: the flow problem, the design with the given circuits, and Lambda_0 [bytes]."""
 
     name = NAME
@@ -160,7 +160,7 @@ class FixedCircuits(model.GroupedFlow, Formulation):
 
     def bounds(self) -> list[Bound]:
         """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
-        hops = model.length_bound(self, np.ones(self.topology.arcs))
+        hops = self.length_bound(np.ones(self.topology.arcs))
         lengths = any_lengths_bound(self)
         return [
             Bound(

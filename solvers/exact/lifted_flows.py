@@ -114,11 +114,9 @@ def _by_commodity(
 ) -> tuple[ExactAnswer, dict[str, Any]]:
     """The optimum of the master LP, its flow divided among the commodities."""
     from opticoll.formulations.alltoall.master import Master
-    from opticoll.formulations.flows.concurrent_flow import by_source
-    from opticoll.formulations.model import of_data
     from opticoll.solvers.compilation import compile_built
 
-    grouped = of_data(Master, by_source(data.flow.topology, data.flow.traffic))
+    grouped = Master.by_source(data.flow.topology, data.flow.traffic)
     whole = ExactForm.of(compile_built(grouped, grouped.matrix()))
     answer, figures = answer_of(grouped, whole, solve)
     if answer.x is None or answer.objective is None:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from opticoll.formulations.flows.concurrent_flow import reduced_costs
 from opticoll.formulations.flows.single_source import unit_flow
 from opticoll.formulations.rounding import decimal
 from opticoll.solvers.exact.linear import System
@@ -103,7 +102,7 @@ def _optimum(orbits: Orbits, near: ReducedSolution, zero: float) -> ExactPair | 
     reduced = orbits.reduced
     topology, sources, demand = reduced.topology, reduced.sources, reduced.demand / orbits.weight
     lengths = near.lengths / near.lengths.mean()
-    used = (reduced_costs(reduced, lengths) <= zero) & ~reduced.blocked
+    used = (reduced.reduced_costs(lengths) <= zero) & ~reduced.blocked
     flows = unit_flow(topology, sources, demand, _kept(topology, used, near.flows))
     if flows is None:
         return None

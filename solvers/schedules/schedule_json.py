@@ -634,7 +634,7 @@ def _with_bound(
 
 
 def _fluid_bound(topology: Topology, collective: str, traffic: F64 | None, root: int) -> float:
-    from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, by_source
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, all_to_all_topology
     from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
     from opticoll.formulations.registry import formulation
 
@@ -642,6 +642,6 @@ def _fluid_bound(topology: Topology, collective: str, traffic: F64 | None, root:
         model = formulation(next(name for name, performed in COLLECTIVES.items() if performed == collective))
         settings = {"root": root} if collective == "broadcast" else {}
         return max(bound.value for bound in model.prepare(topology, settings).bounds())
-    data = by_source(all_to_all_topology(topology, "alltoall") if traffic is None else topology, traffic)
+    data = ConcurrentFlow.by_source(all_to_all_topology(topology, "alltoall") if traffic is None else topology, traffic)
     # A known optimum is the nearest float above it, so that no other bound is smaller.
     return max(1.0 / bound.value for bound in closed_forms(data) or bounds(data) if bound.value > 0)

@@ -25,7 +25,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import own_axes
-from opticoll.formulations.flows.concurrent_flow import by_source
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
 from opticoll.formulations.model import Formulation, NotApplicable, is_own
 from opticoll.instances.topology import Topology
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
-    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.instances.topology import F64, I64
 
     Values = Mapping[str, F64]
@@ -155,7 +154,7 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
         flow = own_axes.source_flow(data, values)
         if flow is not None:
             traffic = own_axes.stated_traffic(data)
-            grouped = by_source(data.instance, traffic)
+            grouped = ConcurrentFlow.by_source(data.instance, traffic)
             sent = flow if traffic is None else flow[:, traffic.any(axis=1)]
             return source_routes(grouped, {"g": sent, "F": values[str(data.concurrent)]})
     refuse_without_routes(name)
@@ -235,7 +234,7 @@ def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
     sources, group = np.unique(flow.sources, return_inverse=True)
     g, f = np.zeros((flow.topology.arcs, sources.size)), np.asarray(values["f"], dtype=float)
     np.add.at(g.T, group, f.T)
-    return _by_source(by_source(flow.topology, flow.traffic), g, float(np.asarray(values["F"])))
+    return _by_source(ConcurrentFlow.by_source(flow.topology, flow.traffic), g, float(np.asarray(values["F"])))
 
 
 def _by_source(data: ConcurrentFlow, g: F64, F: float) -> Sequence[Route]:
@@ -254,11 +253,10 @@ def _by_source(data: ConcurrentFlow, g: F64, F: float) -> Sequence[Route]:
 
 def _compiled(data: ConcurrentFlow, g: F64) -> Routes:
     """The routes of :mod:`opticoll.formulations.flows.weighted_paths`, without noise."""
-    from opticoll.formulations.flows.concurrent_flow import demanded
     from opticoll.formulations.flows.weighted_paths import from_flow
 
     result = from_flow(data, g)
-    shards = demanded(data)[2]
+    shards = data.demanded()[2]
     pair = np.repeat(np.arange(result.sources.size), np.diff(result.first_path))
     weight = result.rate / (result.F * shards[pair])
     keep = weight > NOISE

@@ -147,7 +147,7 @@ def flow_trial(random):
         traffic[0, 1] = max(traffic[0, 1], 1e-300)
     np.fill_diagonal(traffic, 0.0)
     exact = routed(topology, traffic)
-    data = model.by_source(topology) if uniform else model.by_source(topology, traffic)
+    data = model.ConcurrentFlow.by_source(topology) if uniform else model.ConcurrentFlow.by_source(topology, traffic)
     result = {bound.name: bound.value for bound in flow_bounds(data)}
     for name, value in result.items():
         yield f"flow {name}", above(value, exact)
@@ -171,10 +171,10 @@ def flow_trial(random):
     reach = shortest(topology, fractions(lengths))
     paid = sum(wanted[s][t] * reach[s][t] for s, t in product(range(n), repeat=2) if s != t)
     ratio = sum(c * length for c, length in zip(capacity, fractions(lengths), strict=True)) / paid
-    yield "lengths formula", above(model.length_bound(data, lengths), ratio)
+    yield "lengths formula", above(data.length_bound(lengths), ratio)
     yield "lengths and load formula", above(length_bound_and_load(data, lengths)[0], ratio)
     for duals in adversarial(random, topology):
-        bound = model.certify(data, {"capacity": duals})
+        bound = data.certify({"capacity": duals})
         yield "flow certify", bound is None or above(bound.value, exact)
     if uniform and random.random() < 0.3:
         yield from uniform_trial(random, topology, exact, unique)

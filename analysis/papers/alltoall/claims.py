@@ -21,7 +21,7 @@ from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.natural_readings import SIMPLEX, SMALL_EPSILON, STEPS
 from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.flows import flow_bounds as bounds
-from opticoll.formulations.flows.concurrent_flow import build_matrix, by_source, length_bound
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, build_matrix
 from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 
@@ -176,7 +176,7 @@ def _link_optimum(topology: Topology) -> float:
 
     data = link_mcf.LinkFlow.prepare(topology, {"printed": False})
     form = compile_model(data.cvxpy())
-    return certified_optimum(form, f"link MCF on {topology.spec}", lambda lengths: length_bound(data.flow, lengths))
+    return certified_optimum(form, f"link MCF on {topology.spec}", data.flow.length_bound)
 
 
 def _same_optimum(other: Callable[[Topology], float]) -> Callable[[Laboratory], Measurement]:
@@ -381,7 +381,7 @@ def _linear_programs(spec: str) -> dict[str, Any]:
     topology = parse(spec)
     return {
         "link": compile_model(link_mcf.LinkFlow.prepare(topology, {"printed": False}).cvxpy()),
-        "master": compile_model(build_matrix(by_source(topology))),
+        "master": compile_model(build_matrix(ConcurrentFlow.by_source(topology))),
     }
 
 
@@ -511,11 +511,10 @@ def approximation(topology: Topology, epsilon: float) -> tuple[float, int]:
 
     Unlike the method ``fptas``, it stops as in the proof of its guarantee, once the arcs' capacities cost 1.
     """
-    from opticoll.formulations.flows.concurrent_flow import by_source
     from opticoll.formulations.flows.flow_kernels import Adjacency
     from opticoll.solvers.methods.flows.fptas import phase
 
-    data, graph = by_source(topology), Adjacency.of(topology)
+    data, graph = ConcurrentFlow.by_source(topology), Adjacency.of(topology)
     capacity, demand = data.capacity, np.ascontiguousarray(data.demand.T, dtype=float)
     length = (topology.arcs / (1 - epsilon)) ** (-1 / epsilon) / capacity
     flow, load = np.zeros((data.groups, topology.arcs)), np.zeros(topology.arcs)

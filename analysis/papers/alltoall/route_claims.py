@@ -12,7 +12,7 @@ from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
 from opticoll.analysis.papers.alltoall.claims import NUMBERS_LOST, optimal_time, rounded
 from opticoll.analysis.papers.alltoall.natural_readings import ALL_TESTBEDS, ROUTES, SSSP
-from opticoll.formulations.flows.concurrent_flow import by_source, length_bound
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.instances import parse
 
 if TYPE_CHECKING:
@@ -278,10 +278,10 @@ def _dimension_order(laboratory: Laboratory) -> Measurement:
     sweep = Sweep()
     for shape in shapes:
         topology = parse("torus:" + "x".join(map(str, shape)))
-        data = by_source(topology)
+        data = ConcurrentFlow.by_source(topology)
         tail, head = (np.array(np.unravel_index(end, shape)) for end in (topology.tail, topology.head))
         load, _ = dimension_loads(shape)
-        proven = max(1 / length_bound(data, (tail[axis] != head[axis]).astype(float)) for axis in range(len(shape)))
+        proven = max(1 / data.length_bound((tail[axis] != head[axis]).astype(float)) for axis in range(len(shape)))
         sweep.add(
             load / proven,
             holds=load <= proven * (1 + SAME),

@@ -25,7 +25,7 @@ from opticoll.analysis.papers.alltoall.claims import (
     FORMULAS_LOST,
     corollary_3,
 )
-from opticoll.formulations.flows.concurrent_flow import by_source
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import moore_bound
 from opticoll.instances import parse
 
@@ -87,7 +87,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     graphs, sweep, between, node = classes(regular=laboratory.scope["regular"]), Sweep(), [], Sweep()
     for topology, flow in graphs:
         n, d = topology.n, int(topology.out_degree[0])
-        above = moore_bound(by_source(topology)).value
+        above = moore_bound(ConcurrentFlow.by_source(topology)).value
         if abs(above * corollary_3(n, d) - 1) > SAME:
             msg = f"{topology.spec}: the bound is {above}, Corollary 3 gives {1 / corollary_3(n, d)}"
             raise ArithmeticError(msg)

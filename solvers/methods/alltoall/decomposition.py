@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.flows.concurrent_flow import GroupedFlow
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.instances.topology import F64, Topology
     from opticoll.instances.types import Json
     from opticoll.solvers.methods.method import Context
@@ -134,7 +134,7 @@ FEW_ENTRIES = 50_000
 
 
 def solve_children(
-    context: Context, children: Sequence[tuple[int, Callable[[], GroupedFlow]]], entries: int
+    context: Context, children: Sequence[tuple[int, Callable[[], ConcurrentFlow]]], entries: int
 ) -> list[F64]:
     """Solve child LPs, given by rank and as functions that make them, by the method's executor and ``solver``.
 
@@ -175,7 +175,7 @@ class ChildTask:
     """
 
     number: int
-    problem: Callable[[], GroupedFlow]
+    problem: Callable[[], ConcurrentFlow]
     solver: str
     request: SolveRequest
     alone: bool

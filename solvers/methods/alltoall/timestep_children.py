@@ -12,7 +12,7 @@ from opticoll.errors import MethodMismatch
 from opticoll.formulations.alltoall.sccl import straight
 from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow, waiting
-from opticoll.formulations.flows.concurrent_flow import by_source as source_groups
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import solve_children, unsolved
@@ -52,7 +52,7 @@ def run_timestep_children(context: Context) -> Answer:
     proven = time.monotonic()
     topology = data.topology
     shards = None if data.groups.uniform else data.groups.traffic
-    by_source = StepFlow(source_groups(topology, shards, flow="f"), data.steps, "source", relays=data.relays)
+    by_source = StepFlow(ConcurrentFlow.by_source(topology, shards, flow="f"), data.steps, "source", relays=data.relays)
     split = path_flows if context.parameters["split"] == "paths" else child_flows
     f, how = split(context, by_source, master.values)
     values = {"f": f, "U": (f.sum(axis=1) / topology.capacity[:, None]).max(axis=0)}

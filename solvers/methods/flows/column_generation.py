@@ -20,7 +20,6 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import PathSet, path_order, reordered, subset, to_arrays
 from opticoll.formulations.model import Parameter
@@ -514,7 +513,7 @@ def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
         return data.commodities, data.amount
     if name == "alltoall.link-mcf":
         return (data.flow.sources, data.targets), data.amount
-    sources, targets, amount = demanded(data)
+    sources, targets, amount = data.demanded()
     return (sources, targets), amount
 
 

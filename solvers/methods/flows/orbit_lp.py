@@ -74,9 +74,7 @@ class ReducedSolution:
 
     def with_lengths(self, orbits: Orbits, lengths: F64) -> ReducedSolution:
         """With other lengths, ``(m,)``, if they prove more."""
-        from opticoll.formulations.flows.concurrent_flow import length_bound
-
-        bound = length_bound(orbits.reduced, lengths)
+        bound = orbits.reduced.length_bound(lengths)
         better = np.isfinite(bound) and bound > 0 and 1.0 / bound > self.lower
         return replace(self, lengths=lengths, lower=1.0 / bound) if better else self
 

@@ -204,8 +204,6 @@ class Saddle:
 
     def _begin_from(self, start: Start) -> None:
         """Start from the flows and lengths of ``start``, with shortest distances as potentials."""
-        from opticoll.formulations.flows.concurrent_flow import distances
-
         flows, lengths = start.flows, start.lengths
         if self.orbits is not None:
             flows = self.orbits.settle(flows[:, self.orbits.representative]) * self.orbits.weight
@@ -217,7 +215,7 @@ class Saddle:
         weight = self._fold(lengths[self.order]) * self.capacity
         self.weight[:] = weight / weight.sum()
         self.plain[:] = self.weight
-        reach = np.nan_to_num(distances(self.data, self.lengths()), posinf=0.0)
+        reach = np.nan_to_num(self.data.distances(self.lengths()), posinf=0.0)
         for b in range(self.blocks):
             lanes = self._lanes(b)
             self.price[b, :, : lanes.stop - lanes.start] = reach[:, lanes]

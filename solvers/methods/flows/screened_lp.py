@@ -98,9 +98,7 @@ def run_screened_lp(context: Context) -> Answer:
 
 def screened(orbits: Orbits, lengths: F64, threshold: float) -> Mask:
     """Arcs by representative, ``(m, |R|)``, whose reduced cost is at most ``threshold`` mean lengths."""
-    from opticoll.formulations.flows.concurrent_flow import reduced_costs
-
-    return np.asarray(reduced_costs(orbits.reduced, lengths) <= threshold * lengths.mean())
+    return np.asarray(orbits.reduced.reduced_costs(lengths) <= threshold * lengths.mean())
 
 
 def shortest(orbits: Orbits, lengths: F64, preferred: F64) -> Mask:
@@ -109,12 +107,10 @@ def shortest(orbits: Orbits, lengths: F64, preferred: F64) -> Mask:
     Of several arcs into a vertex the one of least reduced cost under the lengths ``preferred``. The prices of a program
     without some arcs make those short that it lacks.
     """
-    from opticoll.formulations.flows.concurrent_flow import reduced_costs
-
     groups, head = orbits.representative.size, orbits.data.topology.head
     arc, group = np.nonzero(screened(orbits, lengths, SHORTEST) & ~orbits.reduced.blocked)
     place = head[arc] * groups + group
-    order = np.lexsort((reduced_costs(orbits.reduced, preferred)[arc, group], place))
+    order = np.lexsort((orbits.reduced.reduced_costs(preferred)[arc, group], place))
     first = order[np.flatnonzero(np.diff(place[order], prepend=-1))]
     result = np.zeros((head.size, groups), dtype=bool)
     result[arc[first], group[first]] = True

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from opticoll.formulations.flows.concurrent_flow import reduced_costs
 from opticoll.formulations.flows.single_source import unit_flow
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def levelled(orbits: Orbits, cycles: Cycles, flows: F64, near: ReducedSolution) 
 
 def _used(orbits: Orbits, lengths: F64, flows: F64, *, with_zeros: bool) -> Mask:
     """Arcs that carry flow of a group at an optimum, ``(m, |R|)``; with zeros, also those of reduced cost 0."""
-    cost = reduced_costs(orbits.reduced, lengths)
+    cost = orbits.reduced.reduced_costs(lengths)
     used = flows > np.maximum(cost, ZERO)
     if with_zeros:
         used |= cost <= ZERO

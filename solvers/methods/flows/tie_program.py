@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.flows.concurrent_flow import reduced_costs
 from opticoll.formulations.flows.single_source import unit_flow
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.flows.sharpening import Cycles, cycles_of, levelled
@@ -82,7 +81,7 @@ def closed_by_ties(orbits: Orbits, near: ReducedSolution, tol: float, solve: Sol
 
 def _costs(orbits: Orbits, lengths: F64) -> F64:
     """Reduced costs, in mean lengths, ``(m, |R|)``; infinite for arcs that a group cannot use."""
-    cost = reduced_costs(orbits.reduced, lengths / lengths.mean())
+    cost = orbits.reduced.reduced_costs(lengths / lengths.mean())
     return np.where(np.isfinite(cost) & ~orbits.reduced.blocked, cost, np.inf)
 
 

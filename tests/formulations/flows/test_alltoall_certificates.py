@@ -52,7 +52,7 @@ def test_any_lengths_bound_any_optimum(topology, seed):
         random.exponential(size=topology.arcs) ** 4,
         np.eye(topology.arcs)[0],
     ):
-        assert model.length_bound(data, lengths) >= F * (1 - 1e-7)
+        assert data.length_bound(lengths) >= F * (1 - 1e-7)
     for bound in bounds(data):
         assert bound.value >= F * (1 - 1e-7), bound
 
@@ -154,9 +154,9 @@ def test_repair_always_gives_a_feasible_flow(topology, seed, noise):
         "g": values["g"] + noise * random.normal(size=values["g"].shape) * topology.capacity.max(),
         "F": values["F"] * (1 + noise),
     }
-    repaired = model.repair(data, spoiled)
+    repaired = data.repair(spoiled)
     assert repaired is not None
-    assert max(model.residuals(data, repaired).values()) < 1e-9
+    assert max(data.residuals(repaired).values()) < 1e-9
     assert float(repaired["F"]) <= F * (1 + 1e-6)
     if noise == 0.0:
         assert float(repaired["F"]) >= F * (1 - 1e-5)
@@ -171,17 +171,17 @@ def test_repair_of_circulations_loses_nothing():
     assert pytest.approx(1 / 3) == F
     wheel = np.isin(topology.tail * 4 + topology.head, [1 * 4 + 2, 2 * 4 + 3, 3 * 4 + 1])
     spun = {"g": values["g"] + 20.0 * wheel[:, None], "F": values["F"]}
-    repaired = model.repair(data, spun)
+    repaired = data.repair(spun)
     assert float(repaired["F"]) == pytest.approx(F, rel=1e-6)
 
 
 def test_repair_refuses_invalid_flows():
     data, _, values = solved("ring:5")
-    assert model.repair(data, {"g": np.full_like(values["g"], np.nan), "F": values["F"]}) is None
-    assert model.repair(data, {"g": values["g"][:2], "F": values["F"]}) is None
+    assert data.repair({"g": np.full_like(values["g"], np.nan), "F": values["F"]}) is None
+    assert data.repair({"g": values["g"][:2], "F": values["F"]}) is None
     # From nothing at all, shortest paths are still a flow.
-    nothing = model.repair(data, {"g": np.zeros_like(values["g"]), "F": np.asarray(0.0)})
-    assert max(model.residuals(data, nothing).values()) < 1e-12
+    nothing = data.repair({"g": np.zeros_like(values["g"]), "F": np.asarray(0.0)})
+    assert max(data.residuals(nothing).values()) < 1e-12
 
 
 @relaxed
@@ -234,9 +234,9 @@ def test_stripping_a_flow_that_delivers_too_little_is_refused():
 @given(topologies(8), st.integers(0, 2**32 - 1))
 def test_shortest_path_loads_add_up(topology, seed):
     """Load times length is demand times distance, and the two ways to the bound agree."""
-    data = model.by_source(topology)
+    data = model.ConcurrentFlow.by_source(topology)
     lengths = np.random.default_rng(seed).random(topology.arcs) + 0.01
     value, load = length_bound_and_load(data, lengths)
-    assert value == pytest.approx(model.length_bound(data, lengths), rel=1e-9)
-    distance = model.distances(data, lengths)
+    assert value == pytest.approx(data.length_bound(lengths), rel=1e-9)
+    distance = data.distances(lengths)
     assert load @ lengths == pytest.approx(float((data.demand * distance).sum()), rel=1e-9)

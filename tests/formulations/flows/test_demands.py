@@ -48,7 +48,7 @@ def data_of(topology, demand=None):
     topology = parse(topology) if isinstance(topology, str) else topology
     if demand is None or isinstance(demand, str):
         return formulation(NAME).prepare(topology, {"demand": demand or "uniform"})
-    return model.by_source(topology, np.asarray(demand, dtype=float))
+    return model.ConcurrentFlow.by_source(topology, np.asarray(demand, dtype=float))
 
 
 def solved(data):
@@ -109,7 +109,7 @@ def test_ranks_that_send_nothing_make_no_group_and_still_one_matrix():
     demand[1, [0, 4]], demand[4, 2] = (2.0, 0.5), 3.0
     data = formulation(NAME).prepare(parse("ring:6"), {"demand": demand})
     assert data.sources.tolist() == [1, 4]
-    assert model.estimate(data)["variables"] == 2 * 12 + 1
+    assert data.estimate()["variables"] == 2 * 12 + 1
     assert_one_matrix(*(compile_model(build_model(data, form)) for form in forms_of(data)))
 
 
@@ -119,7 +119,7 @@ def test_the_optimum_is_that_of_a_flow_for_every_pair(case):
     topology, demand = case
     F, values = solved(data_of(topology, demand))
     assert pytest.approx(link_lp(topology, demand), rel=1e-6) == F
-    assert max(model.residuals(data_of(topology, demand), values).values()) < 1e-6
+    assert max(data_of(topology, demand).residuals(values).values()) < 1e-6
 
 
 @relaxed
@@ -161,12 +161,12 @@ def test_bounds_certificates_and_repairs_hold(case, seed):
         assert bound.value >= F * (1 - 1e-7), bound
         assert not bound.exact or bound.value == pytest.approx(F, rel=1e-7)
     for lengths in (draw.random(topology.arcs), draw.exponential(size=topology.arcs) ** 4, np.eye(topology.arcs)[0]):
-        certified = model.certify(data, {"capacity": lengths})
+        certified = data.certify({"capacity": lengths})
         assert certified is None or certified.value >= F * (1 - 1e-7)
     for flow in (values["g"] + 1e-3 * draw.random(values["g"].shape), draw.random(values["g"].shape)):
-        repaired = model.repair(data, {"g": flow, "F": np.asarray(F)})
+        repaired = data.repair({"g": flow, "F": np.asarray(F)})
         assert repaired is not None
-        assert max(model.residuals(data, repaired).values()) < 1e-9
+        assert max(data.residuals(repaired).values()) < 1e-9
         assert float(repaired["F"]) <= F * (1 + 1e-7)
 
 
@@ -203,7 +203,7 @@ def test_the_cut_around_a_hot_group_binds():
     data = data_of("path:4", demand)
     assert solved(data)[0] == pytest.approx(0.1)
     assert next(b.value for b in bounds(data) if b.name == "sweep-cut") == pytest.approx(0.1)
-    assert model.metrics(data, 0.1)["T"] == pytest.approx(10.0)
+    assert data.metrics(0.1)["T"] == pytest.approx(10.0)
 
 
 def test_corrupted_flows_are_refused():
@@ -216,10 +216,10 @@ def test_corrupted_flows_are_refused():
     ):
         g = values["g"].copy()
         change(g)
-        violations = model.residuals(data, {"g": g, "F": np.asarray(F)})
+        violations = data.residuals({"g": g, "F": np.asarray(F)})
         assert (max(violations.values()) if block is None else violations[block]) > 1e-5
     for shift in (values["g"][:, ::-1], np.roll(values["g"], 1, axis=1)):
-        assert max(model.residuals(data, {"g": shift, "F": np.asarray(F)}).values()) > 1e-3
+        assert max(data.residuals({"g": shift, "F": np.asarray(F)}).values()) > 1e-3
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
@@ -229,10 +229,10 @@ def test_an_unserved_small_demand_is_detected_beside_large_ones(size):
     np.fill_diagonal(demand, 0.0)
     data = data_of("complete:4", demand)
     _, values = solved(data)
-    values = model.repair(data, values)
-    assert max(model.residuals(data, values).values()) < 1e-9
+    values = data.repair(values)
+    assert max(data.residuals(values).values()) < 1e-9
     values["g"][(data.topology.head == 2), 0] = 0.0
-    assert model.residuals(data, values)["balance"] > 0.5
+    assert data.residuals(values)["balance"] > 0.5
 
 
 def test_unreached_ranks_matter_only_where_something_is_sent(tmp_path):
@@ -241,7 +241,7 @@ def test_unreached_ranks_matter_only_where_something_is_sent(tmp_path):
     demand[0, 2] = demand[1, 2] = 1.0
     data = data_of(line, demand)
     assert solved(data)[0] == pytest.approx(1.0)
-    assert model.metrics(data, 1.0)["diameter"] is None
+    assert data.metrics(1.0)["diameter"] is None
     assert all(bound.value >= 1.0 - 1e-9 for bound in bounds(data))
     file = tmp_path / "d.csv"
     np.savetxt(file, demand, delimiter=",")
@@ -272,7 +272,7 @@ def test_pdhg_finds_what_simplex_does(case, unit, single):
     assert 1 / closing.upper <= F * (1 + 1e-7)
     assert 1 / closing.lower >= F * (1 - 1e-7)
     flows = orbits.lift(closing.flows / closing.upper / orbits.weight)
-    assert max(model.residuals(data, {"g": flows, "F": np.asarray(1 / closing.upper)}).values()) < 1e-9
+    assert max(data.residuals({"g": flows, "F": np.asarray(1 / closing.upper)}).values()) < 1e-9
 
 
 METHODS = (
@@ -471,7 +471,7 @@ def test_the_longest_matching_is_the_longest(spec):
 
 def test_the_uniform_demand_is_the_all_to_all():
     topology = parse("genkautz:n=7,d=3")
-    ones = model.by_source(topology, read_demand("uniform", topology, "test"))
+    ones = model.ConcurrentFlow.by_source(topology, read_demand("uniform", topology, "test"))
     data = data_of(topology)
     assert data.uniform
     assert ones.uniform
@@ -628,7 +628,7 @@ def test_invalid_demand_data_are_refused_with_the_reason(demand, word):
 def test_the_uniform_demand_is_filled_in_blocks(spec, monkeypatch):
     topology = parse(spec)
     monkeypatch.setattr(model, "CHECK_ENTRIES", 7)
-    data, ranks = model.by_source(topology), topology.terminals
+    data, ranks = model.ConcurrentFlow.by_source(topology), topology.terminals
     demand = np.zeros((topology.n, ranks.size))
     demand[ranks] = 1 - np.eye(ranks.size)
     assert (data.demand == demand).all()

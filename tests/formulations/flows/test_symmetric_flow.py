@@ -51,7 +51,7 @@ def solved(spec):
 
 
 def worst(data, flow, F):
-    return model.residuals(data, {data.flow: flow, "F": np.asarray(F)})
+    return data.residuals({data.flow: flow, "F": np.asarray(F)})
 
 
 @each("spec", SPECS)
@@ -92,7 +92,7 @@ def test_a_flow_stands_for_its_mean_over_the_group(spec):
     orbits = reduction.find(data)
     tree = np.full((data.topology.arcs, orbits.representative.size), 0.5)
     tree[np.random.default_rng(3).random(tree.shape) < 0.6] = 0.0
-    unit = model.repair(orbits.reduced, {data.flow: tree, "F": np.asarray(1.0)})
+    unit = orbits.reduced.repair({data.flow: tree, "F": np.asarray(1.0)})
     flow = orbits.symmetric(unit[data.flow] / unit["F"] / orbits.weight)
     mean, times = np.zeros(flow.shape), np.zeros(data.groups)
     place = {vertex: k for k, vertex in enumerate(data.sources.tolist())}
@@ -177,14 +177,16 @@ def test_lengths_are_bounded_on_one_source_of_each_orbit(spec, monkeypatch):
     data = data_of(spec)
     by_orbit = np.random.default_rng(1).random(data.topology.arcs)[reduction.find(data).arc_orbit]
     uneven = np.random.default_rng(2).random(data.topology.arcs)
-    expected = [model.length_bound(data, one) for one in (by_orbit, uneven, np.ones(data.topology.arcs))]
+    expected = [data.length_bound(one) for one in (by_orbit, uneven, np.ones(data.topology.arcs))]
     asked = []
-    original = model._distances
+    original = model.ConcurrentFlow._distances
     monkeypatch.setattr(model, "MANY_VERTICES", 0)
-    monkeypatch.setattr(model, "_distances", lambda *given: asked.append(given[2].size) or original(*given))
-    found = [model.length_bound(data, one) for one in (by_orbit, uneven, np.ones(data.topology.arcs))]
+    monkeypatch.setattr(
+        model.ConcurrentFlow, "_distances", lambda *given: asked.append(given[2].size) or original(*given)
+    )
+    found = [data.length_bound(one) for one in (by_orbit, uneven, np.ones(data.topology.arcs))]
     assert found == pytest.approx(expected, rel=1e-14)
-    assert model.hop_sum(data) == data.topology.hops[:, data.topology.terminals].sum()
+    assert data.hop_sum() == data.topology.hops[:, data.topology.terminals].sum()
     assert asked[0] == asked[2] < data.groups == asked[1]
 
 

@@ -86,7 +86,7 @@ def test_files_come_back_and_others_are_refused(tmp_path):
     np.savez(old, **known, instance_hash=topology.hash)
     assert wp.read(old, data).demand == "uniform"
     with pytest.raises(BadFile, match="instance_hash"):
-        wp.read(file, model.by_source(parse("ring:7")))
+        wp.read(file, model.ConcurrentFlow.by_source(parse("ring:7")))
     with pytest.raises(BadFile, match="cannot be read"):
         wp.read(tmp_path / "none.npz", data)
     junk = tmp_path / "junk.npz"
@@ -104,7 +104,7 @@ def test_files_come_back_and_others_are_refused(tmp_path):
 
 
 def test_too_little_flow_is_reported():
-    data = model.by_source(parse("ring:4,directed").with_arcs([0, 1, 2], [1, 2, 3], [1.0] * 3))
+    data = model.ConcurrentFlow.by_source(parse("ring:4,directed").with_arcs([0, 1, 2], [1, 2, 3], [1.0] * 3))
     with pytest.raises(BadInput):
         wp.from_flow(data, np.zeros((3, 4)))
 

@@ -60,8 +60,8 @@ def values_of(data, closing):
 def assert_certified(data, closing, tol, F=None):
     """Flow and lengths hold by means that share no code with the solver."""
     result = values_of(data, closing)
-    assert max(model.residuals(data, result).values()) < 1e-9
-    bound = model.certify(data, {"capacity": closing.lengths}).value
+    assert max(data.residuals(result).values()) < 1e-9
+    bound = data.certify({"capacity": closing.lengths}).value
     assert bound == pytest.approx(1.0 / closing.lower, rel=1e-9)
     assert bound / float(result["F"]) - 1.0 <= tol
     if F is not None:
@@ -95,7 +95,7 @@ def problems(draw, most=8):
     capacity = draw(st.lists(st.sampled_from([0.01, 0.25, 1.0, 3.0, 50.0]), min_size=len(arcs), max_size=len(arcs)))
     ranks = draw(st.lists(st.integers(0, n - 1), min_size=2, max_size=n, unique=True))
     topology = Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity, terminals=ranks)
-    data = model.by_source(topology)
+    data = model.ConcurrentFlow.by_source(topology)
     weights = draw(
         st.lists(st.sampled_from([0.0, 0.1, 1.0, 20.0]), min_size=data.demand.size, max_size=data.demand.size)
     )
@@ -211,8 +211,8 @@ def test_representatives_stand_for_all(spec):
     assert closing.closed
     lifted = orbits.lift(closing.flows / orbits.weight) / closing.upper
     F = exact(data)
-    assert max(model.residuals(data, {data.flow: lifted, "F": 1.0 / closing.upper}).values()) < 1e-9
-    bound = model.certify(data, {"capacity": closing.lengths}).value
+    assert max(data.residuals({data.flow: lifted, "F": 1.0 / closing.upper}).values()) < 1e-9
+    bound = data.certify({"capacity": closing.lengths}).value
     assert bound == pytest.approx(1.0 / closing.lower, rel=1e-9)
     assert 1.0 / closing.upper <= F * (1 + 1e-7)
     assert F * (1 - 1e-7) <= bound <= (1 + 1e-4) / closing.upper
@@ -379,9 +379,9 @@ def test_a_time_limit_keeps_flow_and_bound():
     assert answer.termination == Termination.TIME_LIMIT
     assert any(kept.values is not None for kept, _ in saved)
     for kept in (answer, *(kept for kept, _ in saved if kept.values is not None)):
-        assert max(model.residuals(data, kept.values).values()) < 1e-9
+        assert max(data.residuals(kept.values).values()) < 1e-9
         F = float(kept.values["F"])
-        assert 0 < F <= model.certify(data, kept.duals).value
+        assert 0 < F <= data.certify(kept.duals).value
     assert sorted(objective for _, objective in saved if objective) == [o for _, o in saved if o]
 
 
@@ -453,7 +453,7 @@ def test_compiled_and_interpreted_repair_both_deliver(data, seed):
     assert slow is not None
     assert fast is not None
     for unit in (slow, fast):
-        assert max(model.residuals(replace(data, equality=True), {"g": unit, "F": 1.0}).values()) >= 0
+        assert max(replace(data, equality=True).residuals({"g": unit, "F": 1.0}).values()) >= 0
         net = data.topology.incidence() @ unit
         net[data.sources, np.arange(data.groups)] = 0.0
         np.testing.assert_allclose(net, data.demand, atol=1e-9 * max(1.0, data.demand.max()))
@@ -474,14 +474,14 @@ def test_checks_in_batches_see_everything(monkeypatch):
     data = prepared("genkautz:n=12,d=3")
     good = values_of(data, closed(data))
     monkeypatch.setattr(model, "CHECK_ENTRIES", 1)
-    assert max(model.residuals(data, good).values()) < 1e-9
-    assert model.length_bound(data, np.ones(data.topology.arcs)) == pytest.approx(
-        data.capacity.sum() / (data.demand * model.distances(data, np.ones(data.topology.arcs))).sum()
+    assert max(data.residuals(good).values()) < 1e-9
+    assert data.length_bound(np.ones(data.topology.arcs)) == pytest.approx(
+        data.capacity.sum() / (data.demand * data.distances(np.ones(data.topology.arcs))).sum()
     )
     for k in range(data.groups):
         bad = {"g": good["g"].copy(), "F": good["F"]}
         bad["g"][np.argmax(good["g"][:, k]), k] = 0.0
-        assert model.residuals(data, bad)["balance"] > verify.FEASIBLE
+        assert data.residuals(bad)["balance"] > verify.FEASIBLE
 
 
 @pytest.mark.slow

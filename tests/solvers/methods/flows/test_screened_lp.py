@@ -50,9 +50,9 @@ def context_of(spec, *, tol=1e-8, limit=None, **parameters):
 
 
 def assert_proven(data, answer, tol):
-    assert max(model.residuals(data, answer.values).values()) < 1e-9
+    assert max(data.residuals(answer.values).values()) < 1e-9
     F = float(answer.values["F"])
-    bound = model.certify(data, answer.duals).value
+    bound = data.certify(answer.duals).value
     assert bound * (1 + 1e-12) >= F
     assert bound / F - 1 <= tol
 

@@ -40,14 +40,13 @@ def blurred(orbits, size, seed):
 
 
 def near(orbits, flows, lengths):
-    from opticoll.formulations.flows.concurrent_flow import length_bound
     from opticoll.formulations.flows.single_source import unit_flow
 
     reduced = orbits.reduced
     lengths = orbits.fold(np.maximum(lengths, 0.0))
     flows = orbits.settle(unit_flow(reduced.topology, reduced.sources, reduced.demand / orbits.weight, flows))
     upper = float((orbits.fold(flows @ orbits.weight) / reduced.capacity).max())
-    return ReducedSolution(Termination.TOLERANCE, flows, lengths, upper, 1.0 / length_bound(reduced, lengths))
+    return ReducedSolution(Termination.TOLERANCE, flows, lengths, upper, 1.0 / reduced.length_bound(lengths))
 
 
 def assert_exact(orbits, solution):
