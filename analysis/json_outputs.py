@@ -208,17 +208,12 @@ class FigureOutput(Fields, frozen=True, kw_only=True):
 
 def _stored_run() -> type[msgspec.Struct]:
     """A row of ``opticoll results --json`` without SQL: the columns of the view ``latest``."""
-    from opticoll.analysis.store.schema import LIFTED_METRICS, columns, flat_columns
+    from opticoll.analysis.store.schema import flat_columns
 
     kinds: dict[str, Any] = {"VARCHAR": str, "BIGINT": int, "DOUBLE": float, "BOOLEAN": bool, "TIMESTAMP": str}
-    types: dict[str, Any] = dict.fromkeys(LIFTED_METRICS, float) | {"answer": bool, "superseded": bool}
-    for name, kind in columns().items():
-        parts = {"": kind} if isinstance(kind, str) else kind
-        for part, of in parts.items():
-            result = list[Any] if of.endswith("[]") else kinds.get(of, Any)
-            types |= dict.fromkeys((name if not part else f"{name}_{part}", part), result)
-    names = [*(name for name, _ in flat_columns()), "superseded"]
-    return msgspec.defstruct("StoredRun", [(name, types[name] | None) for name in names], kw_only=True)
+    types = {name: list[Any] if of.endswith("[]") else kinds.get(of, Any) for name, of, _ in flat_columns()}
+    fields = [(name, kind | None) for name, kind in {**types, "superseded": bool}.items()]
+    return msgspec.defstruct("StoredRun", fields, kw_only=True)
 
 
 def outputs() -> Mapping[str, object]:

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from opticoll.instances.types import Json
     from opticoll.solvers.task import Fields, Record
 
-#: Columns of the store that hold JSON text.
-_JSON_COLUMNS = {
-    "solver_options",
-    "violations",
-    "metrics",
-    "settings",
-    "solver_claims",
-    "requested_settings",
-    "needed",
-    "repaired",
-    "extra",
-    "plugins",
-}
 #: Maximum length of a name in a title.
 WIDTH = 100
 #: What the proofs mean that do not speak for themselves.
@@ -286,13 +273,16 @@ def unsolved(record: Record) -> str:
 
 def frame_rows(frame: pd.DataFrame) -> list[dict[str, Json]]:
     """A frame as JSON-able rows: NULL as None, JSON columns unpacked, times in ISO form."""
+    from opticoll.analysis.store.schema import flat_columns
+
+    packed = {name for name, kind, _ in flat_columns() if kind == "JSON"}
     return [
-        {name: _plain(name, value) for name, value in zip(frame.columns, row, strict=True)}
+        {name: _plain(value, name in packed) for name, value in zip(frame.columns, row, strict=True)}
         for row in frame.itertuples(index=False, name=None)
     ]
 
 
-def _plain(name: str, value: Any) -> Json:
+def _plain(value: Any, packed: bool) -> Json:
     import pandas as pd
 
     if hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0:
@@ -301,7 +291,7 @@ def _plain(name: str, value: Any) -> Json:
         return None
     if isinstance(value, pd.Timestamp):
         return value.isoformat() + ("Z" if value.tzinfo is None else "")
-    if name in _JSON_COLUMNS and isinstance(value, str):
+    if packed and isinstance(value, str):
         with suppress(ValueError):
             return json.loads(value)
     return value

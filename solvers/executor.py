@@ -139,11 +139,11 @@ def _call(function: Callable[[Any], Any], item: Any, stop: threading.Event) -> A
     """
     import pickle
 
-    job = _packed(function, item)
+    packed = _packed(function, item)
     try:
         call = call_isolated(
             "opticoll.solvers.executor:run_in_worker",
-            {"job": job},
+            {"call": packed},
             modules=("opticoll.solvers.executor",),
             stop=stop,
             pooled=True,
@@ -155,11 +155,11 @@ def _call(function: Callable[[Any], Any], item: Any, stop: threading.Event) -> A
     return pickle.loads(call.values)  # noqa: S301 - from our own process
 
 
-def run_in_worker(job: bytes, report: Report) -> bytes:
+def run_in_worker(call: bytes, report: Report) -> bytes:
     """Run a job of :class:`LocalProcesses`; target of :func:`opticoll.solvers.isolation.call_isolated`."""
     import pickle
 
-    result = _attempt(run_packed, job)
+    result = _attempt(_run_packed, call)
     try:
         return pickle.dumps(result)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -167,7 +167,7 @@ def run_in_worker(job: bytes, report: Report) -> bytes:
 
 
 def _packed(function: Callable[[Any], Any], item: Any) -> bytes:
-    """A job, with its code if a main script or a notebook defines it, and the plug-ins that it may need.
+    """A function and its argument, with their code if a main script or a notebook defines it.
 
     Raises
     ------
@@ -179,20 +179,24 @@ def _packed(function: Callable[[Any], Any], item: Any) -> bytes:
     import cloudpickle
 
     try:
-        return pickle.dumps((plugins.shipped(), cloudpickle.dumps((function, item))))
+        packed: bytes = cloudpickle.dumps((function, item))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         msg = f"a job cannot be sent to another process ({error}): use functions of modules and plain data"
         raise BadOption(msg) from error
+    return packed
 
 
-def run_packed(job: bytes) -> Any:
-    """Run a job that :func:`_packed` made."""
+def _run_packed(call: bytes) -> Any:
     import pickle
 
-    sent, call = pickle.loads(job)  # noqa: S301 - from our own parent or client
-    plugins.accept(sent)
-    function, item = pickle.loads(call)  # noqa: S301
+    function, item = pickle.loads(call)  # noqa: S301 - from our own parent or client
     return function(item)
+
+
+def run_on_cluster(sent: plugins.Shipment, call: bytes) -> Any:
+    """Run a job of :class:`DaskCluster` with the plug-ins of its client."""
+    plugins.accept(sent)
+    return _run_packed(call)
 
 
 def _attempt(function: Callable[[Any], Any], item: Any) -> Any | Exception:
@@ -304,7 +308,7 @@ class DaskCluster(Executor):
             except OSError as error:
                 raise self._lost(error) from error
             for number, item in itertools.islice(numbered, count):
-                future = self._client.submit(run_packed, _packed(function, item), pure=False)
+                future = self._client.submit(run_on_cluster, plugins.shipped(), _packed(function, item), pure=False)
                 index[future.key] = number
                 completed.add(future)
 

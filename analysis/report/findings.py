@@ -12,7 +12,7 @@ import pandas as pd
 
 from opticoll.analysis.ledger import ledger
 from opticoll.analysis.store.schema import environment
-from opticoll.solvers.task import PROVEN, plain
+from opticoll.solvers.task import PROVEN, Proof, plain
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -46,7 +46,6 @@ BOUND_COLUMNS = (
     "reason",
 )
 _CURRENT = "WHERE NOT superseded"
-_PROOFS = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
 #: Command that lists the superseded results.
 SUPERSEDED_COMMAND = 'opticoll results "FROM latest WHERE superseded"'
 #: Time [s] after which no further bounds are computed for a report; the omitted instances are listed.
@@ -149,7 +148,7 @@ def _completed(results: pd.DataFrame, store: Store) -> pd.DataFrame:
     results["ranks"] = [_ranks(metrics, n) for metrics, n in zip(results["metrics"], results["n"], strict=True)]
     results["store"] = str(store.root)
     results["problem"] = results["instance"].astype(str) + _stated_settings(results)
-    results["_best"] = results["proof"].map({name: place for place, name in enumerate(_PROOFS)})
+    results["_best"] = results["proof"].map({name: place for place, name in enumerate(Proof)})
     results = results.sort_values(["formulation", "n", "instance", "method", "_best", "id"], kind="stable")
     return results.drop(columns="_best").reset_index(drop=True)
 

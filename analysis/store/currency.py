@@ -17,7 +17,7 @@ import msgspec
 
 from opticoll.analysis.store import schema
 from opticoll.solvers.shared_files import rewrite
-from opticoll.solvers.task import Termination
+from opticoll.solvers.task import Proof, Requested, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import duckdb
 
 #: What identifies a task, next to its instance and settings: the columns of its request.
-_REQUEST = ("method", "form", "time_limit_s", "memory_limit_gib", "tol", "seed", "threads", "repetition", "exact")
+_REQUEST = [name for name in Requested.__struct_fields__ if name != "settings"]
 #: Settings as sorted words; files count by their names, since their contents may change.
 _SETTINGS = r"""list_sort([
     concat(name, '=', regexp_replace(json_extract_string(requested_settings, name), '#sha256=[0-9a-f]+$', ''))
@@ -39,7 +39,7 @@ _VERSION = "coalesce(key, id)"
 _UNTRIED = (Termination.UNAVAILABLE, Termination.REFUSED)
 
 #: Proofs from the strongest to none: the order in which ``latest`` prefers the runs of one version.
-_PROOFS = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
+_PROOFS = [proof.value for proof in Proof]
 
 
 class Confirmation(msgspec.Struct):
@@ -75,7 +75,7 @@ def confirmations(folder: Path) -> Iterator[tuple[str, str]]:
 
 def create_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the views ``runs`` and ``latest`` over the tables ``records`` and ``confirmed`` (id, moment)."""
-    columns = ", ".join(f'{expression} AS "{name}"' for name, expression in schema.flat_columns())
+    columns = ", ".join(f'{expression} AS "{name}"' for name, _, expression in schema.flat_columns())
     untried = ", ".join(f"'{word}'" for word in _UNTRIED)
     connection.execute(
         f"""
@@ -98,7 +98,7 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
         CREATE VIEW latest AS SELECT * FROM runs QUALIFY row_number() OVER (
             PARTITION BY {_VERSION}
             ORDER BY answer DESC, coalesce(verified, false) DESC, coalesce(termination NOT IN ({failures}), false) DESC,
-                coalesce(list_position({list(_PROOFS)}, proof), 99), gap ASC NULLS LAST,
+                coalesce(list_position({_PROOFS}, proof), 99), gap ASC NULLS LAST,
                 finished DESC NULLS LAST, attempt DESC NULLS LAST, id
         ) = 1
         """

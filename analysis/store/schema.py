@@ -262,21 +262,22 @@ def json_columns() -> dict[str, str]:
     return types
 
 
-def flat_columns() -> list[tuple[str, str]]:
-    """Column name and SQL expression of each column of the view ``runs``."""
-    flat: list[tuple[str, str]] = []
+@cache
+def flat_columns() -> tuple[tuple[str, str, str], ...]:
+    """Name, SQL type and SQL expression of each column of the view ``runs`` that one record determines."""
+    flat: list[tuple[str, str, str]] = []
     for name, kind in columns().items():
         if isinstance(kind, str):
-            flat.append((name, f'"{name}"'))
+            flat.append((name, kind, f'"{name}"'))
         else:
             prefix = "" if name in _BARE else f"{name}_"
-            flat.extend((f"{prefix}{part}", f'"{name}"."{part}"') for part in kind)
+            flat.extend((f"{prefix}{part}", of, f'"{name}"."{part}"') for part, of in kind.items())
         if name == "metrics":
-            flat.extend((m, f"TRY_CAST(metrics->>'{m}' AS DOUBLE)") for m in LIFTED_METRICS)
+            flat.extend((m, "DOUBLE", f"TRY_CAST(metrics->>'{m}' AS DOUBLE)") for m in LIFTED_METRICS)
     failures = ", ".join(f"'{word}'" for word in (*FAILURES, UNAVAILABLE))
     proven = "(verified OR infeasible_by IS NOT NULL)"
-    flat.append(("answer", f"coalesce(termination NOT IN ({failures}) AND {proven}, false)"))
-    return flat
+    answer = f"coalesce(termination NOT IN ({failures}) AND {proven}, false)"
+    return (*flat, ("answer", "BOOLEAN", answer))
 
 
 __all__ = [

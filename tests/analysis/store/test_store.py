@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from case_families import each
 
+from opticoll.analysis.rendering import frame_rows
 from opticoll.analysis.store import Store, schema, tables
 from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.shared_files import AlreadyStored, publish
@@ -94,6 +95,18 @@ def test_round_trip(store: Store) -> None:
     assert np.array_equal(values["g"], np.arange(6.0).reshape(2, 3))
     assert values["F"].shape == ()
     assert np.array_equal(duals["g"], np.ones(2))
+
+
+def test_rows_hold_what_the_record_holds_in_every_column_of_json(store: Store) -> None:
+    start = {"source": "earlier.json", "objective": 0.4, "used": ["highs", "cbc"], "kept": False}
+    claims = {"objective": 0.5, "bound": 0.5, "status": "Optimal"}
+    store.save(make_run(start=start, solver_claims=claims, plugins={"mine": "1"}))
+    (row,) = frame_rows(store.sql("SELECT start_used, solver_claims, plugins, solver_options, violations FROM runs"))
+    assert row["start_used"] == ["highs", "cbc"]
+    assert row["solver_claims"] == claims
+    assert row["plugins"] == {"mine": "1"}
+    assert row["solver_options"] == {"threads": 2}
+    assert row["violations"] == {"balance": 0.0}
 
 
 def test_unknown_is_null_never_a_number(store: Store) -> None:
