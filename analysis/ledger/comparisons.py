@@ -104,7 +104,7 @@ def certified_flow(topology: Topology) -> float:
     from opticoll.solvers.compilation import compile_model
 
     data = model.ConcurrentFlow.by_source(topology)
-    form = compile_model(model.build_matrix(data))
+    form = compile_model(data.matrix())
     return certified_optimum(
         form,
         f"F of {topology.spec}",

@@ -308,9 +308,35 @@ class ConcurrentFlow:
         model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum([x[(a, *k)] for k in K]) <= model.c[a])
         return PyomoModel(model, {self.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
 
-    def matrix(self) -> MatrixModel:
-        """The same problem without a modelling layer, for methods that solve it many times."""
-        return build_matrix(self)
+    def matrix(self) -> StandardForm:
+        """The same problem without a modelling layer, for methods that solve it often: vec(x) column-major, then F."""
+        import scipy.sparse as sp
+
+        m, groups, n = self.topology.arcs, self.groups, self.topology.n
+        net, demand, index = _balance_rows(self)
+        load = sp.kron(np.ones((1, groups)), sp.eye_array(m), format="csr")
+        rows = demand.size
+        A = sp.block_array([[net, -sp.csr_array(demand[:, None])], [load, None]], format="csc")
+        cost = np.zeros(m * groups + 1)
+        cost[-1] = 1.0
+        balance = np.full(n * groups, -1, dtype=np.int64)
+        balance[index] = np.arange(rows)
+        return StandardForm(
+            A=A,
+            row_lower=np.concatenate([np.zeros(rows), np.full(m, -np.inf)]),
+            row_upper=np.concatenate([np.zeros(rows) if self.equality else np.full(rows, np.inf), self.capacity]),
+            col_lower=np.zeros(cost.size),
+            col_upper=np.append(np.where(self.blocked, 0.0, np.inf).ravel(order="F"), np.inf),
+            cost=cost,
+            sense="max",
+            columns=blocks(
+                {
+                    self.flow: ((m, groups), np.arange(m * groups).reshape((m, groups), order="F").ravel()),
+                    "F": ((), np.array([m * groups])),
+                }
+            ),
+            rows=blocks({"balance": ((n, groups), balance), "capacity": ((m,), rows + np.arange(m))}),
+        )
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built."""
@@ -636,7 +662,7 @@ def pairs_of(topology: Topology, traffic: F64 | None) -> tuple[I64, I64, F64]:
 
 
 def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, F64, I64]:
-    """Balance rows of :func:`build_matrix` over vec(x), column-major: ``(I (x) M)`` without the rows of the sources.
+    """Balance rows of the matrix over vec(x), column-major: ``(I (x) M)`` without the rows of the sources.
 
     Returns
     -------
@@ -653,37 +679,6 @@ def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, F64, I64]:
     keep = data.served.T.ravel()
     k, u = np.divmod(np.flatnonzero(keep), data.topology.n)
     return sp.csr_array(full[keep]), data.demand[u, k], u * data.groups + k
-
-
-def build_matrix(data: ConcurrentFlow) -> StandardForm:
-    """The same problem without a modelling layer, for methods that solve it many times: vec(x) column-major, then F."""
-    import scipy.sparse as sp
-
-    m, groups, n = data.topology.arcs, data.groups, data.topology.n
-    net, demand, index = _balance_rows(data)
-    load = sp.kron(np.ones((1, groups)), sp.eye_array(m), format="csr")
-    rows = demand.size
-    A = sp.block_array([[net, -sp.csr_array(demand[:, None])], [load, None]], format="csc")
-    cost = np.zeros(m * groups + 1)
-    cost[-1] = 1.0
-    balance = np.full(n * groups, -1, dtype=np.int64)
-    balance[index] = np.arange(rows)
-    return StandardForm(
-        A=A,
-        row_lower=np.concatenate([np.zeros(rows), np.full(m, -np.inf)]),
-        row_upper=np.concatenate([np.zeros(rows) if data.equality else np.full(rows, np.inf), data.capacity]),
-        col_lower=np.zeros(cost.size),
-        col_upper=np.append(np.where(data.blocked, 0.0, np.inf).ravel(order="F"), np.inf),
-        cost=cost,
-        sense="max",
-        columns=blocks(
-            {
-                data.flow: ((m, groups), np.arange(m * groups).reshape((m, groups), order="F").ravel()),
-                "F": ((), np.array([m * groups])),
-            }
-        ),
-        rows=blocks({"balance": ((n, groups), balance), "capacity": ((m,), rows + np.arange(m))}),
-    )
 
 
 def size(topology: Topology, groups: int) -> dict[str, int]:

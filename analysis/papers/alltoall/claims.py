@@ -21,7 +21,7 @@ from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.natural_readings import SIMPLEX, SMALL_EPSILON, STEPS
 from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.flows import flow_bounds as bounds
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, build_matrix
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 
@@ -381,7 +381,7 @@ def _linear_programs(spec: str) -> dict[str, Any]:
     topology = parse(spec)
     return {
         "link": compile_model(link_mcf.LinkFlow.prepare(topology, {"printed": False}).cvxpy()),
-        "master": compile_model(build_matrix(ConcurrentFlow.by_source(topology))),
+        "master": compile_model(ConcurrentFlow.by_source(topology).matrix()),
     }
 
 

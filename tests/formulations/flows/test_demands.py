@@ -52,7 +52,7 @@ def data_of(topology, demand=None):
 
 
 def solved(data):
-    form = compile_model(model.build_matrix(data))
+    form = compile_model(data.matrix())
     F, x = optimum(form)
     return F, form.values(x)
 

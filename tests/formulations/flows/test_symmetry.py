@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.formulations.flows.flow_bounds import closed_form
 from opticoll.instances import Topology, parse
@@ -62,7 +61,7 @@ def solved(data):
 
 def assert_reduces(data):
     """The reduced model has the optimum of the full model, and its lifted flow is feasible."""
-    F, _ = optimum(compile_model(model.build_matrix(data)))
+    F, _ = optimum(compile_model(data.matrix()))
     orbits, T, flow = solved(data)
     assert pytest.approx(F, rel=1e-8) == 1.0 / T
     assert max(data.residuals({data.flow: flow / T, "F": 1.0 / T}).values()) < 1e-9

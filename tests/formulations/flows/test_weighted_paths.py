@@ -22,7 +22,7 @@ from opticoll.solvers.compilation import compile_model
 def solved(spec):
     topology = parse(spec)
     data = formulation("alltoall.master").prepare(topology, {})
-    form = compile_model(model.build_matrix(data))
+    form = compile_model(data.matrix())
     F, x = optimum(form)
     return data, F, form.values(x)["g"]
 

@@ -43,7 +43,7 @@ def prepared(spec):
 
 
 def exact(data):
-    return optimum(compile_model(model.build_matrix(data)))[0]
+    return optimum(compile_model(data.matrix()))[0]
 
 
 def closed(data, tol=1e-4, *, threads=1, precision=np.float32, steps=100_000, alive=lambda: None):
@@ -462,8 +462,8 @@ def test_compiled_and_interpreted_repair_both_deliver(data, seed):
 def test_compiled_repair_of_circulations_loses_nothing():
     topology = Topology(4, [0, 1, 1, 2, 3, 2, 3, 1], [1, 0, 2, 3, 1, 1, 2, 3], [1.0] * 2 + [100.0] * 6)
     data = prepared(topology)
-    F, x = optimum(compile_model(model.build_matrix(data)))
-    flow = compile_model(model.build_matrix(data)).values(x)["g"]
+    F, x = optimum(compile_model(data.matrix()))
+    flow = compile_model(data.matrix()).values(x)["g"]
     wheel = np.isin(topology.tail * 4 + topology.head, [1 * 4 + 2, 2 * 4 + 3, 3 * 4 + 1])
     unit = single_source._compiled_unit_flow(topology, data.sources, data.demand, flow + 20.0 * wheel[:, None])
     assert 1 / (unit.sum(axis=1) / data.capacity).max() == pytest.approx(F, rel=1e-6)

@@ -10,7 +10,6 @@ import pytest
 from reference import optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.instances import parse
 from opticoll.solvers import solve
@@ -63,7 +62,7 @@ def test_ten_digits(spec):
     answer = run_screened_lp(context)
     assert answer.termination == Termination.OPTIMAL
     assert_proven(context.data, answer, 1e-8)
-    F, _ = optimum(compile_model(model.build_matrix(context.data)))
+    F, _ = optimum(compile_model(context.data.matrix()))
     assert float(answer.values["F"]) == pytest.approx(F, rel=1e-7)
 
 
@@ -139,7 +138,7 @@ def test_programs_over_ties_close_the_gap_alone(spec, unsharpened, monkeypatch):
     context = context_of(spec)
     answer = run_screened_lp(context)
     assert_proven(context.data, answer, 1e-8)
-    F, _ = optimum(compile_model(model.build_matrix(context.data)))
+    F, _ = optimum(compile_model(context.data.matrix()))
     assert float(answer.values["F"]) == pytest.approx(F, rel=1e-7)
 
 
@@ -153,7 +152,7 @@ def test_programs_over_wrong_ties_do_no_harm(seed):
     start = ReducedSolution(Termination.TOLERANCE).with_flows(orbits, flows)
     start = start.with_lengths(orbits, orbits.fold(rng.random(orbits.arc_orbit.size)))
     after = closed_by_ties(orbits, start, 1e-9, lambda form: solve_here(form, "highs-ipx", context.request()))
-    F, _ = optimum(compile_model(model.build_matrix(context.data)))
+    F, _ = optimum(compile_model(context.data.matrix()))
     assert start.lower <= after.lower <= after.upper <= start.upper
     assert after.lower * (1 - 1e-9) <= 1.0 / F <= after.upper * (1 + 1e-9)
 
