@@ -48,11 +48,12 @@ def interpreter(target: str) -> list[str]:
     """The command that calls a ``module:function`` of opticoll in a new interpreter, from any working directory.
 
     The working directory is not importable there (``-P``), and our own folder is put first only if it is not on the
-    regular path, so nothing shadows the standard library.
+    regular path, so nothing shadows the standard library. Garbage is not collected until it is enabled: while modules
+    are imported, there is none.
     """
     module, _, function = target.partition(":")
     root = str(ROOT)
-    place = f"import sys; {root!r} in sys.path or sys.path.insert(0, {root!r})"
+    place = f"import gc, sys; gc.disable(); {root!r} in sys.path or sys.path.insert(0, {root!r})"
     return [sys.executable, "-P", "-c", f"{place}; from {module} import {function}; {function}()"]
 
 

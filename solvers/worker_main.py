@@ -69,6 +69,7 @@ def main() -> NoReturn:
     for module in modules:
         with suppress(ImportError):  # reported when a job needs it
             import_module(module) if ":" not in module else resolve(module)()
+    gc.enable()
     end, ended, working = socket.socket(fileno=int(connection)), int(endings), mmap.mmap(-1, 1)
     if not FORKS:
         threading.Thread(target=watch_parent, args=(int(parent),), daemon=True).start()
