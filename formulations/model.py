@@ -325,6 +325,21 @@ class Formulation:
         """
         return cls(instance, *more, **(parameters or {}))
 
+    @classmethod
+    def _completed(cls, parameters: Settings | None) -> dict[str, Any]:
+        """Value of every parameter, for :meth:`prepare`: as given, converted to its type, or its default.
+
+        A function that makes data (``Parameter.constructs``) stays as it is.
+
+        Raises
+        ------
+        BadInput
+            As for :func:`read_parameters`.
+        """
+        given = dict(parameters or {})
+        made = {one.name: given.pop(one.name) for one in cls.parameters if one.constructs and one.name in given}
+        return {**read_parameters(cls.parameters, given, cls.name), **made}
+
     @property
     def demand_matrix(self) -> NDArray[np.float64]:
         """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, else 1."""

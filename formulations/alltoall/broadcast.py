@@ -65,7 +65,7 @@ class Broadcast(SharedFlows):
             If the root is not one of its ranks.
         """
         topology = all_to_all_topology(instance, NAME)
-        root = int((parameters or {}).get("root", 0))
+        root = cls._completed(parameters)["root"]
         if not 0 <= root < topology.num_ranks:
             msg = f"{NAME}: root={root} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
             raise BadInput(msg)

@@ -138,10 +138,8 @@ class RoutedChannels(Formulation):
             If the instance is not a connected topology of at least two ranks, a pair has no path, or a parameter is
             out of range.
         """
-        given = dict(parameters or {})
-        layers, limit = int(given.pop("layers", 2)), float(given.pop("load", 0.0))
-        chosen = str(given.pop("objective", "load"))
-        given.setdefault("paths", "k")
+        given = cls._completed(parameters)
+        layers, limit, chosen = (given.pop(name) for name in ("layers", "load", "objective"))
         if layers < 1:
             msg = f"{NAME}: layers={layers}; a route needs at least 1"
             raise NotApplicable(msg)

@@ -72,8 +72,9 @@ class Child(ConcurrentFlow, Formulation):
             If the instance is not a topology of at least two ranks with a path for every demand, or ``source`` is
             not one of its ranks or sends nothing.
         """
-        topology, traffic = demanded_traffic(instance, parameters, NAME)
-        number = int((parameters or {}).get("source", 0))
+        given = cls._completed(parameters)
+        topology, traffic = demanded_traffic(instance, given, NAME)
+        number = given["source"]
         if not 0 <= number < topology.num_ranks:
             msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.num_ranks - 1}"
             raise NotApplicable(msg)

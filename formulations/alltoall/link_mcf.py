@@ -105,15 +105,16 @@ class LinkFlow(ForeseenSize, Formulation):
         BadInput
             For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
         """
-        topology, traffic = demanded_traffic(instance, parameters, NAME)
-        printed = bool((parameters or {}).get("printed", False))
+        given = cls._completed(parameters)
+        printed = given["printed"]
+        topology, traffic = demanded_traffic(instance, given, NAME)
         sources, targets, amount = pairs_of(topology, traffic)
         return cls(ConcurrentFlow.by_commodity(topology, sources, targets, amount, block=not printed), targets, printed)
 
     @staticmethod
     def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
         """Size of the model before its data are computed."""
-        if not isinstance(instance, Topology) or parameters.get("demand", UNIFORM) != UNIFORM:
+        if not isinstance(instance, Topology) or parameters["demand"] != UNIFORM:
             return None
         return size(instance, instance.num_ranks * (instance.num_ranks - 1))
 

@@ -31,7 +31,6 @@ from opticoll.formulations.flows.concurrent_flow import (
 )
 from opticoll.formulations.foreseen_size import ForeseenSize
 from opticoll.formulations.model import Formulation
-from opticoll.instances.demands import UNIFORM
 from opticoll.instances.readers.reading import PREFIX
 from opticoll.instances.topology import Topology
 from opticoll.instances.types import Settings
@@ -71,12 +70,12 @@ class Master(ConcurrentFlow, ForeseenSize, Formulation):
         BadInput
             For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
         """
-        return cls.by_source(*demanded_traffic(instance, parameters, NAME))
+        return cls.by_source(*demanded_traffic(instance, cls._completed(parameters), NAME))
 
     @staticmethod
     def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
         """Size of the model for all ranks; None for a demand from a file or data, whose sources are not yet known."""
-        demand = parameters.get("demand", UNIFORM)
+        demand = parameters["demand"]
         if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
             return None
         return None if str(demand).startswith(PREFIX) else size(instance, instance.num_ranks)

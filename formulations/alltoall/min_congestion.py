@@ -150,12 +150,12 @@ class ChosenPaths(PathFlow, Formulation):
             If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a
             path or with fewer than kappa paths.
         """
-        chosen = parameters or {}
-        kappa = int(chosen.get("kappa", 1))
+        given = cls._completed(parameters)
+        kappa = given["kappa"]
         if kappa < 1:
             msg = f"{NAME}: kappa={kappa} selects no path; give at least 1"
             raise NotApplicable(msg)
-        data = prepare_paths(cls, instance, chosen, kappa)
+        data = prepare_paths(cls, instance, given, kappa)
         if kappa > 1:
             check_enough(data)
         return data

@@ -169,7 +169,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
             If the instance is not a topology of at least two ranks with a path for every demand, or the rule leaves
             some pair without a path.
         """
-        return prepare_paths(cls, instance, parameters or {})
+        return prepare_paths(cls, instance, cls._completed(parameters))
 
     def derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data."""

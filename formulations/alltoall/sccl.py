@@ -112,7 +112,7 @@ class ChunkSteps(Formulation):
             If the instance is not a strongly connected topology of at least two ranks without switches, there are
             fewer steps than its diameter, or the number of chunks is not in 1..64.
         """
-        given = parameters or {}
+        given = cls._completed(parameters)
         topology = all_to_all_topology(instance, NAME)
         if topology.num_ranks < topology.n:
             msg = (
@@ -120,11 +120,11 @@ class ChunkSteps(Formulation):
                 "supports them"
             )
             raise NotApplicable(msg)
-        chunks, model, least = int(given.get("chunks", 1)), str(given.get("model", "chunks")), int(topology.diameter)
+        chunks, model, least = given["chunks"], given["model"], int(topology.diameter)
         if not 1 <= chunks <= MOST_CHUNKS:
             msg = f"{NAME}: chunks={chunks} is not a valid number of chunks per shard; use 1 to {MOST_CHUNKS}"
             raise NotApplicable(msg)
-        steps = int(given.get("steps", 0)) or least
+        steps = given["steps"] or least
         if steps < least:
             msg = (
                 f"{NAME}: steps={steps} is too small for {topology.spec} of diameter {least}; set steps={least} or more"

@@ -92,8 +92,8 @@ class StepChild(ConcurrentFlow, Formulation):
             If the instance is not a topology of at least two ranks with a path for every demand, some demand has a
             distance above the number of steps, or ``source`` is not one of its ranks or sends nothing.
         """
-        given = dict(parameters or {})
-        number = int(given.pop("source", 0))
+        given = cls._completed(parameters)
+        number = given.pop("source")
         master = StepFlow.prepare(instance, {**given, **dict(cls.needs.settings)})
         topology = master.topology
         if not 0 <= number < topology.num_ranks:

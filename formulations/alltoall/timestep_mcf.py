@@ -212,12 +212,12 @@ class StepFlow(ForeseenSize, Formulation):
         BadInput
             For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
         """
-        given = parameters or {}
+        given = cls._completed(parameters)
         topology, traffic = demanded_traffic(instance, given, NAME)
-        relays = str(given.get("relays", "pass"))
+        relays = given["relays"]
         between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]
         least = int((between if traffic is None else between[traffic > 0]).max())
-        steps = int(given.get("steps", 0)) or least
+        steps = given["steps"] or least
         if steps < least:
             reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
             msg = (
@@ -225,11 +225,11 @@ class StepFlow(ForeseenSize, Formulation):
                 f"one hop per step; set steps={least} or more"
             )
             raise NotApplicable(msg)
-        alpha, beta = float(given.get("alpha", 0.0)), float(given.get("beta", 1.0))
+        alpha, beta = given["alpha"], given["beta"]
         if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
             msg = f"{NAME}: alpha={alpha} and beta={beta} must be finite and nonnegative"
             raise NotApplicable(msg)
-        aggregate = str(given.get("aggregate", "commodity"))
+        aggregate = given["aggregate"]
         if aggregate == "source":
             groups = ConcurrentFlow.by_source(topology, traffic, flow="f")
         else:
@@ -243,7 +243,7 @@ class StepFlow(ForeseenSize, Formulation):
         A pair of ranks has at least one variable not fixed at 0; a variable, fixed or not, has at least three
         nonzeros.
         """
-        uniform = parameters.get("demand", UNIFORM) == UNIFORM
+        uniform = parameters["demand"] == UNIFORM
         if not isinstance(instance, Topology) or not instance.connected or not uniform:
             return None
         groups = instance.num_ranks * (1 if parameters["aggregate"] == "source" else instance.num_ranks - 1)

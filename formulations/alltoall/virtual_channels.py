@@ -143,7 +143,7 @@ class LayeredRoutes(Formulation):
             is not a routing.
         """
         routing = min_congestion.ChosenPaths.prepare(instance, {})
-        layers = int((parameters or {}).get("layers", 4))
+        layers = cls._completed(parameters)["layers"]
         if layers < 1:
             msg = f"{NAME}: layers={layers}; a route needs at least 1"
             raise NotApplicable(msg)

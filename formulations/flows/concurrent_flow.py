@@ -594,10 +594,10 @@ def demand_parameter() -> Parameter:
 
 def equal_demands(parameters: Settings) -> bool:
     """Whether all ranks send the same amount to all others, so that isomorphic topologies have the same optimum."""
-    return bool(parameters.get("demand", UNIFORM) == UNIFORM)
+    return bool(parameters["demand"] == UNIFORM)
 
 
-def demanded_traffic(instance: object, parameters: Settings | None, formulation: str) -> tuple[Topology, F64 | None]:
+def demanded_traffic(instance: object, parameters: Settings, formulation: str) -> tuple[Topology, F64 | None]:
     """Topology of a model, and its demand D ``(N, N)``; None for one shard between all ranks.
 
     Raises
@@ -607,11 +607,10 @@ def demanded_traffic(instance: object, parameters: Settings | None, formulation:
     BadInput
         For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
-    stated = (parameters or {}).get("demand", UNIFORM)
-    if isinstance(stated, str) and stated == UNIFORM:
+    if parameters["demand"] == UNIFORM:
         return all_to_all_topology(instance, formulation), None
     topology = ranks_of(instance, formulation)
-    traffic = read_demand(stated, topology, formulation)
+    traffic = read_demand(parameters["demand"], topology, formulation)
     refuse_unreached(topology, traffic)
     return topology, traffic
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from opticoll.instances.topology import F64, I64, Mask, Topology
-    from opticoll.instances.types import Settings
 
     Pairs = tuple[I64, I64]
 
@@ -76,16 +75,15 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
     )
 
 
-def read_rule(parameters: Settings, default: Kind, where: str) -> PathRule:
-    """Read the rule given by parameters.
+def read_rule(parameters: Mapping[str, Any], where: str) -> PathRule:
+    """Read the rule given by :func:`rule_parameters`.
 
     Raises
     ------
     NotApplicable
         For k below 1 or without paths=k, or a negative lmax.
     """
-    stated, k = parameters.get("paths", default), int(parameters.get("k", PathRule.k))
-    lmax = int(parameters.get("lmax", 0))
+    stated, k, lmax = parameters["paths"], parameters["k"], parameters["lmax"]
     if stated != "k" and k != PathRule.k:
         msg = f"{where}: k={k} has no effect with paths={stated}; give paths=k for the k shortest paths"
         raise NotApplicable(msg)
@@ -95,7 +93,7 @@ def read_rule(parameters: Settings, default: Kind, where: str) -> PathRule:
     if lmax < 0:
         msg = f"{where}: lmax={lmax} is not a path length; give at least 1, or 0 for any length"
         raise NotApplicable(msg)
-    return PathRule(cast("Kind", stated), k, lmax or None)
+    return PathRule(stated, k, lmax or None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,8 +137,7 @@ class CallBatches(Formulation):
         NotApplicable
             For anything but a training iteration, or one without calls of more than one GPU, or with too many.
         """
-        assert parameters is not None
-        return cls(*timed_calls(instance, parameters, NAME))
+        return cls(*timed_calls(instance, cls._completed(parameters), NAME))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in matrix form: ``A x = 1``, ``(B - S) x <= 0``."""

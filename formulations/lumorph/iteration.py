@@ -148,9 +148,7 @@ class StagedCalls(Formulation):
         NotApplicable
             As for ``lumorph.co-scheduling``, and for an iteration that does not state its stages.
         """
-        from opticoll.formulations.model import read_parameters
-
-        given = read_parameters(cls.parameters, parameters or {}, NAME)
+        given = cls._completed(parameters)
         member, time, call = timed_calls(instance, given, NAME)
         assert isinstance(instance, TrainingIteration)
         if not instance.stages:
@@ -179,9 +177,9 @@ class StagedCalls(Formulation):
             time,
             merged[[instance.calls[k].ready for k in call.tolist()]],
             call,
-            bool(given["overlap"]),
-            bool(given["batches"]),
-            str(given["first"]),
+            given["overlap"],
+            given["batches"],
+            given["first"],
         )
 
     def cvxpy(self) -> CvxpyModel:

@@ -167,15 +167,14 @@ class Overlap(PathFlow, Formulation):
             If the instance is not a topology of at least two ranks, a circuit has no path, or the route rule allows
             none.
         """
-        given = parameters or {}
+        given = cls._completed(parameters)
         if not isinstance(instance, Topology):
             msg = f"{NAME}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
             raise NotApplicable(msg)
         if instance.num_ranks < 2:
             msg = f"{NAME}: {instance.spec} has {instance.num_ranks} rank; a circuit joins two"
             raise NotApplicable(msg)
-        text = str(given.get("circuits", "permutation"))
-        seed, model = int(given.get("seed", 0)), str(given.get("model", "arc"))
+        text, seed, model = given["circuits"], given["seed"], given["model"]
         circuits = read_circuits(text, instance, seed, NAME)
         _refuse_unreachable(instance, circuits)
         if seed and text.strip() != "permutation":
@@ -184,7 +183,7 @@ class Overlap(PathFlow, Formulation):
         for name in changed_from_defaults(rule_parameters("k"), given) if model == "arc" else ():
             msg = f"{NAME}: {name}={given[name]} has no effect on arcs; give model=path for a route set"
             raise NotApplicable(msg)
-        rule = PathRule("all") if model == "arc" else read_rule(given, "k", NAME)
+        rule = PathRule("all") if model == "arc" else read_rule(given, NAME)
         pairs = (circuits.sources, circuits.targets)
         check_reach(instance, rule, NAME, pairs)
         return cls(in_circuits(instance), rule, circuits=circuits, model=model)

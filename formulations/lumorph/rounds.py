@@ -77,7 +77,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -308,21 +308,19 @@ class RoundModel(RoundFormulation):
         BadInput
             For an invalid collective, or parameters out of range.
         """
-        from opticoll.formulations.model import read_parameters
-
-        given = read_parameters(PARAMETERS, parameters or {}, NAME)
+        given = cls._completed(parameters)
         if not isinstance(instance, Topology):
             msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
             raise NotApplicable(msg)
         _refuse_numbers(given)
         root, lasers, waveguides, rmin, rmax, paths, pieces = (
-            int(given[name]) for name in ("root", "lasers", "waveguides", "rmin", "rmax", "paths", "pieces")
+            given[name] for name in ("root", "lasers", "waveguides", "rmin", "rmax", "paths", "pieces")
         )
-        routes, fixed = str(given["routes"]), given["wavelengths"] == "fixed"
-        version = cast("Version", given["program"])
+        routes, fixed = given["routes"], given["wavelengths"] == "fixed"
+        version = given["program"]
         coded = version == "coded"
         limits = _limits_of(instance, lasers, waveguides, version)
-        wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
+        wanted = collective(given["collective"], instance.n, instance.terminals, root=root, pieces=pieces)
         if not len(wanted.post):
             msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
             raise NotApplicable(msg)

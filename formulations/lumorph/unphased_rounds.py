@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opticoll.formulations.lumorph.rounds import PIECES, ROUTES, Circuit, RoundModel, circuits_off
-from opticoll.formulations.model import Bound, NotApplicable, Parameter, read_parameters
+from opticoll.formulations.model import Bound, NotApplicable, Parameter
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, from_values, stated, violations
 from opticoll.formulations.variables import round_links
@@ -107,8 +107,8 @@ class UnphasedRounds(RoundFormulation):
         NotApplicable
             As for :func:`opticoll.formulations.lumorph.rounds.prepare`.
         """
-        given = read_parameters(cls.parameters, parameters or {}, cls.name)
-        rmax, use_bounds = int(given.pop("rmax")), bool(given.pop("bounds"))
+        given = cls._completed(parameters)
+        rmax, use_bounds = given.pop("rmax"), given.pop("bounds")
         if rmax < 0:
             msg = f"{cls.name}: rmax={rmax} is negative; use 0 for the default"
             raise NotApplicable(msg)

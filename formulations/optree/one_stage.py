@@ -123,7 +123,7 @@ class AllToAll(RoundFormulation):
         if fibres.n > MOST_NODES:
             msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
             raise NotApplicable(msg)
-        colours = int((parameters or {}).get("colours", 0))
+        colours = cls._completed(parameters)["colours"]
         if colours < 0:
             msg = f"{NAME}: colours={colours}; give a number of wavelengths, or 0 for that of Lemma 1"
             raise NotApplicable(msg)

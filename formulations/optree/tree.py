@@ -120,26 +120,26 @@ class TreeChoice(RoundFormulation):
             data or a clock out of range.
         """
         fibres = whole_fibres(instance, NAME)
-        given = parameters or {}
-        fabric = fabric_of(fibres, str(given.get("count", "lemma")))
+        given = cls._completed(parameters)
+        fabric = fabric_of(fibres, given["count"])
         if fibres.n > MOST_NODES:
             msg = f"{NAME}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer"
             raise NotApplicable(msg)
-        depth = int(given.get("depth", 0))
+        depth = given["depth"]
         if not 0 <= depth <= fabric.deepest:
             msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
             raise NotApplicable(msg)
-        size, clock = float(given.get("data", 0.0)), float(given.get("clock", 0.0))
+        size, clock = given["data"], given["clock"]
         if not (0 <= size < math.inf and 0 <= clock < math.inf):
             msg = f"{NAME}: data={size} bytes and clock={clock} Hz must be at least 0 and finite"
             raise NotApplicable(msg)
         if clock and not size:
             msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
             raise NotApplicable(msg)
-        if given.get("conversion", "pipelined") != "pipelined" and not clock:
+        if given["conversion"] != "pipelined" and not clock:
             msg = f"{NAME}: conversion={given['conversion']} has no effect without a clock; set clock= and data="
             raise NotApplicable(msg)
-        cost = step_times.StepCost(clock or math.inf, str(given.get("conversion", "pipelined")))
+        cost = step_times.StepCost(clock or math.inf, given["conversion"])
         return cls(fibres, fabric, depth, size, cost)
 
     def cvxpy(self) -> CvxpyModel:

@@ -129,9 +129,9 @@ class OcsCircuits(Formulation):
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"
             raise NotApplicable(msg)
-        given = parameters or {}
-        transfers = transfers_of(instance.traffic, float(given.get("bandwidth", 1.0)), f"{NAME}: {instance.spec}")
-        return cls(instance, transfers, str(given.get("model", "counts")))
+        given = cls._completed(parameters)
+        transfers = transfers_of(instance.traffic, given["bandwidth"], f"{NAME}: {instance.spec}")
+        return cls(instance, transfers, given["model"])
 
     def refute(self) -> Bound | None:
         """Bound that proves infeasibility if a server has more peers than ports."""

@@ -172,11 +172,8 @@ class Placement(Formulation):
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
             raise NotApplicable(msg)
-        given = parameters or {}
-        k, degree, replicas = (
-            int(given.get(name, least)) for name, least in (("k", 4), ("degree", 3), ("replicas", 2))
-        )
-        bandwidth = float(given.get("bandwidth", 0.0))
+        given = cls._completed(parameters)
+        k, degree, replicas, bandwidth = (given[name] for name in ("k", "degree", "replicas", "bandwidth"))
         if not 1 <= k <= MOST_DEVICES or replicas < 1 or k * replicas > 10**6:
             msg = f"{NAME}: k={k}, replicas={replicas}; use 1 to {MOST_DEVICES} GPUs per group and at least 1 group"
             raise NotApplicable(msg)
@@ -194,14 +191,12 @@ class Placement(Formulation):
                 f"k={instance.n}, or more parts"
             )
             raise NotApplicable(msg)
-        memory, states = float(given.get("memory", 0.0)) * 2**30, float(given.get("states", 2.0))
+        memory, states = given["memory"] * 2**30, given["states"]
         if not (0 <= memory < np.inf and 0 <= states < np.inf):
-            msg = (
-                f"{NAME}: memory={given.get('memory')}, states={states:g}; neither may be negative (memory 0: no limit)"
-            )
+            msg = f"{NAME}: memory={given['memory']}, states={states:g}; neither may be negative (memory 0: no limit)"
             raise NotApplicable(msg)
         delta = min(degree - ring, max(k - 1, 0))
-        data = cls(instance, k, delta, str(given.get("rule", "distance")), bandwidth, replicas, memory, states)
+        data = cls(instance, k, delta, given["rule"], bandwidth, replicas, memory, states)
         least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
         if 0 < memory < least * (1 - 1e-9):
             msg = (

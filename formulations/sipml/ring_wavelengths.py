@@ -204,8 +204,8 @@ class RingTraffic(Formulation):
         BadInput
             For unknown or empty traffic, or a bandwidth that is not positive.
         """
-        given = parameters or {}
-        count = int(given.get("wavelengths", 0))
+        given = cls._completed(parameters)
+        count = given["wavelengths"]
         if count < 0:
             msg = f"{NAME}: wavelengths={count}; give a number of wavelengths, or 0 for the instance's own"
             raise NotApplicable(msg)
@@ -219,27 +219,21 @@ class RingTraffic(Formulation):
             n, pool, count = instance.n, instance, count or instance.degree
             _refuse_size(n, count)
         elif isinstance(instance, WdmRing):
-            traffic, seed = str(given.get("traffic", "alltoall")), int(given.get("seed", 0))
+            traffic, seed = given["traffic"], given["seed"]
             if seed and traffic != "random":
                 msg = f"{NAME}: seed={seed} has no effect with traffic={traffic}; only traffic=random is random"
                 raise NotApplicable(msg)
             ring = whole_fibres(instance, NAME)
             n, count = ring.n, count or ring.channels
             _refuse_size(n, count)
-            pool = servers(
-                n,
-                1,
-                traffic,
-                seed=seed,
-                volume=float(given.get("volume", 1e6)),
-            )
+            pool = servers(n, 1, traffic, seed=seed, volume=given["volume"])
         else:
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
             raise NotApplicable(msg)
         where = f"{NAME}: {getattr(instance, 'spec', '')}"
-        transfers = transfers_of(pool.traffic, float(given.get("bandwidth", 1.0)), where)
-        return cls(n, count, transfers, str(given.get("model", "sets")))
+        transfers = transfers_of(pool.traffic, given["bandwidth"], where)
+        return cls(n, count, transfers, given["model"])
 
     def refute(self) -> Bound | None:
         """Bound that proves infeasibility if one circuit per pair exceeds the capacity of all segments or of a cut."""

@@ -141,9 +141,9 @@ class Design(Formulation):
                 "other traffic"
             )
             raise NotApplicable(msg)
-        given = parameters or {}
-        limits = {name: int(given.get(name, 0)) for name in ("rack", "cables", "uplinks")}
-        data = design_data(instance.n, instance.degree, bool(given.get("directed", False)), **limits)
+        given = cls._completed(parameters)
+        limits = {name: given[name] for name in ("rack", "cables", "uplinks")}
+        data = design_data(instance.n, instance.degree, given["directed"], **limits)
         return cls(**vars(data))
 
     def bounds(self) -> list[Bound]:

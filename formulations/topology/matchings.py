@@ -111,13 +111,13 @@ class TopologyMatchings(Formulation):
             For a demand that cannot be read.
         """
         pool = pool_of_nodes(instance, NAME)
-        given = parameters or {}
+        given = cls._completed(parameters)
         return matchings_data(
             stated_demand(pool.n, given, NAME),
-            int(given.get("switches", 0)) or pool.degree,
-            float(given.get("delay", 1.0)),
-            first=bool(given.get("first", True)),
-            configurations=int(given.get("configurations", 0)),
+            given["switches"] or pool.degree,
+            given["delay"],
+            first=given["first"],
+            configurations=given["configurations"],
         )
 
     def derived(self) -> list[Fraction]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import parse
-from opticoll.instances.demands import UNIFORM, read_demand
+from opticoll.instances.demands import read_demand
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
@@ -45,7 +45,7 @@ def stated_demand(n: int, parameters: Settings, name: str) -> F64:
     BadInput
         For a demand that cannot be read.
     """
-    stated = parameters.get("demand", UNIFORM)
+    stated = parameters["demand"]
     if str(stated).startswith("longest"):
         msg = f"{name}: demand=longest-matching needs the distances of a topology; use another demand"
         raise NotApplicable(msg)

@@ -216,30 +216,22 @@ class TopologySequence(Formulation):
         BadInput
             For a demand or a start that cannot be read.
         """
-        pool, given = pool_of_nodes(instance, NAME), parameters or {}
-        if given.get("bandwidth", "") and not given.get("shard", ""):
+        pool, given = pool_of_nodes(instance, NAME), cls._completed(parameters)
+        if given["bandwidth"] and not given["shard"]:
             msg = f"{NAME}: bandwidth={given['bandwidth']} has no effect without the size of a shard; add --shard SIZE"
             raise NotApplicable(msg)
-        unit_s = shard_seconds(str(given.get("shard", "")), str(given.get("bandwidth", "")), NAME)
-        delay, startup = (
-            relative(Duration(given.get(name, 0.0)), unit_s, f"{NAME}: {name}") for name in ("delay", "startup")
-        )
+        unit_s = shard_seconds(given["shard"], given["bandwidth"], NAME)
+        delay, startup = (relative(given[name], unit_s, f"{NAME}: {name}") for name in ("delay", "startup"))
         return sequence_data(
             pool.n,
             pool.degree,
-            int(given.get("configurations", 2)),
+            given["configurations"],
             demand=stated_demand(pool.n, given, NAME),
             delay=delay,
-            directed=bool(given.get("directed", False)),
-            start=read_topology(TopologySetting(given.get("start", "")), f"{NAME}: start"),
+            directed=given["directed"],
+            start=read_topology(given["start"], f"{NAME}: start"),
             startup=startup,
-            rack=int(given.get("rack", 0)),
-            cables=int(given.get("cables", 0)),
-            uplinks=int(given.get("uplinks", 0)),
-            relays=str(given.get("relays", "pass")),
-            charge=str(given.get("charge", "any")),
-            overlap=bool(given.get("overlap", False)),
-            parallel=int(given.get("parallel", 0)),
+            **{name: given[name] for name in ("rack", "cables", "uplinks", "relays", "charge", "overlap", "parallel")},
         )
 
     def derived(self) -> list[Fraction]:

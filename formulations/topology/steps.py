@@ -126,25 +126,22 @@ class TopologySteps(Formulation):
         BadInput
             For an algorithm that is unknown or does not fit the number of nodes.
         """
-        given = parameters or {}
+        given = cls._completed(parameters)
         if not isinstance(instance, Topology) or instance.num_ranks != instance.n:
             msg = f"{NAME}: needs a standing topology all of whose nodes are ranks, such as ring:8"
             raise NotApplicable(msg)
-        delay, startup = float(given.get("delay", 1.0)), float(given.get("startup", 0.0))
-        ports = int(given.get("ports", 0))
+        delay, startup = given["delay"], given["startup"]
+        ports = given["ports"]
         if not (0 <= delay < np.inf and 0 <= startup < np.inf and ports >= 0):
             msg = f"{NAME}: delay={delay:g}, startup={startup:g}, ports={ports}: give finite numbers of at least 0"
             raise NotApplicable(msg)
-        collective = str(given.get("collective", USUAL))
+        collective = given["collective"]
         try:
-            steps = collective_steps(
-                str(given.get("algorithm", "recursive:2")), instance.n, "" if collective == USUAL else collective
-            )
+            steps = collective_steps(given["algorithm"], instance.n, "" if collective == USUAL else collective)
         except BadInput as reason:
             msg = f"{NAME}: {reason}"
             raise BadInput(msg) from None
-        route: Any = given["times"]
-        others = [word.strip() for word in str(given.get("between", "")).split(";") if word.strip()]
+        others = [word.strip() for word in given["between"].split(";") if word.strip()]
         return steps_data(
             steps,
             _capacity(instance),
@@ -152,8 +149,8 @@ class TopologySteps(Formulation):
             delay=delay,
             startup=startup,
             between={spec: _between(spec, instance.n) for spec in others},
-            reuse=bool(given.get("reuse", True)),
-            route=route,
+            reuse=given["reuse"],
+            route=given["times"],
         )
 
     def derived(self) -> list[Fraction]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -135,15 +135,15 @@ class FixedCircuits(ConcurrentFlow, Formulation):
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
-        settings: Mapping[str, Any] = parameters or {}
-        given: CircuitDesign = settings["circuits"](pool)
-        if settings.get("traffic", "all") == "all":
-            return flow_over(given)
+        given = cls._completed(parameters)
+        design: CircuitDesign = given["circuits"](pool)
+        if given["traffic"] == "all":
+            return flow_over(design)
         if not pool.point_to_point.any():
             msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all traffic with traffic=all"
             raise NotApplicable(msg)
         alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
-        return flow_over(routed_design(alone, given.circuits, ()))
+        return flow_over(routed_design(alone, design.circuits, ()))
 
     def derived(self) -> list[Fraction]:
         """Demands in units of Lambda_0."""

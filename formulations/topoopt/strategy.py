@@ -213,8 +213,8 @@ class Plane(Formulation):
             If there are no measurements for ``operators=measured``.
         """
         pool = server_pool(instance, NAME)
-        given, family = dict(parameters or {}), dict(pool.parameters)
-        measured = given.pop("operators", "list-1") == "measured"
+        numbers, family = cls._completed(parameters), dict(pool.parameters)
+        measured = numbers.pop("operators") == "measured"
         name = str(family.get("traffic", ""))
         if name not in JOBS:
             msg = f"{NAME}: the traffic of {pool.spec} is not a training job; use traffic= one of {', '.join(JOBS)}"
@@ -222,7 +222,7 @@ class Plane(Formulation):
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
-        numbers = _numbers(given)
+        _refuse_numbers(numbers)
         given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
         times: tuple[dict[int, float], ...] = ()
         if measured:
@@ -409,16 +409,14 @@ class Plane(Formulation):
         return self.bounds()
 
 
-def _numbers(given: Settings) -> dict[str, float]:
-    """The numbers among the parameters, with their defaults.
+def _refuse_numbers(numbers: Mapping[str, float]) -> None:
+    """Refuse numbers among the parameters that are out of range.
 
     Raises
     ------
     NotApplicable
-        If one is out of range.
+        If one is.
     """
-    numbers = {"bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0}
-    numbers |= {key: float(value) for key, value in given.items()}
     for key, value in numbers.items():
         positive = key in {"bandwidth", "weight_bytes"}
         if not 0 <= value < np.inf or (positive and value == 0):
@@ -427,7 +425,6 @@ def _numbers(given: Settings) -> dict[str, float]:
     if numbers["memory"] == 0 and numbers["weight_bytes"] != 8.0:
         msg = f"{NAME}: weight_bytes={numbers['weight_bytes']:g} has no effect without a limit on memory; set memory"
         raise NotApplicable(msg)
-    return numbers
 
 
 def _parts(job: TrainingJob) -> tuple[tuple[TrainingJob, ...], list[int]]:

@@ -365,8 +365,8 @@ class Wiring(Formulation):
             For anything but a server pool with traffic, a negative ``parallel``, or more ports than ``parallel``
             allows to use.
         """
-        pool, given = server_pool(instance, NAME), parameters or {}
-        parallel = int(given.get("parallel", 0))
+        pool, given = server_pool(instance, NAME), cls._completed(parameters)
+        parallel = given["parallel"]
         if parallel < 0:
             msg = f"{NAME}: parallel={parallel}; give the maximum number of circuits of a pair, or 0 for no limit"
             raise NotApplicable(msg)
@@ -379,11 +379,11 @@ class Wiring(Formulation):
             raise NotApplicable(msg)
         return cls(
             pool,
-            str(given.get("objective", "max-load")),
+            given["objective"],
             limit,
-            given.get("rings", "free") == "free",
-            given.get("flows", "source") == "pair",
-            given.get("all_reduce", "rings") == "trees",
+            given["rings"] == "free",
+            given["flows"] == "pair",
+            given["all_reduce"] == "trees",
         )
 
     def derived(self) -> list[Fraction]:

@@ -148,12 +148,12 @@ class CircuitUtility(Formulation):
             For anything but a pool of servers with traffic of the chosen kind.
         """
         pool = server_pool(instance, NAME)
-        given = parameters or {}
-        demand = pool.traffic if given.get("traffic", "all") == "all" else pool.point_to_point
+        given = cls._completed(parameters)
+        demand = pool.traffic if given["traffic"] == "all" else pool.point_to_point
         if not demand.any():
             msg = f"{NAME}: {pool.spec} has no point-to-point traffic; use traffic=all"
             raise NotApplicable(msg)
-        return cls(pool, demand, str(given.get("discount", "halves")))
+        return cls(pool, demand, given["discount"])
 
     def derived(self) -> list[Fraction]:
         """The demands times the gains."""

@@ -132,7 +132,7 @@ def test_a_pair_without_a_path_is_named():
         build_path_set(parse("ring:8"), PathRule("all", lmax=2), "test")
     for rule in ({"paths": "k", "k": 0}, {"lmax": -1}):
         with pytest.raises(NotApplicable):
-            read_rule(rule, "disjoint", "test")
+            read_rule({"paths": "disjoint", "k": PathRule.k, "lmax": 0} | rule, "test")
 
 
 def test_zero_capacity_is_refused_where_it_stands():
