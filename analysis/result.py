@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,7 +25,7 @@ from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Sch
 from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.units import Scale, cost_model, timed
 from opticoll.analysis.wording import in_python
-from opticoll.errors import BadInput, NoSolution
+from opticoll.errors import BadInput, LimitSpent, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as formulation_named
@@ -220,84 +220,54 @@ def run_task(
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Result:
-    """Solve a task as :func:`solve` does, with its line of progress; the record says why there is no solution.
+    """Solve a task as :func:`solve` does.
 
-    ``known`` is what the caller has already, beside ``start``.
+    ``known`` is what the caller has already, beside ``start``. If nothing could be tried, since a limit was reached
+    before, or the data, another solution, were not found, the result has no plan, and its record says why.
     """
     model = formulation_named(task.formulation)
     if stop is not None and not hasattr(stop, "is_set"):
         raise refused(stop, "solve: stop", "a threading.Event")
     if on_progress is not None and not callable(on_progress):
         raise refused(on_progress, "solve: on_progress", "a function of a dict")
-    watched = on_progress is not None or log
-    try:
-        with (
-            nullcontext(on_progress) if watched else progress_here(model.name) as shown,
-            stoppable_here(stop) as ending,
-        ):
-            return solve_task(
-                task,
-                shard=shard,
-                start=start,
-                known=known,
-                on_progress=shown,
-                stop=ending,
-                log=sys.stdout if log else None,
-            )
-    except NoSolution as error:
-        record = Record(
-            formulation=model.name,
-            instance=as_instance(task.instance).spec,
-            method=task.method,
-            termination=Termination.ERROR,
-            proof=Proof.NONE,
-            verified=False,
-            message=str(error),
-        )
-        return Result.of(Run(task, record))
-
-
-def solve_task(
-    task: Task,
-    *,
-    shard: DataSize | None = None,
-    start: StartLike | None = None,
-    known: Known | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-    stop: threading.Event | None = None,
-    log: TextIO | None = None,
-) -> Result:
-    """Solve a task as :func:`solve` does.
-
-    Parameters
-    ----------
-    task
-        What to solve.
-    shard, start, on_progress, stop
-        As for :func:`solve`.
-    known
-        What the caller has already, beside ``start``.
-    log
-        Where the solver's own log goes.
-
-    Raises
-    ------
-    NoSolution
-        If nothing could be tried: a limit was reached before, or the data, another solution, were not found.
-    """
-    model = formulation_named(task.formulation)
     if any(parameter.name == "shard" for parameter in model.parameters):  # the model itself has times in seconds
         if shard is None:
             shard = str(task.settings.get("shard", "")) or None
         elif "shard" not in task.settings:
             task = msgspec.structs.replace(task, settings={**task.settings, "shard": str(shard)})
     shard = shard_of(task, model, shard)
+    if shard is not None or start is not None:
+        task = msgspec.structs.replace(task, instance=as_instance(task.instance))  # read once
     if shard is not None:  # refuse it before anything is solved
         Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     if start is not None:
         given = _known(start, task)
         known = replace(known or Known(), values=given.values, source=given.source)
-    return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log, known=known), shard)
+    watched = on_progress is not None or log
+    with (
+        nullcontext(on_progress) if watched else progress_here(model.name) as shown,
+        stoppable_here(stop) as ending,
+    ):
+        try:
+            run = runner.solve(task, on_progress=shown, stop=ending, log=sys.stdout if log else None, known=known)
+        except NoSolution as error:
+            run = _untried(task, model, error)
+    return Result.of(run, shard)
+
+
+def _untried(task: Task, model: type[Formulation], error: NoSolution) -> Run:
+    """The run of a task of which nothing could be tried."""
+    instance = task.instance
+    record = Record(
+        formulation=model.name,
+        instance=instance if isinstance(instance, str) else instance.spec,  # reading it may be what takes too long
+        method=task.method,
+        termination=Termination(error.termination) if isinstance(error, LimitSpent) else Termination.ERROR,
+        proof=Proof.NONE,
+        verified=False,
+        message=str(error),
+    )
+    return Run(task, record)
 
 
 def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> str | float | None:

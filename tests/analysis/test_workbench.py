@@ -19,10 +19,11 @@ from mutated_solutions import declared
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.plots.style import png
-from opticoll.errors import BadFile, BadInput, NoSolution
+from opticoll.errors import BadFile, BadInput, LimitSpent, NoSolution
 from opticoll.formulations import formulation
 from opticoll.instances.topology import parse_rate, parse_size
-from opticoll.solvers.task import Run
+from opticoll.solvers import solve
+from opticoll.solvers.task import Run, Termination
 
 MESH, POOL = "lightpath:2x2,lasers=2", "servers:n=4,degree=3,traffic=alltoall"
 NAMES = sorted(CASES)
@@ -449,6 +450,18 @@ def test_a_task_still_works():
     assert result.objective == pytest.approx(0.5)
     assert result.gap == result.record.gap
     assert result.exit_status == 0
+
+
+def test_a_limit_reached_while_the_instance_is_read_ends_the_run(monkeypatch):
+    def spent(task, **_):
+        msg = "the time limit was reached while the instance was read"
+        raise LimitSpent(msg)
+
+    monkeypatch.setattr(solve, "solve", spent)
+    result = oc.solve("alltoall.master", "torus:4x4", time_limit=1.0)
+    assert result.termination is Termination.TIME_LIMIT
+    assert (result.record.instance, result.plan) == ("torus:4x4", None)
+    assert "while the instance was read" in repr(result)
 
 
 def test_a_solve_without_solution_is_a_result():
