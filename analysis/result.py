@@ -23,7 +23,7 @@ from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
 from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
-from opticoll.analysis.units import Scale, cost_model, timed
+from opticoll.analysis.units import Scale, timed
 from opticoll.analysis.wording import in_python
 from opticoll.errors import BadInput, LimitSpent, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
@@ -628,34 +628,20 @@ class Result(rendering.Printed, Run):
         BadInput
             If solutions of the formulation hold no schedule, the demand is not uniform, or a number is invalid.
         """
-        chunks = chunk_numbers(chunks)
-        plan, values = self.solved()
-        if isinstance(plan.formulation, RoundFormulation):
-            if chunks is not None:
-                msg = f"{plan.formulation.name}: the collective determines the chunks; omit chunks"
-                raise BadInput(msg)
-            return Rounds(self, plan.formulation.rounds(values))
-        from opticoll.solvers.schedules import collective_steps
-        from opticoll.solvers.schedules.link_schedule import schedule_routes
-        from opticoll.solvers.schedules.sequence_schedule import SERVES, sequence_schedule
-        from opticoll.solvers.schedules.shard_routes import routes_of, without_steps
+        from opticoll.formulations.rounds.round_schedule import RoundSchedule
+        from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
+        from opticoll.solvers.schedules.schedule_kinds import schedule_of
+        from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
-        if plan.formulation.name in SERVES:
-            return Configurations(self, chunks, sequence_schedule(plan.data, values, chunks))
-        if not isinstance(plan.instance, Topology):
-            msg = f"{plan.formulation.name}: its solutions hold no routes for a schedule; solve an all-to-all"
-            raise BadInput(msg)
-        alpha, beta = cost_model(plan)
-        if plan.formulation.name in collective_steps.COLLECTIVES:
-            root = plan.data.root if plan.formulation.name == "alltoall.broadcast" else None
-            made = collective_steps.best_schedule(
-                plan.formulation.name, plan.instance, root, chunks=chunks, alpha=alpha, beta=beta
-            )
+        chunks = chunk_numbers(chunks)
+        made = schedule_of(*self.solved(), chunks)
+        if isinstance(made, RoundSchedule):
+            return Rounds(self, made)
+        if isinstance(made, SequenceSchedule):
+            return Configurations(self, chunks, made)
+        if isinstance(made, CollectiveSchedule):
             return Moves(self, chunks, made)
-        routes = routes_of(plan.formulation.name, plan.data, values)
-        if plan.instance.num_ranks < plan.instance.n:
-            routes = without_steps(routes)  # a vertex that only forwards may hold data between steps
-        return Schedule(self, chunks, schedule_routes(plan.instance, routes, chunks=chunks, alpha=alpha, beta=beta))
+        return Schedule(self, chunks, made)
 
     def check(self) -> dict[str, float]:
         """Prepare the data again and verify the values with the formulation's checker.

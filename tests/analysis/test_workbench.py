@@ -78,6 +78,24 @@ def test_what_an_outsider_writes(tmp_path):
     assert "leaf a" in {text.get_text() for text in figure.axes[0].texts}
 
 
+@each("chunks", (1, 2))
+def test_the_file_of_a_schedule_holds_the_schedule(tmp_path, chunks):
+    schedule = oc.solve("alltoall.timestep-mcf", "ring:6+host=2.0", steps=4).schedule(chunks=chunks)
+    saved = schedule.save(tmp_path / "plan.json")
+    assert (saved["steps"], saved["time"]) == (schedule.links.steps, schedule.links.time())
+    assert saved["delivers"]
+
+
+def test_rounds_take_no_chunks(tmp_path, capfd):
+    rounds = "lumorph.rounds", MESH
+    with pytest.raises(BadInput, match="omit chunks"):
+        oc.solve(*rounds).schedule(chunks=4)
+    path = tmp_path / "rounds.json"
+    assert main(["solve", *rounds, "--schedule", str(path), "--chunks", "4", "--no-store"]) == 2
+    assert "omit chunks" in capfd.readouterr().err
+    assert not path.exists()
+
+
 # the summary --------------------------------------------------------------------------------------------------
 
 
