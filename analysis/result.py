@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -23,9 +23,9 @@ from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
 from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
-from opticoll.analysis.units import Scale, cost_model, timed
+from opticoll.analysis.units import Scale, timed
 from opticoll.analysis.wording import in_python
-from opticoll.errors import BadInput, NoSolution
+from opticoll.errors import BadInput, LimitSpent, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as formulation_named
@@ -220,84 +220,54 @@ def run_task(
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Result:
-    """Solve a task as :func:`solve` does, with its line of progress; the record says why there is no solution.
+    """Solve a task as :func:`solve` does.
 
-    ``known`` is what the caller has already, beside ``start``.
+    ``known`` is what the caller has already, beside ``start``. If nothing could be tried, since a limit was reached
+    before, or the data, another solution, were not found, the result has no plan, and its record says why.
     """
     model = formulation_named(task.formulation)
     if stop is not None and not hasattr(stop, "is_set"):
         raise refused(stop, "solve: stop", "a threading.Event")
     if on_progress is not None and not callable(on_progress):
         raise refused(on_progress, "solve: on_progress", "a function of a dict")
-    watched = on_progress is not None or log
-    try:
-        with (
-            nullcontext(on_progress) if watched else progress_here(model.name) as shown,
-            stoppable_here(stop) as ending,
-        ):
-            return solve_task(
-                task,
-                shard=shard,
-                start=start,
-                known=known,
-                on_progress=shown,
-                stop=ending,
-                log=sys.stdout if log else None,
-            )
-    except NoSolution as error:
-        record = Record(
-            formulation=model.name,
-            instance=as_instance(task.instance).spec,
-            method=task.method,
-            termination=Termination.ERROR,
-            proof=Proof.NONE,
-            verified=False,
-            message=str(error),
-        )
-        return Result.of(Run(task, record))
-
-
-def solve_task(
-    task: Task,
-    *,
-    shard: DataSize | None = None,
-    start: StartLike | None = None,
-    known: Known | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-    stop: threading.Event | None = None,
-    log: TextIO | None = None,
-) -> Result:
-    """Solve a task as :func:`solve` does.
-
-    Parameters
-    ----------
-    task
-        What to solve.
-    shard, start, on_progress, stop
-        As for :func:`solve`.
-    known
-        What the caller has already, beside ``start``.
-    log
-        Where the solver's own log goes.
-
-    Raises
-    ------
-    NoSolution
-        If nothing could be tried: a limit was reached before, or the data, another solution, were not found.
-    """
-    model = formulation_named(task.formulation)
     if any(parameter.name == "shard" for parameter in model.parameters):  # the model itself has times in seconds
         if shard is None:
             shard = str(task.settings.get("shard", "")) or None
         elif "shard" not in task.settings:
             task = msgspec.structs.replace(task, settings={**task.settings, "shard": str(shard)})
     shard = shard_of(task, model, shard)
+    if shard is not None or start is not None:
+        task = msgspec.structs.replace(task, instance=as_instance(task.instance))  # read once
     if shard is not None:  # refuse it before anything is solved
         Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     if start is not None:
         given = _known(start, task)
         known = replace(known or Known(), values=given.values, source=given.source)
-    return Result.of(runner.solve(task, on_progress=on_progress, stop=stop, log=log, known=known), shard)
+    watched = on_progress is not None or log
+    with (
+        nullcontext(on_progress) if watched else progress_here(model.name) as shown,
+        stoppable_here(stop) as ending,
+    ):
+        try:
+            run = runner.solve(task, on_progress=shown, stop=ending, log=sys.stdout if log else None, known=known)
+        except NoSolution as error:
+            run = _untried(task, model, error)
+    return Result.of(run, shard)
+
+
+def _untried(task: Task, model: type[Formulation], error: NoSolution) -> Run:
+    """The run of a task of which nothing could be tried."""
+    instance = task.instance
+    record = Record(
+        formulation=model.name,
+        instance=instance if isinstance(instance, str) else instance.spec,  # reading it may be what takes too long
+        method=task.method,
+        termination=Termination(error.termination) if isinstance(error, LimitSpent) else Termination.ERROR,
+        proof=Proof.NONE,
+        verified=False,
+        message=str(error),
+    )
+    return Run(task, record)
 
 
 def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> str | float | None:
@@ -658,34 +628,20 @@ class Result(rendering.Printed, Run):
         BadInput
             If solutions of the formulation hold no schedule, the demand is not uniform, or a number is invalid.
         """
-        chunks = chunk_numbers(chunks)
-        plan, values = self.solved()
-        if isinstance(plan.formulation, RoundFormulation):
-            if chunks is not None:
-                msg = f"{plan.formulation.name}: the collective determines the chunks; omit chunks"
-                raise BadInput(msg)
-            return Rounds(self, plan.formulation.rounds(values))
-        from opticoll.solvers.schedules import collective_steps
-        from opticoll.solvers.schedules.link_schedule import schedule_routes
-        from opticoll.solvers.schedules.sequence_schedule import SERVES, sequence_schedule
-        from opticoll.solvers.schedules.shard_routes import routes_of, without_steps
+        from opticoll.formulations.rounds.round_schedule import RoundSchedule
+        from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
+        from opticoll.solvers.schedules.schedule_kinds import schedule_of
+        from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
-        if plan.formulation.name in SERVES:
-            return Configurations(self, chunks, sequence_schedule(plan.data, values, chunks))
-        if not isinstance(plan.instance, Topology):
-            msg = f"{plan.formulation.name}: its solutions hold no routes for a schedule; solve an all-to-all"
-            raise BadInput(msg)
-        alpha, beta = cost_model(plan)
-        if plan.formulation.name in collective_steps.COLLECTIVES:
-            root = plan.data.root if plan.formulation.name == "alltoall.broadcast" else None
-            made = collective_steps.best_schedule(
-                plan.formulation.name, plan.instance, root, chunks=chunks, alpha=alpha, beta=beta
-            )
+        chunks = chunk_numbers(chunks)
+        made = schedule_of(*self.solved(), chunks)
+        if isinstance(made, RoundSchedule):
+            return Rounds(self, made)
+        if isinstance(made, SequenceSchedule):
+            return Configurations(self, chunks, made)
+        if isinstance(made, CollectiveSchedule):
             return Moves(self, chunks, made)
-        routes = routes_of(plan.formulation.name, plan.data, values)
-        if plan.instance.num_ranks < plan.instance.n:
-            routes = without_steps(routes)  # a vertex that only forwards may hold data between steps
-        return Schedule(self, chunks, schedule_routes(plan.instance, routes, chunks=chunks, alpha=alpha, beta=beta))
+        return Schedule(self, chunks, made)
 
     def check(self) -> dict[str, float]:
         """Prepare the data again and verify the values with the formulation's checker.

@@ -14,12 +14,10 @@ from opticoll.analysis.rendering import WIDTH, number
 from opticoll.analysis.solution_files import (
     ScheduleRequest,
     kept_rows,
-    refuse_rounds,
     schedule_request,
     writable,
     write_schedule,
 )
-from opticoll.analysis.units import cost_model
 from opticoll.formulations.variables import TIME, arc_labels
 from opticoll.instances import Topology
 
@@ -79,10 +77,10 @@ class _Steps:
         BadInput
             For another suffix, unknown options, or a file that cannot be written.
         """
-        from opticoll.solvers.schedules.lowering import refuse_early
+        from opticoll.solvers.schedules.schedule_kinds import refuse_file
 
         target = writable(path)
-        refuse_early(target, type(self.result.solved()[0].formulation))
+        refuse_file(target, self.result.solved()[0].formulation)
         return write_schedule(schedule_request(target, chunks=self.chunks, **options), self.result)
 
     def _summary(
@@ -120,6 +118,7 @@ class Schedule(_Steps):
         """The schedule executed step by step."""
         from opticoll.solvers.schedules.link_schedule import run_links
         from opticoll.solvers.schedules.schedule_json import LinkSteps, links_document, read_schedule
+        from opticoll.solvers.schedules.schedule_kinds import cost_model
 
         alpha, beta = cost_model(self.result.solved()[0])
         topology = self.links.topology
@@ -168,6 +167,7 @@ class Moves(_Steps):
     def verdict(self) -> ScheduleCheck:
         """The schedule executed step by step."""
         from opticoll.solvers.schedules.collective_steps import run_moves
+        from opticoll.solvers.schedules.schedule_kinds import cost_model
 
         plan, _ = self.result.solved()
         assert isinstance(plan.instance, Topology)
@@ -303,8 +303,10 @@ class Rounds:
         BadInput
             For another suffix, or a file that cannot be written.
         """
+        from opticoll.solvers.schedules.schedule_kinds import refuse_file
+
         target = writable(path)
-        refuse_rounds(target)
+        refuse_file(target, self.result.solved()[0].formulation)
         return write_schedule(ScheduleRequest(target, None, None), self.result)
 
     def __repr__(self) -> str:

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 
-from opticoll.analysis.units import cost_model
 from opticoll.errors import BadFile, BadInput, ModelError, OpticollError
 from opticoll.formulations.model import is_own
 from opticoll.formulations.registry import formulation
-from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
 from opticoll.instances.readers.reading import as_path
@@ -274,22 +272,22 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     Raises
     ------
     BadInput
-        For a wrong suffix, a formulation without routes, or a program for a demand that is not uniform.
+        For a wrong suffix, a formulation without schedules, chunks of rounds, or a program for a demand that is not
+        uniform.
     """
-    from opticoll.solvers.schedules import lowering as build
+    from opticoll.solvers.schedules.lowering import EQUAL_SHARDS
+    from opticoll.solvers.schedules.schedule_kinds import refuse_chunks, refuse_file
 
-    path, kind = request.path, formulation(task.formulation)
-    if issubclass(kind, RoundFormulation):
-        refuse_rounds(path)
-        return
-    build.refuse_early(path, kind)
+    path, model = request.path, formulation(task.formulation)
+    refuse_file(path, model)
+    refuse_chunks(model, request.chunks)
     if isinstance(task.instance, str) and task.instance.startswith("file:"):
         read = Path(re.split(r"[,+]", task.instance.removeprefix("file:"))[0])
         if read.exists() and path.exists() and path.samefile(read):
             msg = f"{path}: is the file of the instance; name another file for the schedule"
             raise BadInput(msg)
     if path.suffix.lower() == ".xml" and str(task.settings.get("demand", UNIFORM)).strip() != UNIFORM:
-        msg = f"{path}: {build.EQUAL_SHARDS}"
+        msg = f"{path}: {EQUAL_SHARDS}"
         raise BadInput(msg)
 
 
@@ -298,30 +296,19 @@ def kept_rows(problem: Formulation) -> str | None:
     return f"demands and capacities, not other rows of {problem.name}" if is_own(problem) else None
 
 
-def refuse_rounds(path: Path) -> None:
-    """Refuse a file for rounds of circuits that is not ``.json``.
-
-    Raises
-    ------
-    BadInput
-        For another suffix.
-    """
-    if path.suffix.lower() != ".json" or path.name.lower().endswith(".routes.json"):
-        msg = f"{path}: rounds of circuits are written as .json"
-        raise BadInput(msg)
-
-
-def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
+def _write_rounds(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     """Write the rounds of a verified run, read them back and replay them."""
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.solvers import solution
     from opticoll.solvers.schedules.schedule_json import rounds_document
+    from opticoll.solvers.schedules.schedule_kinds import schedule_of
 
-    plan = run.plan
+    plan, path = run.plan, request.path
     assert plan is not None
     assert run.values is not None
     assert isinstance(plan.instance, Topology)
-    assert isinstance(plan.formulation, RoundFormulation)
-    schedule = plan.formulation.rounds(run.values)
+    schedule = schedule_of(plan, run.values, request.chunks)
+    assert isinstance(schedule, RoundSchedule)
     write_text(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
     result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
     size = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
@@ -332,12 +319,14 @@ def _write_configurations(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     """Write the circuits and transfers of a verified run, read them back and execute them."""
     from opticoll.solvers import solution
     from opticoll.solvers.schedules.schedule_json import configurations_document
-    from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
+    from opticoll.solvers.schedules.schedule_kinds import schedule_of
+    from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
     plan, path = run.plan, request.path
     assert plan is not None
     assert run.values is not None
-    schedule = sequence_schedule(plan.data, run.values, request.chunks)
+    schedule = schedule_of(plan, run.values, request.chunks)
+    assert isinstance(schedule, SequenceSchedule)
     write_text(path, json.dumps(configurations_document(plan.instance, schedule)) + "\n")
     result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
     return {
@@ -380,32 +369,33 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     ``delivers``: whether the simulator found every shard in its place. For a program, ``fits_runtime`` names the
     runtimes whose limits it keeps, and ``exceeds`` names what is too large for the others. For a formulation of one's
     own, ``keeps`` says which of its rows the schedule keeps; for a collective, that switches do not copy where that
-    costs time. For rounds of circuits
-    only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and ``violation``. For circuits that change,
-    ``chunks`` is null where a shard is divided as the flow is.
+    costs time. For rounds of circuits only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and
+    ``violation``. For circuits that change, ``chunks`` is null where a shard is divided as the flow is.
 
     Raises
     ------
     BadInput
         If the file cannot be written.
     """
-    from opticoll.solvers.schedules import lowering as build
+    from opticoll.solvers.schedules import lowering
     from opticoll.solvers.schedules.collective_steps import COLLECTIVES
     from opticoll.solvers.schedules.schedule_json import verify_file
-    from opticoll.solvers.schedules.sequence_schedule import SERVES
+    from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, cost_model, kind_of
 
     assert run.plan is not None
     assert run.values is not None
-    if run.plan.formulation.name in SERVES:
+    kind = kind_of(run.plan.formulation)
+    if kind is ScheduleKind.ROUNDS:
+        return _write_rounds(request, run)
+    if kind is ScheduleKind.CONFIGURATIONS:
         return _write_configurations(request, run)
     assert isinstance(run.plan.instance, Topology)
-    if isinstance(run.plan.formulation, RoundFormulation):
-        return _write_rounds(request.path, run)
     plan, topology, path = run.plan, run.plan.instance, request.path
     alpha, beta = cost_model(plan)
     name = plan.formulation.name
     collective = COLLECTIVES.get(name, "alltoall")
-    text, facts = build.schedule_text(
+    text_of = lowering.collective_text if kind is ScheduleKind.TREES else lowering.schedule_text
+    text, facts = text_of(
         path,
         name,
         plan.data,

@@ -17,7 +17,6 @@ from opticoll.instances.topology import parse_rate, parse_size
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.solvers.plan import Plan
     from opticoll.solvers.task import Record, Run
 
 
@@ -87,8 +86,3 @@ def timed(run: Run, scale: Scale) -> Record:
     if scale.seconds is None or not isinstance(time, (int, float)):
         return run.record
     return msgspec.structs.replace(run.record, metrics={**metrics, "T_s": time * scale.seconds})
-
-
-def cost_model(plan: Plan) -> tuple[float, float]:
-    """Alpha and beta, where the formulation has them."""
-    return float(plan.parameters.get("alpha", 0.0)), float(plan.parameters.get("beta", 1.0))

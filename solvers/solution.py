@@ -28,6 +28,7 @@ from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
 from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
+from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, holds
 from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
@@ -520,7 +521,7 @@ def check_rounds(
     BadFile
         If the document is malformed, too large, or for another instance; also for a formulation without rounds.
     """
-    if not issubclass(model, RoundFormulation) or not isinstance(instance, Topology):
+    if not holds(model, ScheduleKind.ROUNDS) or not isinstance(instance, Topology):
         msg = f"{path}: rounds of circuits are checked as lumorph.rounds or an optree formulation, not as {model.name}"
         raise BadFile(msg)
     schedule = read_rounds(document, path, instance)
@@ -556,11 +557,10 @@ def check_configurations(
         If the document is malformed, too large, or for another instance; also for a formulation without such schedules.
     """
     from opticoll.solvers.schedules.schedule_json import refuse_other_document
-    from opticoll.solvers.schedules.sequence_schedule import SERVES
     from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
 
-    if model.name not in SERVES:
-        msg = f"{path}: circuits that change are checked as {' or '.join(SERVES)}, not as {model.name}"
+    if not holds(model, ScheduleKind.CONFIGURATIONS):
+        msg = f"{path}: circuits that change are checked as topology.sequence, not as {model.name}"
         raise BadFile(msg)
     refuse_other_document(document, path, instance)
     _refuse_other_collective(document, path, "alltoall")

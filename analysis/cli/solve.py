@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from opticoll.analysis.cli.options import (
     schedule_options,
     writable_store,
 )
+from opticoll.errors import NoSolution, SolverUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,13 +122,12 @@ def solve(
         progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
         stoppable(notify) as stop,
     ):
-        from opticoll.analysis.result import solve_task
+        from opticoll.analysis.result import run_task
 
-        log = sys.stderr if show_log else None
-        result = solve_task(task, shard=shard, start=start, on_progress=on_progress, stop=stop, log=log)
+        result = run_task(task, shard=shard, start=start, log=show_log, on_progress=on_progress, stop=stop)
+    if result.plan is None:
+        raise NoSolution(result.record.message or "nothing could be tried")
     if result.exit_status == 4:
-        from opticoll.errors import SolverUnavailable
-
         raise SolverUnavailable(result.record.message or "the solver is not available")
     finished = datetime.now(UTC)
     if not as_json:

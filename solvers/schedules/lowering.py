@@ -30,8 +30,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 from opticoll.errors import BadInput
-from opticoll.formulations import own_axes
-from opticoll.formulations.model import NotApplicable, is_own
+from opticoll.formulations.model import NotApplicable
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
 from opticoll.solvers.schedules.msccl_xml import ChunkMoves, Layout, write_xml
@@ -44,15 +43,14 @@ from opticoll.solvers.schedules.schedule_json import (
     links_document,
     routes_document,
 )
-from opticoll.solvers.schedules.sequence_schedule import SERVES
-from opticoll.solvers.schedules.shard_routes import cut, refuse_without_routes, routes_of, uncut, without_steps
+from opticoll.solvers.schedules.schedule_kinds import root_of
+from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of, deal_channels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from opticoll.formulations import Formulation
     from opticoll.instances.topology import F64, Topology
     from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Move
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
@@ -325,36 +323,6 @@ class CutFacts(TypedDict):
     keeps: NotRequired[str]
 
 
-def refuse_early(path: Path, kind: type[Formulation]) -> None:
-    """Check before a solve that the schedule can be written.
-
-    Raises
-    ------
-    BadInput
-        For a file name that does not end in ``.xml`` or ``.json``.
-    NotApplicable
-        For a formulation without routes.
-    """
-    name = kind.name
-    if name in SERVES:
-        if path.suffix.lower() != ".json" or path.name.lower().endswith(".routes.json"):
-            msg = f"{path}: circuits that change are written as .json"
-            raise BadInput(msg)
-        return
-    if path.suffix.lower() not in {".xml", ".json"}:
-        msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (links) or .routes.json (routes)"
-        raise BadInput(msg)
-    if name not in collective_steps.COLLECTIVES:
-        if not (is_own(kind) and own_axes.has_routes(kind)):
-            refuse_without_routes(name)
-    elif path.name.lower().endswith(".routes.json"):
-        msg = f"{path}: {name} sends copies or sums, which cannot be written as routes; use .json or .xml"
-        raise BadInput(msg)
-    elif path.suffix.lower() == ".xml" and name == "alltoall.broadcast":
-        msg = f"{path}: MSCCL XML does not state the root of a broadcast; use .json"
-        raise BadInput(msg)
-
-
 def schedule_text(
     path: Path,
     name: str,
@@ -367,7 +335,7 @@ def schedule_text(
     beta: float = 1.0,
     options: XmlOptions | None = None,
 ) -> tuple[str, CutFacts]:
-    """Return the text of a schedule file, and the cost of cutting the flow into chunks.
+    """Return the text of a file of a schedule along routes, and the cost of cutting the flow into chunks.
 
     Parameters
     ----------
@@ -391,12 +359,8 @@ def schedule_text(
         See :class:`CutFacts`.
     """
     facts: CutFacts
-    if name in collective_steps.COLLECTIVES:
-        return _collective_text(
-            path, name, data, topology, values, chunks=chunks, alpha=alpha, beta=beta, options=options
-        )
-    routes = routes_of(name, data, values)
     if path.name.lower().endswith(".routes.json"):
+        routes = routes_of(name, data, values)
         layered = routes[0].layer is not None  # other routes could close a cycle
         chunked = uncut(topology, routes, chunks) if layered else cut(topology, without_steps(routes), chunks)
         facts = {
@@ -407,8 +371,7 @@ def schedule_text(
             "time_by_chunks": {str(D): time for D, time in chunked.prices.items()},
         }
         return json.dumps(routes_document(topology, chunked)) + "\n", facts
-    if topology.num_ranks < topology.n and getattr(data, "relays", None) != "pass":
-        routes = without_steps(routes)  # steps may store data at a vertex that only forwards
+    routes = routes_in_steps(name, data, topology, values)
     schedule = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
     program: Program | None = None
     if path.suffix.lower() == ".xml":
@@ -456,20 +419,20 @@ def _unequal_switches(topology: Topology) -> bool:
     return bool(net.max(initial=0.0) > ROUND_OFF * topology.capacity.max())
 
 
-def _collective_text(
+def collective_text(
     path: Path,
     name: str,
     data: Any,
     topology: Topology,
     values: Mapping[str, F64],
     *,
-    chunks: int | Sequence[int] | None,
-    alpha: float,
-    beta: float,
-    options: XmlOptions | None,
+    chunks: int | Sequence[int] | None = None,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+    options: XmlOptions | None = None,
 ) -> tuple[str, CutFacts]:
     """As :func:`schedule_text`, for collectives by packed trees."""
-    root = data.root if name == "alltoall.broadcast" else None
+    root = root_of(name, data)
     program: Program | None = None
     if path.suffix.lower() == ".xml":
         chosen = options or XmlOptions()

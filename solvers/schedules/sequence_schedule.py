@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.topology.sequence import NAME
 from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules.shard_routes import Route, cut, merged, stripped
 
@@ -35,10 +34,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import F64, I64
-
-
-#: Formulations whose solutions are such schedules.
-SERVES = (NAME,)
 
 
 @dataclass(frozen=True)

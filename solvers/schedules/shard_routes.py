@@ -161,6 +161,13 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
     return _READERS[name](data, values)
 
 
+def routes_in_steps(name: str, data: Any, topology: Topology, values: Values) -> Sequence[Route]:
+    """As :func:`routes_of`, for a schedule in steps, between which a vertex that only forwards may hold data."""
+    routes = routes_of(name, data, values)
+    stored = topology.num_ranks < topology.n and getattr(data, "relays", None) != "pass"
+    return without_steps(routes) if stored else routes
+
+
 def refuse_without_routes(name: str) -> None:
     """Refuse formulations whose solutions hold no routes.
 

@@ -19,10 +19,11 @@ from mutated_solutions import declared
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.plots.style import png
-from opticoll.errors import BadFile, BadInput, NoSolution
+from opticoll.errors import BadFile, BadInput, LimitSpent, NoSolution
 from opticoll.formulations import formulation
 from opticoll.instances.topology import parse_rate, parse_size
-from opticoll.solvers.task import Run
+from opticoll.solvers import solve
+from opticoll.solvers.task import Run, Termination
 
 MESH, POOL = "lightpath:2x2,lasers=2", "servers:n=4,degree=3,traffic=alltoall"
 NAMES = sorted(CASES)
@@ -75,6 +76,24 @@ def test_what_an_outsider_writes(tmp_path):
     assert saved["delivers"]
     assert schedule.time >= result.metrics["T"] * (1 - 1e-9)
     assert "leaf a" in {text.get_text() for text in figure.axes[0].texts}
+
+
+@each("chunks", (1, 2))
+def test_the_file_of_a_schedule_holds_the_schedule(tmp_path, chunks):
+    schedule = oc.solve("alltoall.timestep-mcf", "ring:6+host=2.0", steps=4).schedule(chunks=chunks)
+    saved = schedule.save(tmp_path / "plan.json")
+    assert (saved["steps"], saved["time"]) == (schedule.links.steps, schedule.links.time())
+    assert saved["delivers"]
+
+
+def test_rounds_take_no_chunks(tmp_path, capfd):
+    rounds = "lumorph.rounds", MESH
+    with pytest.raises(BadInput, match="omit chunks"):
+        oc.solve(*rounds).schedule(chunks=4)
+    path = tmp_path / "rounds.json"
+    assert main(["solve", *rounds, "--schedule", str(path), "--chunks", "4", "--no-store"]) == 2
+    assert "omit chunks" in capfd.readouterr().err
+    assert not path.exists()
 
 
 # the summary --------------------------------------------------------------------------------------------------
@@ -449,6 +468,18 @@ def test_a_task_still_works():
     assert result.objective == pytest.approx(0.5)
     assert result.gap == result.record.gap
     assert result.exit_status == 0
+
+
+def test_a_limit_reached_while_the_instance_is_read_ends_the_run(monkeypatch):
+    def spent(task, **_):
+        msg = "the time limit was reached while the instance was read"
+        raise LimitSpent(msg)
+
+    monkeypatch.setattr(solve, "solve", spent)
+    result = oc.solve("alltoall.master", "torus:4x4", time_limit=1.0)
+    assert result.termination is Termination.TIME_LIMIT
+    assert (result.record.instance, result.plan) == ("torus:4x4", None)
+    assert "while the instance was read" in repr(result)
 
 
 def test_a_solve_without_solution_is_a_result():

@@ -22,7 +22,7 @@ from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, si
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
-from opticoll.solvers.schedules.lowering import XmlOptions, lower_moves, schedule_text
+from opticoll.solvers.schedules.lowering import XmlOptions, collective_text, lower_moves
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import (
     collective_document,
@@ -157,12 +157,12 @@ def test_a_switch_that_would_have_to_copy_is_named(tmp_path):
         run = solve.solve(Task(name, topology, method="highs"))
         assert run.objective == pytest.approx(1.0)
         arguments = name, run.plan.data, topology, run.values
-        facts = schedule_text(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0)[1]
+        facts = collective_text(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0)[1]
         assert facts["time"] == pytest.approx(2.0)  # six shards leave three ranks, each at rate 1
         assert facts["keeps"] == "switches only forward, without copies or sums: the trees take T = 2"
     run = solve.solve(Task("alltoall.all-gather", "ring:3", method="highs"))
     arguments = "alltoall.all-gather", run.plan.data, run.plan.instance, run.values
-    assert "keeps" not in schedule_text(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0)[1]
+    assert "keeps" not in collective_text(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0)[1]
 
 
 def test_trees_are_few():
@@ -407,7 +407,7 @@ def test_programs_on_two_boxes_are_close_to_the_optimum(name, tmp_path):
     topology = parse("nvswitch:boxes=2,gpus=4")
     bound = max(one.value for one in formulation(name).prepare(topology, {}).bounds())
     options = XmlOptions(target="rccl")
-    text, facts = schedule_text(
+    text, facts = collective_text(
         tmp_path / "x.xml", name, None, topology, {"T": np.array(bound)}, chunks=4, options=options
     )
     (tmp_path / "x.xml").write_text(text)

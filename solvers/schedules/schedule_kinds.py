@@ -1,0 +1,153 @@
+"""Which kind of schedule the solutions of a formulation hold, and the schedule of a solution."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from opticoll.errors import BadInput
+from opticoll.formulations import own_axes
+from opticoll.formulations.model import is_own
+from opticoll.formulations.rounds.round_formulation import RoundFormulation
+from opticoll.formulations.topology import sequence
+from opticoll.instances.topology import Topology
+from opticoll.solvers.schedules import collective_steps
+from opticoll.solvers.schedules.link_schedule import schedule_routes
+from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
+from opticoll.solvers.schedules.shard_routes import refuse_without_routes, routes_in_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.topology import F64
+    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
+    from opticoll.solvers.schedules.link_schedule import LinkSchedule
+    from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
+
+
+class ScheduleKind(Enum):
+    """A kind of schedule."""
+
+    ROUNDS = "rounds of circuits"
+    CONFIGURATIONS = "circuits that change"
+    TREES = "copies and sums along packed trees, in steps"
+    ROUTES = "shards along routes, in steps"
+
+
+def kind_of(formulation: Formulation | type[Formulation]) -> ScheduleKind:
+    """The kind of schedule that solutions of a formulation hold.
+
+    Raises
+    ------
+    NotApplicable
+        If they hold none.
+    """
+    model = formulation if isinstance(formulation, type) else type(formulation)
+    if issubclass(model, RoundFormulation):
+        return ScheduleKind.ROUNDS
+    if model.name == sequence.NAME:
+        return ScheduleKind.CONFIGURATIONS
+    if model.name in collective_steps.COLLECTIVES:
+        return ScheduleKind.TREES
+    if not (is_own(model) and own_axes.has_routes(formulation)):
+        refuse_without_routes(model.name)
+    return ScheduleKind.ROUTES
+
+
+def holds(model: type[Formulation], kind: ScheduleKind) -> bool:
+    """Whether solutions of a formulation hold this kind of schedule."""
+    try:
+        return kind_of(model) is kind
+    except BadInput:
+        return False
+
+
+def schedule_of(
+    plan: Plan, values: Mapping[str, F64], chunks: int | Sequence[int] | None = None
+) -> RoundSchedule | SequenceSchedule | CollectiveSchedule | LinkSchedule:
+    """The schedule of a solution.
+
+    Parameters
+    ----------
+    plan, values
+        The plan of the run, and its verified values.
+    chunks
+        Chunks per shard, or several numbers of which the best is taken; None for the default of the kind.
+
+    Raises
+    ------
+    NotApplicable
+        If solutions of the formulation hold no schedule.
+    BadInput
+        If chunks are given for rounds, whose collective determines them, or the instance is not a topology.
+    """
+    formulation, topology = plan.formulation, plan.instance
+    kind = kind_of(formulation)
+    refuse_chunks(formulation, chunks)
+    if isinstance(formulation, RoundFormulation):
+        return formulation.rounds(values)
+    if kind is ScheduleKind.CONFIGURATIONS:
+        return sequence_schedule(plan.data, values, chunks)
+    if not isinstance(topology, Topology):
+        msg = f"{formulation.name}: its solutions hold no routes for a schedule; solve an all-to-all"
+        raise BadInput(msg)
+    alpha, beta = cost_model(plan)
+    if kind is ScheduleKind.TREES:
+        root = root_of(formulation.name, plan.data)
+        return collective_steps.best_schedule(formulation.name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
+    routes = routes_in_steps(formulation.name, plan.data, topology, values)
+    return schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
+
+
+def cost_model(plan: Plan) -> tuple[float, float]:
+    """Alpha and beta, where the formulation has them."""
+    return float(plan.parameters.get("alpha", 0.0)), float(plan.parameters.get("beta", 1.0))
+
+
+def root_of(name: str, data: Any) -> int | None:
+    """The root of a broadcast; None for all other formulations."""
+    return int(data.root) if name == "alltoall.broadcast" else None
+
+
+def refuse_chunks(formulation: Formulation | type[Formulation], chunks: int | Sequence[int] | None) -> None:
+    """Refuse numbers of chunks for a schedule that is not cut into chunks.
+
+    Raises
+    ------
+    BadInput
+        If chunks are given for rounds.
+    """
+    if chunks is not None and kind_of(formulation) is ScheduleKind.ROUNDS:
+        msg = f"{formulation.name}: the collective determines the chunks; omit chunks"
+        raise BadInput(msg)
+
+
+def refuse_file(path: Path, formulation: Formulation | type[Formulation]) -> None:
+    """Refuse a file to which no schedule of the formulation can be written.
+
+    Raises
+    ------
+    BadInput
+        If the format of its suffix does not hold the kind of schedule.
+    NotApplicable
+        If solutions of the formulation hold no schedule.
+    """
+    name, kind = formulation.name, kind_of(formulation)
+    suffix, routes = path.suffix.lower(), path.name.lower().endswith(".routes.json")
+    if kind in {ScheduleKind.ROUNDS, ScheduleKind.CONFIGURATIONS}:
+        if suffix != ".json" or routes:
+            msg = f"{path}: {kind.value} are written as .json"
+            raise BadInput(msg)
+    elif suffix not in {".xml", ".json"}:
+        msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (links) or .routes.json (routes)"
+        raise BadInput(msg)
+    elif kind is ScheduleKind.TREES and routes:
+        msg = f"{path}: {name} sends copies or sums, which cannot be written as routes; use .json or .xml"
+        raise BadInput(msg)
+    elif suffix == ".xml" and name == "alltoall.broadcast":
+        msg = f"{path}: MSCCL XML does not state the root of a broadcast; use .json"
+        raise BadInput(msg)
