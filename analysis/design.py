@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +29,7 @@ from opticoll.instances.topology import Topology, link_groups
 from opticoll.solvers.task import Proof, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from opticoll.instances.types import Json, Seconds
     from opticoll.solvers.methods.topology.symmetric_search import SearchResult
@@ -218,8 +217,9 @@ def design(
         For sizes out of range, if the limit is too short to verify T, or if nothing is found.
     """
     began = time.monotonic()
-    _check_whole({"n": n, "degree": degree, "rack": rack, "cables": cables, "uplinks": uplinks})
-    n, degree = int(n), int(degree)
+    n, degree = whole_number(n, "design: n"), whole_number(degree, "design: degree")
+    for name, value in (("rack", rack), ("cables", cables), ("uplinks", uplinks)):
+        whole_number(value, f"design: {name}")
     starts, seed = whole_number(starts, "design: starts", 1), whole_number(seed, "design: seed", 0)
     if time_limit is not None:
         finite_number(time_limit, "design: --time-limit", positive=True)
@@ -275,13 +275,6 @@ def design(
         cables,
         uplinks,
     )
-
-
-def _check_whole(given: Mapping[str, object]) -> None:
-    for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            msg = f"design: {name}={value!r} is not a whole number; call design(64, 4)"
-            raise BadInput(msg)
 
 
 def _refuse_odd(n: int, degree: int) -> None:

@@ -15,18 +15,21 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 
-def whole_number(value: object, what: str, least: int | None = None) -> int:
-    """A whole number of at least ``least``.
+def whole_number(value: object, what: str, least: int | None = None, most: int | None = None) -> int:
+    """A whole number of at least ``least`` and at most ``most``; a number with ``most`` has ``least`` too.
 
     Raises
     ------
     BadInput
         If it is something else; the message begins with ``what``.
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
-        at_least = "" if least is None else f" of at least {least}"
-        raise refused(value, what, f"a whole number{at_least}")
-    return int(value)
+    span = "" if least is None else f" of at least {least}" if most is None else f" from {least} to {most}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise refused(value, what, f"a whole number{span}")
+    whole = int(value)
+    if (least is not None and whole < least) or (most is not None and whole > most):
+        raise refused(value, what, f"a whole number{span}")
+    return whole
 
 
 def number(value: object, what: str, *, positive: bool = False) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.spec import check_positive
+from opticoll.instances.arguments import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,8 +62,8 @@ def draw_jobs(
     BadInput
         For numbers out of range, unknown ``durations``, or weights that are negative or all 0.
     """
-    check_positive(count, "jobs", "jobs")
-    check_positive(servers, "servers of a job", "jobs", least=2)
+    whole_number(count, "jobs: jobs", 1)
+    whole_number(servers, "jobs: servers of a job", 2)
     weights = dict(MIX if mix is None else mix)
     values = np.array(list(weights.values()), dtype=np.float64)
     if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:

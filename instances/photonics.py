@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from opticoll.instances.spec import Dimensions, check_positive
+from opticoll.instances.arguments import whole_number
+from opticoll.instances.spec import Dimensions
 from opticoll.instances.topology import Topology, both_ways, check_size
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class LightpathMesh(Topology):
     ) -> None:
         fibres = waveguides if fibres is None else fibres
         for name, number in (("lasers", lasers), ("waveguides", waveguides), ("wafers", wafers), ("fibres", fibres)):
-            check_positive(number, name, "lightpath")
+            whole_number(number, f"lightpath: {name}", 1)
         super().__init__(mesh.n, mesh.tail, mesh.head, mesh.capacity, spec="lightpath", labels=mesh.labels)
         object.__setattr__(self, "shape", Dimensions(shape))
         object.__setattr__(self, "lasers", int(lasers))
@@ -170,9 +171,9 @@ class WdmFibres(Topology):
     circular: ClassVar[bool]
 
     def __init__(self, n: int, wavelengths: int, fibres: int = 1) -> None:
-        check_positive(n, "n", self.named, least=self.least)
-        check_positive(wavelengths, "wavelengths", self.named)
-        check_positive(fibres, "fibres", self.named)
+        whole_number(n, f"{self.named}: n", self.least)
+        whole_number(wavelengths, f"{self.named}: wavelengths", 1)
+        whole_number(fibres, f"{self.named}: fibres", 1)
         segments = n if self.circular else n - 1
         check_size(n, 2 * segments, self.named)
         nodes = np.arange(segments)

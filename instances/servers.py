@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.spec import check_positive
+from opticoll.instances.arguments import whole_number
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def check_servers(n: int) -> None:
     BadInput
         If ``2 <= n <= MAX_SERVERS`` does not hold.
     """
-    check_positive(n, "n", "servers", least=2)
+    whole_number(n, "servers: n", 2)
     if n > MAX_SERVERS:
         msg = f"servers: n={n} exceeds the limit of {MAX_SERVERS} (the traffic matrix is dense); choose fewer servers"
         raise BadInput(msg)
@@ -137,7 +137,7 @@ class ServerPool(Instance):
         parameters: Settings | tuple[tuple[str, Any], ...] = (),
     ) -> None:
         check_servers(n)
-        check_positive(degree, "degree", spec)
+        whole_number(degree, f"{spec}: degree", 1)
         try:
             matrix = np.array(point_to_point, dtype=np.float64)
         except (TypeError, ValueError):

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from numbers import Integral
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -546,22 +545,6 @@ def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
 def is_as_parsed(instance: Instance) -> bool:
     """Whether an instance is the one that its spec describes."""
     return instance._parsed == instance.spec or bool(parse(instance.spec) == instance)
-
-
-def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None:
-    """Refuse a value that is not a whole number or is below ``least``.
-
-    Raises
-    ------
-    BadInput
-        With the family, the argument and its minimum in the message.
-    """
-    if not isinstance(value, Integral):
-        msg = f"{where}: {name} must be a whole number, not {value!r}"
-        raise BadInput(msg)
-    if value < least:
-        msg = f"{where}: {name} must be at least {least}, not {value}"
-        raise BadInput(msg)
 
 
 #: Maximum number of specs in one product.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.spec import check_positive
+from opticoll.instances.arguments import whole_number
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class TrainingIteration(Instance):
         spec: str = "custom",
         parameters: Settings | tuple[tuple[str, Any], ...] = (),
     ) -> None:
-        check_positive(n, "n", spec, least=2)
+        whole_number(n, f"{spec}: n", 2)
         calls, transfers, stages = tuple(calls), tuple(transfers), tuple(stages)
         groups = [(f"call {k}", call.ranks, call.size) for k, call in enumerate(calls)]
         for k, each in enumerate(transfers):

@@ -15,12 +15,12 @@ import threading
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
+from opticoll.instances.arguments import whole_number
 from opticoll.solvers.isolation import call_isolated
 
 if TYPE_CHECKING:
@@ -96,11 +96,7 @@ class LocalProcesses(Executor):
     """
 
     def __init__(self, jobs: int | None = None) -> None:
-        given: object = os.cpu_count() or 1 if jobs is None else jobs
-        if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
-            msg = f"jobs = {jobs!r} is impossible: it must be a whole number of at least 1"
-            raise BadOption(msg)
-        self._jobs = int(given)
+        self._jobs = whole_number(os.cpu_count() or 1 if jobs is None else jobs, "jobs", 1)
         self._stop = threading.Event()
 
     @property
@@ -404,7 +400,9 @@ def make_executor(jobs: int | None = None, dask: str | None = None) -> Executor:
     SolverUnavailable
         If a Dask address is given and ``distributed`` is missing.
     BadOption
-        If no scheduler answers at that address, both are given, or ``jobs`` is below 1.
+        If no scheduler answers at that address, or both are given.
+    BadInput
+        If ``jobs`` is no whole number of at least 1.
     """
     if dask is not None:
         if jobs is not None:

@@ -15,15 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from fractions import Fraction
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overload
 
 import msgspec
 
-from opticoll.errors import BadOption
+from opticoll.errors import BadInput, BadOption
 from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import Instance
-from opticoll.instances.arguments import check_mapping
+from opticoll.instances.arguments import check_mapping, flag, number, refused, whole_number
 from opticoll.instances.types import Json
 
 if TYPE_CHECKING:
@@ -202,45 +201,22 @@ class Task(msgspec.Struct, frozen=True):
             from opticoll.instances.demands import DemandSpec
 
             msgspec.structs.force_setattr(self, "settings", {**self.settings, "demand": DemandSpec(demand)})
-        for name, number, kind in (
-            ("time limit", self.time_limit_s, Real),
-            ("memory limit", self.memory_limit_gib, Real),
-            ("tol", self.tol, Real),
-            ("threads", self.threads, Integral),
-            ("seed", self.seed, Integral),
-        ):
-            if number is None and name in {"time limit", "memory limit"}:
-                continue
-            if isinstance(number, bool) or not isinstance(number, kind):
-                msg = f"{name}: must be {'a number' if kind is Real else 'a whole number'}, not {number!r}"
-                raise BadOption(msg)
-        for name in ("threads", "seed"):
-            msgspec.structs.force_setattr(self, name, int(getattr(self, name)))  # also of NumPy's integers
-        if not isinstance(self.exact, bool):
-            msg = f"exact: must be True or False, not {self.exact!r}"
-            raise BadOption(msg)
-        for name, value, most in (
-            ("time limit", self.time_limit_s, MOST_S),
-            ("memory limit", self.memory_limit_gib, MOST_GIB),
-        ):
-            if value is not None and not 0 < value < float("inf"):
-                msg = f"{name}: must be a positive number, not {value}"
-                raise BadOption(msg)
-            if value is not None and value > most:
-                msg = f"{name}: must be at most {most:g}, not {value}; omit it for no limit"
-                raise BadOption(msg)
-        if not 0 < self.tol < 1:
-            msg = f"tol: must lie between 0 and 1, not {self.tol}"
-            raise BadOption(msg)
-        if self.threads < 1:
-            msg = f"threads: must be at least 1, not {self.threads}"
-            raise BadOption(msg)
-        if self.threads > MOST_THREADS:
-            msg = f"threads: must be at most {MOST_THREADS}, not {self.threads}"
-            raise BadOption(msg)
-        if not 0 <= self.seed < 2**31:
-            msg = f"seed: must lie between 0 and 2^31 - 1, not {self.seed}"
-            raise BadOption(msg)
+        limits = (("time limit", self.time_limit_s, MOST_S), ("memory limit", self.memory_limit_gib, MOST_GIB))
+        try:
+            for name, limit, most in limits:
+                if limit is not None and number(limit, name, positive=True) > most:
+                    raise refused(limit, name, f"at most {most:g}, or omitted for no limit")
+            if not 0 < number(self.tol, "tol") < 1:
+                raise refused(self.tol, "tol", "a number between 0 and 1")
+            plain_types = {  # also of NumPy's integers
+                "threads": whole_number(self.threads, "threads", 1, MOST_THREADS),
+                "seed": whole_number(self.seed, "seed", 0, 2**31 - 1),
+                "exact": flag(self.exact, "exact"),
+            }
+        except BadInput as error:
+            raise BadOption(str(error)) from None
+        for name, value in plain_types.items():
+            msgspec.structs.force_setattr(self, name, value)
 
 
 class Progress(TypedDict):

@@ -12,7 +12,6 @@ import math
 import time
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -230,10 +229,7 @@ def reconfigure(
         For sizes or times out of range.
     """
     at, unit_s = _times(delay, shard, bandwidth)
-    for name, value in (("n", n), ("degree", degree)):
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            msg = f"design: {name}={value!r} is not a whole number; call reconfigure(64, 4, 1.5)"
-            raise BadInput(msg)
+    n, degree = whole_number(n, "design: n"), whole_number(degree, "design: degree")
     if n > MOST_NODES:
         msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
         raise BadInput(msg)
@@ -242,7 +238,7 @@ def reconfigure(
         raise refused(on_progress, "design: on_progress", "a function of a dict")
     limit = TIME_LIMIT_S if time_limit is None else positive_number(time_limit, "design: time_limit", positive=True)
     with progress_here(f"design n={n} degree={degree}") if on_progress is None else nullcontext(on_progress) as shown:
-        return _decided(int(n), int(degree), at, unit_s, directed=directed, limit=limit, seed=seed, on_progress=shown)
+        return _decided(n, degree, at, unit_s, directed=directed, limit=limit, seed=seed, on_progress=shown)
 
 
 def _decided(

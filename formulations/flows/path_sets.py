@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.types import Settings
 
     Pairs = tuple[I64, I64]
 
@@ -75,7 +76,7 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
     )
 
 
-def read_rule(parameters: Mapping[str, Any], where: str) -> PathRule:
+def read_rule(parameters: Settings, where: str) -> PathRule:
     """Read the rule given by :func:`rule_parameters`.
 
     Raises
@@ -83,7 +84,7 @@ def read_rule(parameters: Mapping[str, Any], where: str) -> PathRule:
     NotApplicable
         For k below 1 or without paths=k, or a negative lmax.
     """
-    stated, k, lmax = parameters["paths"], parameters["k"], parameters["lmax"]
+    stated, k, lmax = cast("Kind", parameters["paths"]), int(parameters["k"]), int(parameters["lmax"])
     if stated != "k" and k != PathRule.k:
         msg = f"{where}: k={k} has no effect with paths={stated}; give paths=k for the k shortest paths"
         raise NotApplicable(msg)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.spec import Dimensions, check_positive, family
+from opticoll.instances.arguments import whole_number
+from opticoll.instances.spec import Dimensions, family
 from opticoll.instances.topology import MAX_VERTICES, Topology, both_ways, check_size
 
 if TYPE_CHECKING:
@@ -122,8 +123,8 @@ def kautz(d: int, D: int) -> Topology:
     BadInput
         If a parameter is out of range.
     """
-    check_positive(d, "d", "kautz")
-    check_positive(D, "D", "kautz")
+    whole_number(d, "kautz: d", 1)
+    whole_number(D, "kautz: D", 1)
     shorter = _power(d, D - 1, "kautz")
     n = shorter * (d + 1)
     check_size(n, n * d, "kautz")
@@ -165,8 +166,8 @@ def debruijn(d: int, D: int, loops: str = "drop") -> Topology:
     BadInput
         If a parameter is out of range.
     """
-    check_positive(d, "d", "debruijn", least=2)
-    check_positive(D, "D", "debruijn")
+    whole_number(d, "debruijn: d", 2)
+    whole_number(D, "debruijn: D", 1)
     _check_loops(loops, "debruijn")
     n = _power(d, D, "debruijn")
     check_size(n, n * d, "debruijn")
@@ -204,8 +205,8 @@ def genkautz(n: int, d: int, loops: str = "drop") -> Topology:
     BadInput
         If a parameter is out of range.
     """
-    check_positive(n, "n", "genkautz", least=2)
-    check_positive(d, "d", "genkautz")
+    whole_number(n, "genkautz: n", 2)
+    whole_number(d, "genkautz: d", 1)
     _check_loops(loops, "genkautz")
     check_size(n, n * d, "genkautz")
     nodes = np.arange(n)
@@ -286,7 +287,7 @@ def slimfly(q: int) -> Topology:
     BadInput
         If ``q`` is not such a prime power, or the graph is too large.
     """
-    check_positive(q, "q", "slimfly", least=3)
+    whole_number(q, "slimfly: q", 3)
     check_size(2 * q * q, 3 * q * q * q, "slimfly")
     factors = _prime_power(q)
     if factors is None or q % 4 == 2:
@@ -352,8 +353,8 @@ def dragonfly(a: int, h: int, g: int | None = None) -> Topology:
     BadInput
         If a parameter is out of range.
     """
-    check_positive(a, "a", "dragonfly")
-    check_positive(h, "h", "dragonfly")
+    whole_number(a, "dragonfly: a", 1)
+    whole_number(h, "dragonfly: h", 1)
     groups = a * h + 1 if g is None else g
     if not 2 <= groups <= a * h + 1:
         msg = f"dragonfly: g={groups} groups must lie in 2..{a * h + 1} (at most a*h+1)"
@@ -428,10 +429,10 @@ def cayley(m: int, k: int, r: int, generators: Dimensions, directed: bool = Fals
     BadInput
         If a parameter is out of range, ``r`` does not fit, or a generator is repeated.
     """
-    check_positive(m, "m", "cayley")
-    check_positive(k, "k", "cayley")
+    whole_number(m, "cayley: m", 1)
+    whole_number(k, "cayley: k", 1)
     n = m * k
-    check_positive(n, "m k", "cayley", least=2)
+    whole_number(n, "cayley: m k", 2)
     check_size(n, n * len(generators) * (1 if directed else 2), "cayley")
     if not 0 <= r < max(m, 2) or pow(r, k, m) != 1 % m:
         msg = f"cayley: r={r} must lie in 0..{m - 1} with r^{k} = 1 modulo {m}; r=1 always does"

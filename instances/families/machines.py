@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput, BadSpec
+from opticoll.instances.arguments import whole_number
 from opticoll.instances.matrix_program import MatrixProgram, read_program
 from opticoll.instances.photonics import WdmLine, WdmRing
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS, iteration
 from opticoll.instances.readers.files import read_matrix, read_specified
 from opticoll.instances.servers import AllReduceGroup, ServerPool, check_servers
-from opticoll.instances.spec import check_positive, family, nearest
+from opticoll.instances.spec import family, nearest
 from opticoll.instances.topology import Instance, Topology, both_ways, check_size
 from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer, Stage, TrainingIteration
 from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
@@ -68,8 +69,8 @@ def nvswitch(boxes: int, gpus: int = 8, inside: float = 450.0, outside: float = 
     BadInput
         If a parameter is out of range.
     """
-    check_positive(boxes, "boxes", "nvswitch")
-    check_positive(gpus, "gpus", "nvswitch", least=2)
+    whole_number(boxes, "nvswitch: boxes", 1)
+    whole_number(gpus, "nvswitch: gpus", 2)
     n = boxes * gpus
     check_size(n + boxes + 1, 4 * n, "nvswitch")
     ranks = np.arange(n)
@@ -298,8 +299,8 @@ def servers(
         For a traffic file that cannot be read.
     """
     check_servers(n)
-    check_positive(degree, "degree", "servers")
-    check_positive(seed, "seed", "servers", least=0)
+    whole_number(degree, "servers: degree", 1)
+    whole_number(seed, "servers: seed", 0)
     if not volume > 0:
         msg = f"servers: volume must be a positive number of bytes, not {volume}"
         raise BadSpec(msg)
@@ -350,10 +351,10 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0, stages: int =
             msg = f"training: {model} is a log, which does not use calls, seed or stages; omit them, or use random"
             raise BadSpec(msg)
         return TrainingIteration(gpus, *iteration(model, gpus), spec="training")
-    check_positive(gpus, "gpus", "training", least=4)
-    check_positive(calls, "calls", "training", least=0)
-    check_positive(seed, "seed", "training", least=0)
-    check_positive(stages, "stages", "training", least=0)
+    whole_number(gpus, "training: gpus", 4)
+    whole_number(calls, "training: calls", 0)
+    whole_number(seed, "training: seed", 0)
+    whole_number(stages, "training: stages", 0)
     for name, number in (("calls", calls), ("stages", stages)):
         if number > _MOST_CALLS:
             msg = f"training: {name}={number} exceeds the limit of {_MOST_CALLS}; choose fewer"
@@ -409,8 +410,8 @@ def fat_tree(k: int, oversubscription: int = 1, capacity: float = 1.0) -> Topolo
     BadInput
         If a parameter is out of range.
     """
-    check_positive(k, "k", "fat-tree", least=2)
-    check_positive(oversubscription, "oversubscription", "fat-tree")
+    whole_number(k, "fat-tree: k", 2)
+    whole_number(oversubscription, "fat-tree: oversubscription", 1)
     half = k // 2
     if k % 2 or half % oversubscription:
         msg = f"fat-tree: k={k}, oversubscription={oversubscription}; k must be even and oversubscription divide k/2"
@@ -458,7 +459,7 @@ def ideal_switch(n: int, capacity: float = 1.0) -> Topology:
     BadInput
         If a parameter is out of range.
     """
-    check_positive(n, "n", "ideal-switch", least=2)
+    whole_number(n, "ideal-switch: n", 2)
     _check_capacity(capacity, "ideal-switch")
     check_size(n + 1, 2 * n, "ideal-switch")
     servers = np.arange(n)
@@ -510,7 +511,7 @@ class CircuitNetwork(Instance):
 
     def __post_init__(self) -> None:
         check_servers(self.n)
-        check_positive(self.degree, "degree", "circuits")
+        whole_number(self.degree, "circuits: degree", 1)
         if self.rule not in RULES:
             msg = f"circuits: unknown rule {self.rule!r}; {nearest(self.rule, list(RULES))}"
             raise BadSpec(msg)

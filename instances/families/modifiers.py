@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.spec import check_positive, modifier
+from opticoll.instances.arguments import whole_number
+from opticoll.instances.spec import modifier
 from opticoll.instances.topology import Topology, check_size, decimal_products, link_groups, parse_rate
 
 
@@ -31,8 +32,8 @@ def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
     BadInput
         If ``links`` exceeds the number of links, or ``links`` or ``seed`` is negative.
     """
-    check_positive(links, "links", "modifier 'fail'", least=0)
-    check_positive(seed, "seed", "modifier 'fail'", least=0)
+    whole_number(links, "modifier 'fail': links", 0)
+    whole_number(seed, "modifier 'fail': seed", 0)
     group, count = link_groups(topology.tail, topology.head, topology.capacity)
     if links > count:
         msg = f"modifier 'fail': cannot remove {links} of the {count} links of {topology.spec}; choose a smaller number"
@@ -124,7 +125,7 @@ def line(topology: Topology, times: int) -> Topology:
     BadInput
         If ``times`` is not positive, capacities differ, the topology has relay vertices, or the result is too large.
     """
-    check_positive(times, "times", "modifier 'line'")
+    whole_number(times, "modifier 'line': times", 1)
     if topology.num_ranks != topology.n or np.unique(topology.capacity).size > 1:
         msg = f"modifier 'line': {topology.spec} has relay vertices or unequal capacities; write +line before them"
         raise BadInput(msg)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput, BadSpec
-from opticoll.instances.spec import Dimensions, check_positive, family, nearest
+from opticoll.instances.arguments import whole_number
+from opticoll.instances.spec import Dimensions, family, nearest
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class OpGraph(Instance):
         parameters: tuple[tuple[str, Any], ...] = (),
     ) -> None:
         time = np.array(duration, dtype=np.float64)
-        check_positive(time.size, "the number of sub-operations", spec)
+        whole_number(time.size, f"{spec}: the number of sub-operations", 1)
         _refuse(time.ndim != 1 or time.size > MAX_SUB_OPS, spec, f"durations have shape {time.shape}; give one list")
         n = time.size
         ops = np.array(operation, dtype=np.int64)
@@ -376,8 +377,8 @@ def op_graph(
         msg = "op-graph: choose=true does not apply to broadcast=true, model=random or model=chain; omit choose"
         raise BadSpec(msg)
     for name, value in (("layers", layers), ("parts", parts), ("hidden", hidden), ("batch", batch)):
-        check_positive(value, name, "op-graph")
-    check_positive(seed, "seed", "op-graph", least=0)
+        whole_number(value, f"op-graph: {name}", 1)
+    whole_number(seed, "op-graph: seed", 0)
     if max(layers, parts, hidden, batch) > 10**6 or quantum < 0:
         msg = "op-graph: layers, parts, hidden and batch must be at most 1000000, and quantum at least 0"
         raise BadInput(msg)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.spec import check_positive, family, population
+from opticoll.instances.arguments import whole_number
+from opticoll.instances.spec import family, population
 from opticoll.instances.topology import Topology, both_ways, check_size
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ _TRIES = 1000
 
 
 def _check(n: int, d: int, seed: int, name: str) -> None:
-    check_positive(n, "n", name, least=2)
-    check_positive(d, "d", name)
-    check_positive(seed, "seed", name, least=0)
+    whole_number(n, f"{name}: n", 2)
+    whole_number(d, f"{name}: d", 1)
+    whole_number(seed, f"{name}: seed", 0)
     check_size(n, n * d, name)
     if n * d > 2 * MAX_DRAWN_LINKS:
         msg = f"{name}: n*d/2 = {n * d // 2} links exceed the limit of {MAX_DRAWN_LINKS}; choose a smaller n or d"
@@ -506,8 +507,8 @@ def all_graphs(n: int, d: int) -> list[str]:
 
 
 def _check_sizes(name: str, n: int, d: int, largest: dict[int, int]) -> None:
-    check_positive(n, "n", name, least=2)
-    check_positive(d, "d", name)
+    whole_number(n, f"{name}: n", 2)
+    whole_number(d, f"{name}: d", 1)
     if d >= n:
         msg = f"{name}: d must be below n={n}, not {d}; there are no parallel arcs"
         raise BadInput(msg)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.instances.arguments import whole_number
 from opticoll.instances.photonics import LightpathMesh
-from opticoll.instances.spec import Dimensions, check_positive, family
+from opticoll.instances.spec import Dimensions, family
 from opticoll.instances.topology import MAX_VERTICES, Topology, both_ways, check_size
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def ring(n: int, directed: bool = False) -> Topology:
     BadInput
         If ``n`` is out of range.
     """
-    check_positive(n, "n", "ring", least=2)
+    whole_number(n, "ring: n", 2)
     check_size(n, n if directed else 2 * n, "ring")
     i = np.arange(n)
     if directed:
@@ -82,7 +83,7 @@ def path(n: int) -> Topology:
     BadInput
         If ``n`` is out of range.
     """
-    check_positive(n, "n", "path", least=2)
+    whole_number(n, "path: n", 2)
     check_size(n, 2 * (n - 1), "path")
     i = np.arange(n - 1)
     return Topology(n, *both_ways(i, i + 1), spec="path")
@@ -104,7 +105,7 @@ def star(n: int) -> Topology:
     BadInput
         If ``n`` is out of range.
     """
-    check_positive(n, "n", "star", least=2)
+    whole_number(n, "star: n", 2)
     check_size(n, 2 * (n - 1), "star")
     leaves = np.arange(1, n)
     return Topology(n, *both_ways(np.zeros_like(leaves), leaves), spec="star")
@@ -138,7 +139,7 @@ def complete(n: int) -> Topology:
     BadInput
         If ``n`` is out of range.
     """
-    check_positive(n, "n", "complete", least=2)
+    whole_number(n, "complete: n", 2)
     check_size(n, n * (n - 1), "complete")
     return Topology(n, *both_ways(*np.triu_indices(n, k=1)), spec="complete")
 
@@ -183,7 +184,7 @@ def bipartite(shape: Dimensions) -> Topology:
         msg = f"bipartite: {shape} has {len(shape)} sides; write two, such as 4x4"
         raise BadInput(msg)
     a, b = shape
-    check_positive(min(a, b), "each side", "bipartite")
+    whole_number(min(a, b), "bipartite: each side", 1)
     check_size(a + b, 2 * a * b, "bipartite")
     left, right = np.divmod(np.arange(a * b), b)
     return Topology(a + b, *both_ways(left, a + right), spec="bipartite")
@@ -225,7 +226,7 @@ def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
     BadInput
         If ``n`` is out of range, or an offset is out of range or repeated.
     """
-    check_positive(n, "n", "circulant", least=2)
+    whole_number(n, "circulant: n", 2)
     check_size(n, n * len(offsets) * (1 if directed else 2), "circulant")
     seen: dict[int, int] = {}
     for offset in offsets:
@@ -249,9 +250,9 @@ def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
 
 def _grid(shape: Dimensions, name: str, *, periodic: bool) -> Topology:
     """Link every node to its neighbours along each dimension."""
-    check_positive(min(shape), "each size", name)
+    whole_number(min(shape), f"{name}: each size", 1)
     n = prod(shape)
-    check_positive(n, "the product of the sizes", name, least=2)
+    whole_number(n, f"{name}: the product of the sizes", 2)
     links = sum(n if periodic and size > 2 else n // size * (size - 1) for size in shape)
     check_size(n, 2 * links, name)
     if len(shape) > 32:
@@ -393,7 +394,7 @@ def lightpath(
     if len(shape) != 2:
         msg = f"lightpath: {shape} has {len(shape)} sizes; write rows and columns, such as 2x4"
         raise BadInput(msg)
-    check_positive(wafers, "wafers", "lightpath")
+    whole_number(wafers, "lightpath: wafers", 1)
     if wafers == 1:
         if fibres:
             msg = f"lightpath: fibres={fibres} join wafers, but there is only one; write wafers=2 or remove fibres"
@@ -402,7 +403,7 @@ def lightpath(
     if fibres < 0:
         msg = f"lightpath: fibres={fibres} is negative; write 1 or more, or 0 for as many as waveguides"
         raise BadInput(msg)
-    check_positive(waveguides, "waveguides", "lightpath")
+    whole_number(waveguides, "lightpath: waveguides", 1)
     whole = Dimensions((shape[0], shape[1] * wafers))
     mesh = _grid(whole, "lightpath", periodic=False)
     row, column = np.divmod(np.arange(mesh.n), whole[1])
@@ -454,7 +455,7 @@ def hypercube(dimension: int) -> Topology:
     BadInput
         If the dimension is out of range.
     """
-    check_positive(dimension, "dimension", "hypercube")
+    whole_number(dimension, "hypercube: dimension", 1)
     u, v = _links(dimension, "hypercube")
     return Topology(2**dimension, *both_ways(u, v), spec="hypercube")
 
@@ -481,7 +482,7 @@ def twisted_hypercube(dimension: int) -> Topology:
     BadInput
         If the dimension is out of range.
     """
-    check_positive(dimension, "dimension", "twisted-hypercube", least=3)
+    whole_number(dimension, "twisted-hypercube: dimension", 3)
     u, v = _links(dimension, "twisted-hypercube")
     v[:2] = 3, 1  # the first two links were {0, 1} and {2, 3}
     return Topology(2**dimension, *both_ways(u, v), spec="twisted-hypercube")

@@ -163,8 +163,14 @@ def test_messages_say_what_and_how(result):
             lambda: oc.sweep("alltoall.master", lambda _: 1.0, "ring:3", sense="low"),
             "sense='low': write lower or upper",
         ),
-        (lambda: oc.study("alltoall.master", "ring:3", jobs=1.5), "jobs = 1.5 is impossible"),
-        (lambda: oc.study("alltoall.master", "ring:3", jobs="2"), "jobs = '2' is impossible"),
+        (
+            lambda: oc.study("alltoall.master", "ring:3", jobs=1.5),
+            "must be a whole number of at least 1, not 1.5",
+        ),
+        (
+            lambda: oc.study("alltoall.master", "ring:3", jobs="2"),
+            "must be a whole number of at least 1, not '2'",
+        ),
         (lambda: oc.repair("servers:n=4,degree=2", circuits="0-1"), "repair: circuits: must be a list of pairs"),
         (lambda: oc.repair("servers:n=4,degree=2", circuits=[(0, 1)]), "repair: circuits: must be a list of pairs"),
         (lambda: oc.export("alltoall.master", "ring:3", "m.mps", settings={"foo": 1}), "alltoall.master: no parameter"),

@@ -104,7 +104,7 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
         ({"delay": "1us", "shard": "1MB", "bandwidth": "fast"}, "not a positive rate"),
         ({"time_limit": 0}, "time_limit: must be a positive number, not 0"),
         ({"n": 5000}, "exceeds the limit of 4096 nodes"),
-        ({"n": 8.5}, "not a whole number"),
+        ({"n": 8.5}, "must be a whole number"),
         ({"degree": 8}, "from 1 to n - 1 ports"),
     ],
 )

@@ -73,7 +73,7 @@ def test_bad_digraphs_are_refused(spec, message):
     [
         ("all-digraphs:n=5", "argument 'd' is missing"),
         ("all-digraphs:n=5,d=5", "d must be below n=5"),
-        ("all-digraphs:n=1,d=1", "n must be at least 2"),
+        ("all-digraphs:n=1,d=1", "n: must be a whole number of at least 2"),
         ("all-digraphs:n=10,d=2", "too many members to enumerate; the limits are n=40 for d=1, n=9 for d=2"),
         ("all-graphs:n=16,d=3", "too many members"),
         ("all-graphs:n=100,d=99", "too many members"),

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.errors import BadInput, BadOption, SolverUnavailable
 from opticoll.solvers.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
 
 
@@ -95,7 +95,7 @@ def test_make_executor() -> None:
     assert isinstance(make_executor(), InProcess)
     assert isinstance(make_executor(1), InProcess)
     assert make_executor(3).jobs == 3
-    with pytest.raises(BadOption, match="at least 1"):
+    with pytest.raises(BadInput, match="at least 1"):
         make_executor(0)
     with pytest.raises(BadOption, match="mutually exclusive"):
         make_executor(2, "tcp://localhost:8786")
