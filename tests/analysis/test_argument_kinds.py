@@ -165,7 +165,7 @@ def test_messages_say_what_and_how(result):
         ),
         (
             lambda: oc.study("alltoall.master", "ring:3", jobs=1.5),
-            "must be a whole number of at least 1, not 1.5",
+            "jobs: must be a whole number of at least 1",
         ),
         (
             lambda: oc.study("alltoall.master", "ring:3", jobs="2"),
