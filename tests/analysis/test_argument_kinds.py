@@ -169,7 +169,7 @@ def test_messages_say_what_and_how(result):
         ),
         (
             lambda: oc.study("alltoall.master", "ring:3", jobs="2"),
-            "must be a whole number of at least 1, not '2'",
+            "jobs: must be a whole number of at least 1, not '2'",
         ),
         (lambda: oc.repair("servers:n=4,degree=2", circuits="0-1"), "repair: circuits: must be a list of pairs"),
         (lambda: oc.repair("servers:n=4,degree=2", circuits=[(0, 1)]), "repair: circuits: must be a list of pairs"),
