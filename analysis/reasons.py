@@ -86,7 +86,8 @@ def reasons(result: Result) -> Reasons:
             facts = {str(name): value for name, value in found.attrs.items()}
             return Reasons("conflict", facts["proof"], rows=frame_rows(found), facts=facts)
         if not states(result.solved()[0].formulation, "links"):
-            return Reasons(result.record.bound_source, "its solutions put no load on links", links=[])
+            why = "the formulation states no load of links, by a method links or an axis 'arc'"
+            return Reasons(result.record.bound_source, why, links=[])
         limit = result.bottleneck()
         sides = None if limit.sides is None else dict(zip(("from", "to"), limit.sides, strict=True))
         return Reasons(limit.kind, limit.reason, sides, frame_rows(limit.links.reset_index()))

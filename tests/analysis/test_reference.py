@@ -189,7 +189,7 @@ def test_a_name_with_two_meanings_has_both():
         (["alltoall.child", "--instance", "ring:4"], "takes its data from a solution of alltoall.master"),
         (["alltoall.master", "--instance", "servers:n=4,degree=1"], "alltoall.master"),
         (["alltoall.master", "--set", "k=1"], "no parameter 'k'"),
-        (["ring:1"], "n must be at least 2"),
+        (["ring:1"], "n: must be a whole number of at least 2"),
     ],
 )
 def test_unknown_names_are_refused_in_one_line(capfd, arguments, message):

@@ -244,7 +244,7 @@ def test_a_topology_made_in_python_needs_no_spec():
         ({"formulation": "alltoall.timestep-mcf", "settings": {"alpha": False}}, BadInput, "must be a number"),
         ({"seed": 1.5}, BadOption, "seed: must be a whole number"),
         ({"threads": True}, BadOption, "threads: must be a whole number"),
-        ({"time_limit_s": "5"}, BadOption, "time limit: must be a number"),
+        ({"time_limit_s": "5"}, BadOption, "time limit: must be a positive number, not '5'"),
         ({"exact": "yes"}, BadOption, "exact: must be True or False, not 'yes'"),
         ({"settings": {"solver": "highs"}}, BadOption, "a solver is a method too: --method highs"),
         (

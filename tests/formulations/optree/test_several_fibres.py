@@ -72,5 +72,5 @@ def test_single_fibres_have_the_hash_that_they_always_had():
     assert double.spec == "wdm-ring:n=8,wavelengths=2,fibres=2"
     assert double.intact
     assert not parse("wdm-ring:n=8,wavelengths=2,fibres=2+fail=1").intact
-    with pytest.raises(BadInput, match="fibres must be at least 1"):
+    with pytest.raises(BadInput, match="fibres: must be a whole number of at least 1"):
         parse("wdm-ring:n=8,wavelengths=2,fibres=0")

@@ -249,7 +249,7 @@ def test_more_peers_than_ports_is_refuted():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: parse("servers:n=6,degree=0"), "degree must be at least 1"),
+        (lambda: parse("servers:n=6,degree=0"), "degree: must be a whole number of at least 1"),
         (lambda: ServerPool(2, 1, [[0, -1], [0, 0]]), "nonnegative"),
         (lambda: ServerPool(2, 1, [[0, np.nan], [0, 0]]), "finite"),
         (lambda: ServerPool(2, 1, [[0, 1, 2], [0, 0, 1]]), "2x3"),

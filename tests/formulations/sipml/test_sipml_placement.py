@@ -444,7 +444,7 @@ def test_quantum_sets_the_parts():
     ("make", "message"),
     [
         (lambda: parse("op-graph:model=nothing"), "unknown model 'nothing'"),
-        (lambda: parse("op-graph:model=transformer,layers=0"), "layers must be at least 1"),
+        (lambda: parse("op-graph:model=transformer,layers=0"), "layers: must be a whole number of at least 1"),
         (lambda: parse("op-graph:model=transformer,splits=1x2"), "no other model accepts it"),
         (lambda: parse("op-graph:model=chain"), "splits"),
         (lambda: parse("op-graph:model=chain,splits=1x0"), "at least 1 part"),
