@@ -317,7 +317,7 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
         for name in ("algorithm", "version")
     }
     try:
-        termination = Termination(str(outcome.termination))
+        termination = Termination(outcome.termination)
     except ValueError:
         msg = f"the unknown Termination {str(outcome.termination)[:60]!r}"
         raise ValueError(msg) from None
