@@ -1,0 +1,25 @@
+"""Problems of alltoall.channels for the tests of all formulations: see :mod:`problems`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from problems.random_instances import Drawn, Random, digraph
+
+CASES = [
+    ("ring:4", {"layers": "1"}),
+    ("ring:3", {"objective": "channels", "load": "1"}),
+    ("path:3", {"objective": "channels", "layers": "1", "paths": "all"}),
+    ("complete:3", {"paths": "all"}),
+    ("ring:4+scale=2.5", {"demand": "random:2", "paths": "disjoint"}),
+    ("path:2", {}),
+]
+CERTIFIED = ("ring:4", {"layers": 1}, "channel-search")
+DRAWN = 12
+
+
+def draw(random: Random) -> Drawn:
+    settings: dict[str, Any] = {"layers": int(random.integers(1, 4)), "k": int(random.integers(1, 4))}
+    if random.random() < 0.5:
+        settings["objective"] = "channels"
+    return digraph(random, most=5), settings
