@@ -109,8 +109,6 @@ def load(
         result.data,
         own,
         forms_of(model)[0],
-        record.method or "auto",
-        None,
         None,
         None,
         parameters,

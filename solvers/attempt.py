@@ -146,9 +146,9 @@ def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
                 form = compile_built(plan.formulation, model)
                 del model
             steps = scaling_steps(form)
-            if plan.reformulation is not None and plan.reformulation.reformulate is not None:
+            if plan.method is not None and plan.method.reformulate is not None:
                 target = steps[-1].form if steps else form
-                steps.append(plan.reformulation.reformulate(target, plan.formulation))
+                steps.append(plan.method.reformulate(target, plan.formulation))
             compiled = time.monotonic()
     except (LimitReached, MemoryError):
         ending = limits.ending or Termination.MEMORY_LIMIT
@@ -186,8 +186,8 @@ def without_solution(course: Course, form: StandardForm, solved: Solved) -> Solv
 def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bound, ...] = ()) -> Solved:
     """Run a method's procedure in a separate worker, from a known solution and beside known bounds, if any."""
     plan, task = course.plan, course.task
-    if start is not None and plan.procedure is not None and plan.procedure.starts:
-        course.start_used.append(plan.method)
+    if start is not None and plan.method is not None and plan.method.starts:
+        course.start_used.append(plan.method_name)
     pinned = {name: plan.settings[name] for name in task.settings}
 
     def relay(reported: dict[str, Any]) -> None:
@@ -196,7 +196,7 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
     with course.spent_on("solve_s"):
         left = course.left_s()
         left = None if left is None else max(left, 0.01)
-        sent = msgspec.structs.replace(task, settings=pinned, method=plan.method, exact=False, time_limit_s=left)
+        sent = msgspec.structs.replace(task, settings=pinned, method=plan.method_name, exact=False, time_limit_s=left)
         call = call_isolated(
             "opticoll.solvers.solve:run_in_worker",
             send(sent, plan.instance, plan.needed, start),
@@ -212,7 +212,7 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
         bounds += (Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"),)
     return Solved(
         Outcome(answer.termination, message=call.message or answer.message, peak_memory_mb=call.peak_memory_mb),
-        SolverInfo.read({"name": plan.method, "options": {}, **answer.solver}),
+        SolverInfo.read({"name": plan.method_name, "options": {}, **answer.solver}),
         values=answer.values,
         duals=answer.duals,
         bounds=bounds,

@@ -338,11 +338,11 @@ def model_info(plan: Plan, outcome: Outcome, form: StandardForm | None, *, refut
         return ModelInfo(built=False, reason="a bound excludes every solution")
     if plan.builds:
         known = None if form is None else form.size["variables"]
-        method = "" if plan.adapter is None or plan.adapter.name == plan.method else f" through {plan.method}"
-        solver = (plan.method if plan.adapter is None else plan.adapter.name) + method
+        method = "" if plan.adapter is None or plan.method is None else f" through {plan.method.name}"
+        solver = (plan.method_name if plan.adapter is None else plan.adapter.name) + method
         ended = outcome.termination in ENDED
         reason = f"solved by {solver}" if ended else f"{solver} ended with {outcome.termination}"
         return ModelInfo(built=True, form=plan.form, reason=reason, variables=known)
     if choice is not None:
         return ModelInfo(built=False, reason=choice.reason, variables=choice.variables)
-    return ModelInfo(built=False, reason=f"{plan.method} works on the {kind_of(plan.instance)}")
+    return ModelInfo(built=False, reason=f"{plan.method_name} works on the {kind_of(plan.instance)}")

@@ -96,10 +96,10 @@ def refuse_plan(task: Task, plan: Plan) -> None:
     if size is not None and not negligible(task, size):
         solver = None if plan.adapter is None else plan.adapter.name
         share = None
-        if plan.procedure is not None and (of_method := plan.procedure.share) is not None:
+        if plan.method is not None and (of_method := plan.method.share) is not None:
             share = partial(of_method, model, plan.method_parameters)
         spec = plan.instance.spec
-        refuse(task, model, size, form=plan.form, method=plan.method, solver=solver, spec=spec, share=share)
+        refuse(task, model, size, form=plan.form, method=plan.method_name, solver=solver, spec=spec, share=share)
 
 
 def refuse(

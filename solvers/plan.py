@@ -32,7 +32,7 @@ from opticoll.solvers.methods.method import names
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, digest, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.instances.types import Setting, Settings
     from opticoll.solvers.exact.exact_form import ExactForm
+    from opticoll.solvers.methods.method import Answer, Context
 
     Arrays = dict[str, NDArray[Any]]
     Message = dict[str, Any]
@@ -49,18 +50,16 @@ if TYPE_CHECKING:
 class Plan:
     """A task with every choice made.
 
-    ``method`` is the name under which the run is recorded; ``reformulation`` or ``procedure`` is the method
-    behind it if it is not a plain adapter; ``adapter`` the solver that gets a matrix, None for procedures that
-    name their own solvers. ``choice`` is what ``auto`` chose, None for a method that the task names. ``stated`` is the
-    program in rational numbers for an exact task, None where its data are another run's solution.
+    ``method`` is None where a solver gets the stated model as it is; ``adapter`` is the solver that gets a matrix, None
+    for procedures that name their own solvers. A solution that is read from a file has neither. ``choice`` is what
+    ``auto`` chose, None for a method that the task names. ``stated`` is the program in rational numbers for an exact
+    task, None where its data are another run's solution.
     """
 
     formulation: Formulation
     instance: Instance
     form: str
-    method: str
-    reformulation: Method | None
-    procedure: Method | None
+    method: Method | None
     adapter: Adapter | None
     parameters: Settings
     method_parameters: Settings
@@ -77,7 +76,19 @@ class Plan:
     @property
     def builds(self) -> bool:
         """Whether the stated model is built in ``form``: by the runner, or by the method's procedure."""
-        return self.procedure is None or self.procedure.builds
+        return self.procedure is None or (self.method is not None and self.method.builds)
+
+    @property
+    def procedure(self) -> Callable[[Context], Answer] | None:
+        """What is run in place of a solver on the stated model, or on another matrix."""
+        return None if self.method is None else self.method.run
+
+    @property
+    def method_name(self) -> str:
+        """The name under which the run is recorded: that of the method, or of the solver."""
+        solves = self.method or self.adapter
+        assert solves is not None
+        return solves.name
 
     @property
     def settings(self) -> dict[str, object]:
@@ -158,9 +169,7 @@ def make_plan(
         formulation=problem,
         instance=instance,
         form=form,
-        method=name,
-        reformulation=method if method is not None and method.reformulate is not None else None,
-        procedure=method if method is not None and method.run is not None else None,
+        method=method,
         adapter=solver,
         parameters=parameters,
         method_parameters=method_parameters,
@@ -307,7 +316,7 @@ def parameters_named(plan: Plan) -> Iterator[None]:
             raise
         meant = difflib.get_close_matches(unknown.lower(), list(known), n=1)
         closest = f"; did you mean {known[meant[0]]!r}?" if meant else ""
-        owners = {plan.formulation.name: plan.parameters, plan.method: plan.method_parameters}
+        owners = {plan.formulation.name: plan.parameters, plan.method_name: plan.method_parameters}
         owner = " and ".join(name for name, stated in owners.items() if stated)
         msg = f"{text}; parameters of {owner}: {', '.join(known.values())}{closest}"
         raise BadOption(msg) from None
@@ -338,7 +347,7 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
         {
             "formulation": plan.formulation.name,
             "instance": plan.instance.hash,
-            "method": plan.method,
+            "method": plan.method_name,
             "form": plan.form,
             **chosen,
             "settings": settings,
@@ -385,7 +394,7 @@ def versions_of(plan: Plan, *, exact: bool = False) -> dict[str, str | None]:
     the libraries of arrays.
     """
     used = [plan.adapter] if plan.adapter is not None else []
-    if plan.procedure is not None and plan.procedure.name not in names():
+    if plan.procedure is not None and plan.method_name not in names():
         used += adapters().values()
     always = ALWAYS_USED + (EXACT_USED if exact else ()) + (PLUGINS_USE if plan.plugin_digests else ())
     return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in always}
@@ -395,7 +404,7 @@ def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
     model = type(plan.formulation)
     makers = [method_named(str(plan.parameters[one.name])) for one in model.parameters if one.constructs]
     basis = None if model.needs is None else formulation(model.needs.formulation)
-    objects = (model, plan.reformulation, plan.procedure, plan.adapter, basis, *makers)
+    objects = (model, plan.method, plan.adapter, basis, *makers)
     return plugins.involved(objects, modules_behind(plan.instance.spec))
 
 

@@ -73,10 +73,9 @@ def run_procedure(sent: bytes, needed: Arrays, start: Arrays, report: Report, so
     task = rebuild(sent)
     plan = make_plan(task, needed=needed or None)
     assert plan.procedure is not None
-    assert plan.procedure.run is not None
     deadline = None if task.time_limit_s is None else begun + task.time_limit_s
 
-    where = f"{place_of(plan.procedure.run)}method {plan.method!r}: run"
+    where = f"{place_of(plan.procedure)}method {plan.method_name!r}: run"
 
     def save(answer: Answer, objective: float | None = None) -> None:
         answer = checked(answer, f"{where} saved")
@@ -98,7 +97,7 @@ def run_procedure(sent: bytes, needed: Arrays, start: Arrays, report: Report, so
         start=start or None,
     )
     try:
-        answer = plan.procedure.run(context)
+        answer = plan.procedure(context)
     except TimeoutError:
         answer = Answer(Termination.TIME_LIMIT, message="the time limit was reached between two steps of the method")
     return checked(answer, f"{where} returned")

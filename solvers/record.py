@@ -64,7 +64,7 @@ def record_of(
         instance_hash=plan.instance.hash,
         n=plan.instance.n,
         arcs=getattr(plan.instance, "arcs", None),
-        method=plan.method,
+        method=plan.method_name,
         form=model.form,
         model=model,
         solver=solved.solver,

@@ -127,7 +127,8 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: Known |
     run = finish(course, solved, needed, list(analytic) or None)
     if plan.choice is None:
         return auto.explained(run)
-    if plan.method == auto.TIME_FORM and run.termination is Termination.INFEASIBLE:  # no time is finite, F = 0 may be
+    # No time is finite, but F = 0 may be feasible.
+    if plan.method_name == auto.TIME_FORM and run.termination is Termination.INFEASIBLE:
         other = _solve(msgspec.structs.replace(task, method=auto.SIMPLEX), instance, budget, known)
         record = msgspec.structs.replace(other.record, key=run.record.key, requested=run.record.requested)
         return replace(other, task=task, record=record)
@@ -188,16 +189,8 @@ def _continued_by(method: str, first: Run, plan: Plan, deadline: float | None, b
     other = msgspec.structs.replace(task, method=method, form=plan.form, settings=own, time_limit_s=left)
     procedure = method_named(method)
     assert procedure is not None
-    next_plan = replace(
-        plan,
-        method=method,
-        reformulation=None,
-        procedure=procedure,
-        adapter=None,
-        choice=None,
-        options={},
-        method_parameters=read_parameters(procedure.parameters, {}, method),
-    )
+    chosen = read_parameters(procedure.parameters, {}, method)
+    next_plan = replace(plan, method=procedure, adapter=None, choice=None, options={}, method_parameters=chosen)
     course = Course(other, next_plan, budget, deadline)
     bounds: tuple[Bound, ...] = ()
     if old.bound is not None:

@@ -273,7 +273,7 @@ def stated() -> list[Row]:
             seconds = _cpu_s() - before
             assert run.plan is not None
             auto = Task(name, spec, settings=settings)
-            chosen = make_plan(auto, needed=run.plan.needed or None).method
+            chosen = make_plan(auto, needed=run.plan.needed or None).method_name
             rows.append(
                 {
                     "formulation": name,

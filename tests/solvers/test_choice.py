@@ -57,9 +57,9 @@ def test_small_models_are_built_and_large_ones_are_not(name, small, large, setti
     certified = make_plan(Task(name, large, settings=settings, tol=1e-4))
     assert not certified.builds
     assert certified.choice is not None
-    assert certified.method in {method.name for method, _ in taking_over(name, certified.parameters)}
+    assert certified.method_name in {method.name for method, _ in taking_over(name, certified.parameters)}
     assert certified.choice.reason is not None
-    assert certified.choice.reason.startswith(certified.method)
+    assert certified.choice.reason.startswith(certified.method_name)
 
 
 def test_every_formulation_that_is_not_listed_is_always_solved_as_stated():
@@ -94,7 +94,7 @@ def test_the_stated_model_and_the_certified_method_prove_one_optimum(name, spec,
 
 def test_a_requested_form_is_built_at_any_size():
     plan = make_plan(Task("lumorph.rounds", "lightpath:4x4,lasers=4,waveguides=4", form="cvxpy"))
-    assert (plan.method, plan.form, plan.builds) == ("highs", "cvxpy", True)
+    assert (plan.method_name, plan.form, plan.builds) == ("highs", "cvxpy", True)
     run = solve.solve(Task("lumorph.min-overlap", "lightpath:2x3", form="cvxpy"))
     assert run.proof is Proof.OPTIMAL
     assert run.record.form == run.record.model.form == "cvxpy"
@@ -112,15 +112,15 @@ def test_small_models_are_built_in_the_layer_that_is_imported_first():
 
 def test_a_parameter_of_the_certified_method_selects_it():
     plan = make_plan(Task("alltoall.min-congestion", "ring:5", settings={"mip_s": "5"}))
-    assert plan.method == "exact-routing"
+    assert plan.method_name == "exact-routing"
     assert plan.choice is not None
     assert plan.choice.reason == "--set mip_s is a parameter of exact-routing"
-    assert make_plan(Task("alltoall.min-congestion", "ring:5", settings={"mip_rel_gap": "0"})).method == "highs"
+    assert make_plan(Task("alltoall.min-congestion", "ring:5", settings={"mip_rel_gap": "0"})).method_name == "highs"
 
 
 def test_a_path_set_that_cannot_be_listed_is_left_to_the_certified_method():
     plan = make_plan(Task("alltoall.min-congestion", "torus:4x4", settings={"paths": "all"}))
-    assert plan.method == "exact-routing"
+    assert plan.method_name == "exact-routing"
     assert plan.choice is not None
     assert "paths" in str(plan.choice.reason)
 
@@ -202,7 +202,7 @@ def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypat
     original = solve.finish
 
     def spying(course, *rest):
-        seen[course.plan.method] = course.task.time_limit_s
+        seen[course.plan.method_name] = course.task.time_limit_s
         return original(course, *rest)
 
     monkeypatch.setattr(solve, "finish", spying)
@@ -360,6 +360,6 @@ def test_several_paths_per_pair_are_solved_as_stated_beyond_the_size_of_single_o
         make_plan(Task("alltoall.min-congestion", topology, settings={"paths": "all", "kappa": kappa}))
         for kappa in (1, 3)
     ]
-    assert [plan.method for plan in plans] == ["exact-routing", "highs"]
+    assert [plan.method_name for plan in plans] == ["exact-routing", "highs"]
     assert plans[0].choice is not None
     assert plans[0].choice.variables > 6_500

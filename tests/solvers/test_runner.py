@@ -312,7 +312,7 @@ def test_a_memory_limit_is_a_row():
 def test_auto_goes_by_size_and_says_what_it_chose():
     specs = ("ring:8", "genkautz:n=64,d=4+fail=3,seed=0", "torus:12x12")
     small, large, symmetric = (make_plan(Task("alltoall.master", spec)) for spec in specs)
-    assert (small.method, large.method, symmetric.method) == ("highs-simplex", "time-form", "orbit-lp")
+    assert (small.method_name, large.method_name, symmetric.method_name) == ("highs-simplex", "time-form", "orbit-lp")
     record = solve.solve(Task("alltoall.master", "ring:8")).record
     assert record["method"] == "highs-simplex"
     assert record["requested"]["method"] == "auto"

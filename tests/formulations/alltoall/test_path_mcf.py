@@ -237,7 +237,7 @@ def test_a_time_limit_keeps_flow_and_bound():
         solve=solve.solve,
         save=late,
     )
-    answer = plan.procedure.run(context)
+    answer = plan.procedure(context)
     assert answer.termination is Termination.TIME_LIMIT
     assert max(plan.data.residuals(answer.values).values()) < 1e-9
     assert 0 < float(answer.values["F"]) <= plan.data.certify(answer.duals).value

@@ -317,8 +317,8 @@ def test_symmetry_is_used_as_far_as_the_demand_has_it():
 
 def test_auto_counts_only_the_symmetry_that_is_left():
     plan = make_plan(Task(NAME, "torus:12x12", settings={"demand": "random:1"}))
-    assert make_plan(Task(NAME, "torus:12x12")).method == "orbit-lp"
-    assert plan.method != "orbit-lp"
+    assert make_plan(Task(NAME, "torus:12x12")).method_name == "orbit-lp"
+    assert plan.method_name != "orbit-lp"
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ def test_the_runner_certifies_orbit_lp(spec):
 
 def test_auto_selects_orbit_lp_for_a_single_source():
     def chosen(spec, **more):
-        return make_plan(Task("alltoall.master", spec, **more)).method
+        return make_plan(Task("alltoall.master", spec, **more)).method_name
 
     assert chosen("torus:12x12") == "orbit-lp"
     assert chosen("torus:12x12", form="cvxpy") == "time-form"

@@ -120,7 +120,7 @@ METHOD = Method(
 def test_a_method_of_the_users_own_takes_over(tmp_path):
     (tmp_path / "mine.py").write_text(PLUGIN)
     oc.load_plugin(tmp_path / "mine.py")
-    assert make_plan(Task("own.least", "ring:5")).method == "highs-simplex"
+    assert make_plan(Task("own.least", "ring:5")).method_name == "highs-simplex"
     plan = make_plan(Task("own.least", "ring:6"))
-    assert plan.method == "mine"
+    assert plan.method_name == "mine"
     assert plan.choice.reason == "mine works on the topology; --form pyomo builds it"

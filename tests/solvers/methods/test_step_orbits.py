@@ -72,7 +72,7 @@ def test_a_vertex_transitive_network_has_one_source():
 
 def test_auto_takes_it_where_the_lp_is_large_and_symmetric():
     def method(spec, **parameters):
-        return make_plan(Task(NAME, spec, settings=parameters)).method
+        return make_plan(Task(NAME, spec, settings=parameters)).method_name
 
     assert method("torus:8x8", aggregate="source") == "step-orbits"
     assert method("torus:4x4", aggregate="source") != "step-orbits"

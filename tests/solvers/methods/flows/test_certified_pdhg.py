@@ -421,7 +421,7 @@ def test_an_interruption_keeps_flow_and_bound():
 
 def test_auto_takes_it_for_large_instances_only():
     def chosen(spec, **more):
-        return make_plan(Task("alltoall.master", spec, **more)).method
+        return make_plan(Task("alltoall.master", spec, **more)).method_name
 
     assert chosen("genkautz:n=400,d=4", tol=1e-4) == "certified-pdhg"
     assert chosen("genkautz:n=400,d=4", tol=1e-9) == "screened-lp"
