@@ -180,9 +180,9 @@ def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:
 
 def rows_of(run: Run) -> list[BoundRow]:
     """The analytic bounds of a run as rows; empty if they need more than the instance."""
-    if run.plan is None or run.plan.formulation.needs is not None:
+    if run.plan is None or run.plan.problem.needs is not None:
         return []
-    return rows(run.plan.formulation, run.bounds or ())
+    return rows(run.plan.problem, run.bounds or ())
 
 
 def _row(model: Formulation, bound: Bound) -> BoundRow:

@@ -57,7 +57,7 @@ def conflict(run: Run, time_limit: float | None = 60.0) -> pd.DataFrame:
         reason = "it has a solution" if run.verified else "it was never prepared"
         msg = f"conflict: {run.record.formulation} on {run.record.instance}: {reason}"
         raise NoSolution(msg)
-    problem = run.plan.formulation
+    problem = run.plan.problem
     form = compile_built(problem, build_model(problem, run.plan.form))
     found = find_conflict(form, time_limit=time_limit)
     columns, rows = form.column_names(), form.row_names()

@@ -89,10 +89,10 @@ class Model:
 
     def _build(self, plan: Plan) -> None:
         self._plan = plan
-        self.formulation: Formulation = plan.formulation
+        self.formulation: Formulation = plan.problem
         self.instance: Instance = plan.instance
         self.form: str = plan.form
-        built = build_model(plan.formulation, plan.form)
+        built = build_model(plan.problem, plan.form)
         self._built: PyomoModel | CvxpyModel = named_model(built)
         self._stated: Any = self._built.problem if isinstance(self._built, CvxpyModel) else self._built.model
         self._original = fingerprint(self._stated)
@@ -243,7 +243,7 @@ class Model:
                 demand = self._demand_given(self._plan)
             given["demand"] = number(volume, "update: volume", positive=True) * demand
         plan = _planned(type(self.formulation), instance, self.form, given)
-        if not self._changes_in_place(plan.formulation):
+        if not self._changes_in_place(plan.problem):
             if self.changed:
                 msg = (
                     "update: these data need other variables or constraints, and the model was changed by hand; "
@@ -254,7 +254,7 @@ class Model:
             self._capacity, self._demand = now, demand
             return self
         self._capacity, self._demand = now, demand
-        self._plan, self.formulation, self.instance, self._updated = plan, plan.formulation, plan.instance, True
+        self._plan, self.formulation, self.instance, self._updated = plan, plan.problem, plan.instance, True
         return self
 
     def _demand_given(self, plan: Plan) -> F64:

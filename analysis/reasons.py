@@ -85,7 +85,7 @@ def reasons(result: Result) -> Reasons:
             found = result.conflict()
             facts = {str(name): value for name, value in found.attrs.items()}
             return Reasons("conflict", facts["proof"], rows=frame_rows(found), facts=facts)
-        if not states(result.solved()[0].formulation, "links"):
+        if not states(result.solved()[0].problem, "links"):
             why = "the formulation states no load of links, by a method links or an axis 'arc'"
             return Reasons(result.record.bound_source, why, links=[])
         limit = result.bottleneck()

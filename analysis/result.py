@@ -421,7 +421,7 @@ class Result(rendering.Printed, Run):
     @property
     def _meaning(self) -> str:
         """What the value is, with its unit; empty without data."""
-        return "" if self.plan is None else self.plan.formulation.meaning
+        return "" if self.plan is None else self.plan.problem.meaning
 
     def _outcome(self) -> str:
         """Time or value on one line."""
@@ -471,7 +471,7 @@ class Result(rendering.Printed, Run):
     @cached_property
     def _labels(self) -> Mapping[str, Sequence[Sequence[Hashable] | None]]:
         plan, _ = self.solved()
-        return index_labels(plan.formulation, plan.form)
+        return index_labels(plan.problem, plan.form)
 
     def frame(self, name: str, *, zeros: bool = False) -> pd.DataFrame:
         """One variable array as a table.
@@ -496,9 +496,9 @@ class Result(rendering.Printed, Run):
         """
         plan, values = self.solved()
         if not isinstance(name, str) or name not in values:
-            msg = f"{plan.formulation.name}: no array {name!r} in the solution; it has {', '.join(values)}"
+            msg = f"{plan.problem.name}: no array {name!r} in the solution; it has {', '.join(values)}"
             raise BadInput(msg)
-        declared = (plan.formulation.arrays(values.keys()) or {}).get(name)
+        declared = (plan.problem.arrays(values.keys()) or {}).get(name)
         array = np.asarray(values[name])
         if name in self._labels:
             declared = labelled_axes(array, self._labels[name])
@@ -524,10 +524,10 @@ class Result(rendering.Printed, Run):
             If solutions of the formulation put no load on links.
         """
         plan, values = self.solved()
-        if not states(plan.formulation, "links"):
-            msg = f"{plan.formulation.name}: its solutions have no link loads; read them with result.frames"
+        if not states(plan.problem, "links"):
+            msg = f"{plan.problem.name}: its solutions have no link loads; read them with result.frames"
             raise BadInput(msg)
-        return plan.formulation.links(stored(values))
+        return plan.problem.links(stored(values))
 
     def link_loads(self) -> pd.DataFrame:
         """Table of the load of every link: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``; indexed by link.
@@ -655,8 +655,8 @@ class Result(rendering.Printed, Run):
 
         plan, values = self.solved()
         needed = None if self.needed is None else self.needed.values
-        data = prepared(plan.formulation, plan.instance, plan.parameters, needed)
-        model = type(plan.formulation)
+        data = prepared(plan.problem, plan.instance, plan.parameters, needed)
+        model = type(plan.problem)
         return solution.recomputed_violations(model, plan.instance, plan.parameters, data, values, needed)
 
     def save(self, path: str | Path) -> Path:
@@ -721,9 +721,9 @@ class Result(rendering.Printed, Run):
         if not isinstance(title, str | None):
             raise refused(title, "plot: title", "a string")
         plan, values = self.solved()
-        heading = title or f"{plan.formulation.name}, {self.record.instance}\n{self._outcome()}"
-        if isinstance(plan.formulation, RoundFormulation) and isinstance(plan.instance, Topology):
-            schedule = plan.formulation.rounds(values)
+        heading = title or f"{plan.problem.name}, {self.record.instance}\n{self._outcome()}"
+        if isinstance(plan.problem, RoundFormulation) and isinstance(plan.instance, Topology):
+            schedule = plan.problem.rounds(values)
             return network_plots.rounds(plan.instance, schedule, layout=layout, title=heading)
         links = self.links
         price = sensitivity.prices(self)

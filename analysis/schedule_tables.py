@@ -80,7 +80,7 @@ class _Steps:
         from opticoll.solvers.schedules.schedule_kinds import refuse_file
 
         target = writable(path)
-        refuse_file(target, self.result.solved()[0].formulation)
+        refuse_file(target, self.result.solved()[0].problem)
         return write_schedule(schedule_request(target, chunks=self.chunks, **options), self.result)
 
     def _summary(
@@ -143,7 +143,7 @@ class Schedule(_Steps):
         own = self.links
         sizes = ((own.steps, "step"), (len(own.transfers), "transfer"))
         line = self._summary(own.topology.spec, sizes, own.chunks, own.fluid_time)
-        keeps = kept_rows(self.result.solved()[0].formulation)
+        keeps = kept_rows(self.result.solved()[0].problem)
         return line if keeps is None else f"{line}; it keeps {keeps}"
 
 
@@ -219,8 +219,9 @@ class Configurations(_Steps):
         from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
 
         plan, _ = self.result.solved()
+        problem: Any = plan.problem
         document = configurations_document(plan.instance, self.made)
-        return run_configurations(read_configurations(document, Path("schedule"), plan.data.n), plan.data)
+        return run_configurations(read_configurations(document, Path("schedule"), problem.n), problem)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -306,7 +307,7 @@ class Rounds:
         from opticoll.solvers.schedules.schedule_kinds import refuse_file
 
         target = writable(path)
-        refuse_file(target, self.result.solved()[0].formulation)
+        refuse_file(target, self.result.solved()[0].problem)
         return write_schedule(ScheduleRequest(target, None, None), self.result)
 
     def __repr__(self) -> str:

@@ -71,7 +71,7 @@ def prices(result: Result) -> F64 | None:
     if time is None or lengths is None or topology is None or result.bound is None:
         return None
     assert result.plan is not None
-    problem = result.plan.formulation
+    problem = result.plan.problem
     offered = float(topology.capacity @ lengths)
     kept = np.where(lengths > NOTHING * lengths.max(), lengths, 0.0)
     alone = abs(offered - result.bound) <= SAME * abs(result.bound)
@@ -143,7 +143,7 @@ def bottleneck(result: Result) -> Bottleneck:
     known = "price" in loads
     binding = loads[loads["price"] < 0].sort_values("price", kind="stable") if known else loads.iloc[:0]
     plan, lengths = result.solved()[0], lengths_of(result)
-    problem = plan.formulation
+    problem = plan.problem
     flow = problem if isinstance(problem, ConcurrentFlow) else getattr(problem, "flow", None)
     if lengths is not None and known and isinstance(flow, ConcurrentFlow):
         side, value = best_cut(flow, lengths)
@@ -238,7 +238,7 @@ class WhatIf(Printed):
         """Solve the changed instance; ``options`` are those of :func:`opticoll.solve`, such as ``time_limit``."""
         plan = self._of.solved()[0]
         given = {**plan.parameters, "shard": self._of.shard, **options}
-        return self._solve(type(plan.formulation), self.instance, **given)
+        return self._solve(type(plan.problem), self.instance, **given)
 
     def _shown(self, time: float) -> str:
         """A time, in seconds too where they are known."""
@@ -280,11 +280,11 @@ def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callabl
         For an unknown link, a negative factor, or a formulation without a time on links.
     """
     plan, _ = result.solved()
-    if isinstance(plan.formulation, StatedModel) and plan.formulation.origin is not None:
+    if isinstance(plan.problem, StatedModel) and plan.problem.origin is not None:
         msg = "what_if: the model was changed by hand; ask m.update(capacity={...}).solve(), which keeps the change"
         raise BadInput(msg)
-    if result.T is None or not isinstance(plan.instance, Topology) or plan.formulation.needs is not None:
-        msg = f"what_if: {plan.formulation.name} states no time on the links of a topology"
+    if result.T is None or not isinstance(plan.instance, Topology) or plan.problem.needs is not None:
+        msg = f"what_if: {plan.problem.name} states no time on the links of a topology"
         raise BadInput(msg)
     topology = with_capacities(plan.instance, factors, factors=True)
     return WhatIf(result.T, bound_after(result, topology), topology, result, solve)
@@ -300,13 +300,13 @@ def bound_after(result: Result, changed: Topology) -> float | None:
     if not duals or price is None or result.T is None or old is None:
         return None
     arcs = _places(old, changed)
-    if isinstance(plan.formulation, StatedModel) or not states(plan.formulation, "certify"):
+    if isinstance(plan.problem, StatedModel) or not states(plan.problem, "certify"):
         capacity = np.zeros(old.arcs)
         capacity[arcs] = changed.capacity
         flow = 1 / result.T - float(price @ (capacity - old.capacity)) / result.T**2
         return np.inf if flow <= NOTHING / result.T else 1 / flow
     try:
-        problem: Formulation = type(plan.formulation).prepare(changed, plan.parameters)
+        problem: Formulation = type(plan.problem).prepare(changed, plan.parameters)
     except NotApplicable:
         return np.inf
     bound = problem.certify({**duals, "capacity": np.asarray(duals["capacity"])[arcs]})
@@ -368,10 +368,10 @@ def no_price(result: Result) -> str:
     name = result.record.formulation
     if result.T is None:
         return f"{name} states no time T, whose derivative a price would be"
-    if result.plan is not None and result.plan.formulation.problem == "MILP":
+    if result.plan is not None and result.plan.integer:
         return f"{name} is an integer program, which has no prices; its bound rests on {result.record.bound_source}"
-    if result.plan is not None and isinstance(result.plan.formulation, StatedModel) and lengths_of(result) is not None:
+    if result.plan is not None and isinstance(result.plan.problem, StatedModel) and lengths_of(result) is not None:
         return "capacities of links also occur in other rows of the changed model, so that their duals are no prices"
-    if result.plan is not None and is_own(result.plan.formulation) and lengths_of(result) is not None:
+    if result.plan is not None and is_own(result.plan.problem) and lengths_of(result) is not None:
         return f"{name} has other limits than the capacities of links, so that these alone do not determine T"
     return f"the bound rests on {result.record.bound_source}, not on duals; solve with a solver, such as method='highs'"

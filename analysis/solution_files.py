@@ -160,14 +160,15 @@ def write_paths(path: Path, run: Run) -> dict[str, Json]:
     assert run.plan is not None
     assert run.values is not None
     assert isinstance(run.plan.instance, Topology)
-    topology, data = run.plan.instance, run.plan.data
-    paths = weighted_paths.from_flow(data, run.values["g"], str(run.plan.parameters["demand"]))
+    topology = run.plan.instance
+    problem: Any = run.plan.problem
+    paths = weighted_paths.from_flow(problem, run.values["g"], str(run.plan.parameters["demand"]))
     try:
         weighted_paths.write(path, topology, paths)
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
-    result = weighted_paths.violations(data, weighted_paths.read(path, data))
+    result = weighted_paths.violations(problem, weighted_paths.read(path, problem))
     worst = max(result, key=lambda name: result[name])
     if result[worst] > weighted_paths.EXACT:
         msg = f"{path}: the paths violate {worst} by {result[worst]:.3g}; solve with a smaller --tol"
@@ -310,7 +311,7 @@ def _write_rounds(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     schedule = schedule_of(plan, run.values, request.chunks)
     assert isinstance(schedule, RoundSchedule)
     write_text(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
-    result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
+    result = solution.check(plan.problem.name, plan.instance, path, plan.parameters)
     size = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
     return {"file": str(path), **size, "delivers": result["verified"], "violation": result["reason"] or None}
 
@@ -328,7 +329,7 @@ def _write_configurations(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     schedule = schedule_of(plan, run.values, request.chunks)
     assert isinstance(schedule, SequenceSchedule)
     write_text(path, json.dumps(configurations_document(plan.instance, schedule)) + "\n")
-    result = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
+    result = solution.check(plan.problem.name, plan.instance, path, plan.parameters)
     return {
         "file": str(path),
         "chunks": schedule.per_shard,
@@ -384,7 +385,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
 
     assert run.plan is not None
     assert run.values is not None
-    kind = kind_of(run.plan.formulation)
+    kind = kind_of(run.plan.problem)
     if kind is ScheduleKind.ROUNDS:
         return _write_rounds(request, run)
     if kind is ScheduleKind.CONFIGURATIONS:
@@ -392,13 +393,13 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     assert isinstance(run.plan.instance, Topology)
     plan, topology, path = run.plan, run.plan.instance, request.path
     alpha, beta = cost_model(plan)
-    name = plan.formulation.name
+    name = plan.problem.name
     collective = COLLECTIVES.get(name, "alltoall")
     text_of = lowering.collective_text if kind is ScheduleKind.TREES else lowering.schedule_text
     text, facts = text_of(
         path,
         name,
-        plan.data,
+        plan.problem,
         topology,
         run.values,
         chunks=request.chunks,
@@ -419,7 +420,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     result: dict[str, Any] = {
         key: verdict.metrics[key] for key in ("fits_runtime", "exceeds") if key in verdict.metrics
     }
-    if (keeps := kept_rows(plan.formulation)) is not None:
+    if (keeps := kept_rows(plan.problem)) is not None:
         result["keeps"] = keeps
     return {
         "file": str(path),
@@ -467,7 +468,7 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
         proof = combinatorial.write(path, run)
         written = time.perf_counter()
         assert run.plan is not None
-        result = combinatorial.check(type(run.plan.formulation), run.plan.instance, path, run.plan.parameters)
+        result = combinatorial.check(type(run.plan.problem), run.plan.instance, path, run.plan.parameters)
         if not result["verified"]:
             msg = f"{path}: the certificate does not hold: {result['reason']}"
             raise BadInput(msg)

@@ -114,7 +114,7 @@ def solve_model(course: Course) -> Solved:
     solver = SolverInfo(name=plan.adapter.name, version=version, algorithm=out.algorithm, options=out.options)
     values = duals = None
     if out.x is not None:
-        values = course.ask("unfold", plan.formulation.unfold, form.values(verify.whole(form, out.x)))
+        values = course.ask("unfold", plan.problem.unfold, form.values(verify.whole(form, out.x)))
     if out.row_duals is not None:
         duals = form.duals(out.row_duals)
     solved = Solved(out, solver, form, values, duals)
@@ -141,14 +141,14 @@ def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
             start = time.monotonic()
             form, built = course.known.form, start
             if form is None:
-                model = build_model(plan.formulation, plan.form)
+                model = build_model(plan.problem, plan.form)
                 built = time.monotonic()
-                form = compile_built(plan.formulation, model)
+                form = compile_built(plan.problem, model)
                 del model
             steps = scaling_steps(form)
             if plan.method is not None and plan.method.reformulate is not None:
                 target = steps[-1].form if steps else form
-                steps.append(plan.method.reformulate(target, plan.formulation))
+                steps.append(plan.method.reformulate(target, plan.problem))
             compiled = time.monotonic()
     except (LimitReached, MemoryError):
         ending = limits.ending or Termination.MEMORY_LIMIT

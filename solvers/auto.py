@@ -83,36 +83,36 @@ class MethodChoice:
 
 
 def choose(
-    model: Formulation, task: Task, instance: object, parameters: Settings, *, sized: bool = True
+    problem: Formulation, task: Task, instance: object, parameters: Settings, *, sized: bool = True
 ) -> MethodChoice:
     """Choose how ``auto`` solves a task, by formulation, parameters, size, structure and tolerance.
 
     The size is known (``sized``) only once the solution that the data depend on is available.
     """
-    known = [(method, at) for method, at in taking_over(model.name, parameters) if method.refusal(model) is None]
+    known = [(method, at) for method, at in taking_over(problem.name, parameters) if method.refusal(problem) is None]
     always = next(((method, at) for method, at in known if at.suits is None), None)
     beyond = None if always is None else always[0].name
-    if task.form is None and always is not None and (named := _parameter_of(always[0], model, task)):
-        return MethodChoice(always[0].name, forms_of(model)[0], reason=f"--set {named} is a parameter of {beyond}")
-    size, reason = _size(model) if sized else (None, None)
-    form = task.form or fastest_form(model, size)
+    if task.form is None and always is not None and (named := _parameter_of(always[0], problem, task)):
+        return MethodChoice(always[0].name, forms_of(problem)[0], reason=f"--set {named} is a parameter of {beyond}")
+    size, reason = _size(problem) if sized else (None, None)
+    form = task.form or fastest_form(problem, size)
     variables, nonzeros = (None, None) if size is None else (size["variables"], size["nonzeros"])
-    branched = model.problem == "MILP" and (always is None or not always[1].proves)
-    solver = _solver(model, instance, variables)
+    branched = problem.problem == "MILP" and (always is None or not always[1].proves)
+    solver = _solver(problem, instance, variables)
     stated = MethodChoice(solver, form, beyond, PROOF if branched else beyond, variables, nonzeros)
     if task.form is not None or not sized:
         return stated
-    certified = _certified(known, model, task, size)
+    certified = _certified(known, problem, task, size)
     if certified is None:
         return stated
     reason = f"{certified} works on the {kind_of(instance)}; {reason or f'--form {form} builds it'}"
-    return MethodChoice(certified, forms_of(model)[0], variables=variables, nonzeros=nonzeros, reason=reason)
+    return MethodChoice(certified, forms_of(problem)[0], variables=variables, nonzeros=nonzeros, reason=reason)
 
 
-def _certified(known: list[tuple[Method, Beyond]], model: Formulation, task: Task, size: Size | None) -> str | None:
+def _certified(known: list[tuple[Method, Beyond]], problem: Formulation, task: Task, size: Size | None) -> str | None:
     """The first method that takes over a model of this size and suits the problem; None if the model is solved."""
     for method, at in known:
-        if not at.covers(size) and (at.suits is None or (size is not None and at.suits(model, task, size))):
+        if not at.covers(size) and (at.suits is None or (size is not None and at.suits(problem, task, size))):
             return method.name
     return None
 
@@ -122,37 +122,37 @@ def kind_of(instance: object) -> str:
     return "topology" if isinstance(instance, Topology) else "instance"
 
 
-def fastest_form(model: Formulation, size: Size | None) -> str:
+def fastest_form(problem: Formulation, size: Size | None) -> str:
     """The modelling layer that imports, builds and compiles a model of this size fastest."""
-    if forms_of(model)[0] == "matrix":  # the instance itself is the model
+    if forms_of(problem)[0] == "matrix":  # the instance itself is the model
         return "matrix"
     first = "pyomo" if size is not None and size["nonzeros"] <= PYOMO_NONZEROS else "cvxpy"
-    return next((form for form in (first, "cvxpy", "pyomo") if form in forms_of(model)), forms_of(model)[0])
+    return next((form for form in (first, "cvxpy", "pyomo") if form in forms_of(problem)), forms_of(problem)[0])
 
 
-def _size(model: Formulation) -> tuple[Size | None, str | None]:
+def _size(problem: Formulation) -> tuple[Size | None, str | None]:
     """The size of the stated model, or None and the reason why it cannot be counted."""
     try:
-        return model.estimate(), None
+        return problem.estimate(), None
     except NotApplicable as error:
-        return None, str(error).removeprefix(f"{model.name}: ")
+        return None, str(error).removeprefix(f"{problem.name}: ")
 
 
-def _solver(model: Formulation, instance: object, variables: int | None) -> str:
+def _solver(problem: Formulation, instance: object, variables: int | None) -> str:
     """The adapter or reformulation for the stated model.
 
     A program read from a file needs a finite method: interior point would not give sufficiently exact duals.
     """
-    if model.problem == "MILP" or isinstance(instance, MatrixProgram):
+    if problem.problem == "MILP" or isinstance(instance, MatrixProgram):
         return "highs"
     if variables is not None and variables <= SIMPLEX_VARIABLES:
         return SIMPLEX
-    return TIME_FORM if model.concurrent else "highs-ipx"
+    return TIME_FORM if problem.concurrent else "highs-ipx"
 
 
-def _parameter_of(method: Method, model: Formulation, task: Task) -> str | None:
+def _parameter_of(method: Method, problem: Formulation, task: Task) -> str | None:
     """A setting of the task that is a parameter of a method and not of the formulation."""
-    own = {parameter.name for parameter in model.parameters}
+    own = {parameter.name for parameter in problem.parameters}
     return next((p.name for p in method.parameters if p.name in task.settings and p.name not in own), None)
 
 
@@ -184,7 +184,7 @@ def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
     second has all the time.
     """
     plan, size = run.plan, run.record.size
-    if plan is None or plan.formulation.problem != "MILP":
+    if plan is None or not plan.integer:
         return []
     if run.termination in ENDED and not run.verified and run.termination is not Termination.INFEASIBLE:
         return []  # the build, the checker and the objective contradict each other
@@ -204,9 +204,9 @@ def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
 def can_be_branched(run: Run) -> bool:
     """Whether a run of a method without a model can be continued by ``certified-branching`` on a small one."""
     plan = run.plan
-    if plan is None or plan.formulation.problem != "MILP" or settled(run) or not run.verified:
+    if plan is None or not plan.integer or settled(run) or not run.verified:
         return False
-    size, _ = _size(plan.formulation)
+    size, _ = _size(plan.problem)
     return size is not None and is_small(size["variables"], size["nonzeros"])
 
 
@@ -225,11 +225,11 @@ def explained(run: Run) -> Run:
         )
         message = joined_messages(record.message, f"{inaccurate}; --exact proves the optimum")
         return replace(run, record=structs.replace(record, message=message))
-    known = taking_over(plan.formulation.name, plan.parameters)
+    known = taking_over(plan.problem.name, plan.parameters)
     usable = {}
     for name in (*(name for method, at in known for name in _provers(method, at)), PROOF):
         method = method_named(name)
-        if method is not None and method.applies(plan.formulation) and method.refusal(plan.data) is None:
+        if method is not None and method.applies(plan.problem) and method.refusal(plan.problem) is None:
             usable[name] = method
     message = joined_messages(record.message, "the solver's own bound is not used as a proof")
     if usable:
@@ -295,12 +295,12 @@ def compared(run: Run) -> Run:
     A run computes the bounds of user-defined formulations always, and ours only where no other bound closes the gap.
     """
     plan, record = run.plan, run.record
-    if plan is None or run.bounds is not None or is_own(plan.formulation) or plan.formulation.needs is not None:
+    if plan is None or run.bounds is not None or is_own(plan.problem) or plan.problem.needs is not None:
         return run
     limits = OwnLimits(None if run.task.time_limit_s is None else time.monotonic(), None, None, BOUNDS_S)
     try:
         with limits:
-            bounds, sense = bounds_of(plan.formulation), plan.formulation.sense
+            bounds, sense = bounds_of(plan.problem), plan.problem.sense
     except (LimitReached, MemoryError):  # the run is complete without them
         return run
     value = record.objective if run.verified else None

@@ -66,11 +66,11 @@ class Course:
     def tell(self, objective: float | None, bound: float | None) -> None:
         """Show a new incumbent or bound to the user; of the bounds the tightest one so far."""
         if bound is not None and not math.isnan(bound):
-            tighter = max if self.plan.formulation.sense == "min" else min
+            tighter = max if self.plan.problem.sense == "min" else min
             self._bound = bound if self._bound is None else tighter(bound, self._bound)
             bound = self._bound
         elapsed = time.monotonic() - self._began
-        self._log_line(objective, bound, verify.relative_gap(objective, bound, self.plan.formulation.sense), elapsed)
+        self._log_line(objective, bound, verify.relative_gap(objective, bound, self.plan.problem.sense), elapsed)
         if self.budget.on_progress is not None:
             self.budget.on_progress({"objective": objective, "bound": bound, "elapsed_s": elapsed})
 
@@ -81,7 +81,7 @@ class Course:
         Yields a list that holds them once they are known.
         """
         known: list[Bound] = []
-        if self.budget.on_progress is None or is_own(self.plan.formulation):
+        if self.budget.on_progress is None or is_own(self.plan.problem):
             yield known
             return
         done = threading.Event()
@@ -89,7 +89,7 @@ class Course:
         def compute() -> None:
             with suppress(Exception):  # they are computed again, with their errors, after the solve
                 found = bounds()
-                best = verify.tightest(found, self.plan.formulation.sense)
+                best = verify.tightest(found, self.plan.problem.sense)
                 if best is not None and not done.is_set():
                     self.tell(None, best.value)
                     known.extend(found)
@@ -130,7 +130,7 @@ class Course:
             if limits.ending is None:  # the limit of a solve whose hook calls this one
                 raise
             self.budget.overdue = True
-        where = f"{place_of(getattr(self.plan.formulation, hook))}formulation {self.plan.formulation.name!r}"
+        where = f"{place_of(getattr(self.plan.problem, hook))}formulation {self.plan.problem.name!r}"
         limit = f"the time limit of {self.budget.task.time_limit_s:g} s"
         self.notes.append(f"{where}: {hook} did not return within {least_s:g} s of work, and {limit} has passed")
         return None

@@ -52,36 +52,36 @@ class Checked:
 
 def check_values(course: Course, solved: Solved) -> Checked:
     """Check the values, after a repair if one exists and is needed."""
-    formulation, values, form = course.plan.formulation, solved.values, solved.form
+    problem, values, form = course.plan.problem, solved.values, solved.form
     if values is None:
         return Checked()
     try:
-        declared = course.ask("arrays", declared_arrays, formulation, values.keys(), form)
+        declared = course.ask("arrays", declared_arrays, problem, values.keys(), form)
         if declared is None:
             return Checked(values)
         check_arrays(declared, values, "solution")
     except BadFile as wrong:
-        hint = f"; correct the axes of {formulation.name}" if is_own(formulation) and formulation.axes else ""
+        hint = f"; correct the axes of {problem.name}" if is_own(problem) and problem.axes else ""
         course.notes.append(f"refused: {wrong}{hint}")
         return Checked(violations={"arrays": np.inf})
-    raw = course.ask("residuals", verify.residuals, formulation, values) or {}
+    raw = course.ask("residuals", verify.residuals, problem, values) or {}
     worst, on_matrix = max(raw.values(), default=0.0), on_the_matrix(form, values)
     repaired = None
     # Matrix violations are relative to other sizes: a violation negligible in ``raw`` may be too large there.
     good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
-    if not good and states(formulation, "repair"):
-        changed = course.ask("repair", formulation.repair, values)
+    if not good and states(problem, "repair"):
+        changed = course.ask("repair", problem.repair, values)
         if changed is not None:
-            claimed = course.ask("objective", verify.objective, formulation, values)
+            claimed = course.ask("objective", verify.objective, problem, values)
             repaired = Repaired(violation=max([worst, *on_matrix.values()]), claimed=claimed)
             values = changed
-            raw = course.ask("residuals", verify.residuals, formulation, values) or {}
+            raw = course.ask("residuals", verify.residuals, problem, values) or {}
             on_matrix = on_the_matrix(form, values)
     violations = {**raw, **on_matrix}
     missed = verify.violated(violations)
     if missed is not None and not course.budget.overdue:
         course.notes.append(f"not verified: {missed}")
-    objective = course.ask("objective", verify.objective, formulation, values)
+    objective = course.ask("objective", verify.objective, problem, values)
     return Checked(values, violations, objective, missed is None and not course.budget.overdue, repaired)
 
 
@@ -120,13 +120,13 @@ def gather_bounds(course: Course, solved: Solved, objective: float | None, analy
 
     ``analytic`` are the bounds if they are computed already, as by the run that this one continues.
     """
-    formulation, form, out = course.plan.formulation, solved.form, solved.outcome
-    sense, tol = formulation.sense, course.task.tol
+    problem, form, out = course.plan.problem, solved.form, solved.outcome
+    sense, tol = problem.sense, course.task.tol
     result = [*solved.bounds, *bounds_from_duals(course, solved)]
     open_ = not auto.closed(result, objective, sense, tol)
     # A wrong bound of the user's is reported, whatever the solver's duals prove.
-    if analytic is None and (open_ or is_own(formulation)):
-        analytic = course.analytic(lambda: bounds_of(formulation))
+    if analytic is None and (open_ or is_own(problem)):
+        analytic = course.analytic(lambda: bounds_of(problem))
     if open_:
         result += analytic or []
     else:
@@ -153,11 +153,11 @@ def gather_bounds(course: Course, solved: Solved, objective: float | None, analy
 
 def bounds_from_duals(course: Course, solved: Solved) -> list[Bound]:
     """The bounds that the duals prove, by the formulation's certificate and by weak duality."""
-    formulation, form, duals = course.plan.formulation, solved.form, solved.outcome.row_duals
+    problem, form, duals = course.plan.problem, solved.form, solved.outcome.row_duals
     result = []
-    if solved.duals is not None and states(formulation, "certify"):
+    if solved.duals is not None and states(problem, "certify"):
         try:
-            certified = course.ask("certify", verify.certified, formulation, solved.duals)
+            certified = course.ask("certify", verify.certified, problem, solved.duals)
         except BadInput as error:
             certified = None
             course.notes.append(str(error))
@@ -172,7 +172,7 @@ def bounds_from_duals(course: Course, solved: Solved) -> list[Bound]:
 
 def left_open(course: Course, solved: Solved, form: StandardForm, objective: float | None, bounds: list[Bound]) -> bool:
     """Whether the solver solved the program, and the duals prove no bound, or one that only rounding keeps away."""
-    best = verify.tightest(bounds, course.plan.formulation.sense)
+    best = verify.tightest(bounds, course.plan.problem.sense)
     if course.task.exact or met(course, objective, best):
         return False
     if best is None:
@@ -188,7 +188,7 @@ def left_open(course: Course, solved: Solved, form: StandardForm, objective: flo
 
 def met(course: Course, objective: float | None, bound: Bound | None) -> bool:
     """Whether a bound proves that an objective is optimal."""
-    gap = None if bound is None else verify.relative_gap(objective, bound.value, course.plan.formulation.sense)
+    gap = None if bound is None else verify.relative_gap(objective, bound.value, course.plan.problem.sense)
     return gap is not None and 0 <= gap <= course.task.tol
 
 
@@ -209,24 +209,24 @@ def at_optimum(
     ``relaxed`` is that solution, None if it is not known. A value past the bound, or an optimum of 0, cannot be
     compared with a bound by their ratio.
     """
-    formulation, form, objective = course.plan.formulation, solved.form, checked.objective
+    problem, form, objective = course.plan.problem, solved.form, checked.objective
     if relaxed is None or form is None or objective is None:
         return checked
     exact, optimum = relaxed.x, relaxed.answer.objective
     assert exact is not None
     assert optimum is not None
-    past = (verify.relative_gap(objective, bound.value, formulation.sense) or 0.0) < 0
+    past = (verify.relative_gap(objective, bound.value, problem.sense) or 0.0) < 0
     size = max(verify.size_of_terms(form, point) for point in (np.asarray(solved.outcome.x, dtype=float), exact))
     nil = abs(optimum) <= verify.PAST * size
     near = abs(objective - float(optimum)) <= verify.FEASIBLE * max(size, 1.0 if nil else 0.0)
     if not near or not (past or nil):
         return checked
-    values = course.ask("unfold", formulation.unfold, form.values(exact))
+    values = course.ask("unfold", problem.unfold, form.values(exact))
     if values is None:
         return checked
-    raw = course.ask("residuals", verify.residuals, formulation, values) or {}
+    raw = course.ask("residuals", verify.residuals, problem, values) or {}
     violations = {**raw, **on_the_matrix(form, values)}
-    stated = course.ask("objective", verify.objective, formulation, values)
+    stated = course.ask("objective", verify.objective, problem, values)
     agrees = stated is not None and abs(stated - float(optimum)) <= verify.PAST * size
     if not agrees or verify.violated(violations) is not None:
         return checked
@@ -253,7 +253,7 @@ class Judgement:
 
 
 def judge(
-    formulation: Formulation,
+    problem: Formulation,
     tol: float,
     solved: Solved,
     checked: Checked,
@@ -265,11 +265,11 @@ def judge(
 
     ``closed_forms`` may only contradict the value; ``needed`` is the run whose solution is the data of this one.
     """
-    sense, objective, verified = formulation.sense, checked.objective, checked.verified
+    sense, objective, verified = problem.sense, checked.objective, checked.verified
     bound = verify.tightest(bounds, sense)
     contradiction = verify.contradiction([*bounds, *closed_forms], objective if verified else None, sense)
     if verified and objective is not None and checked.values is not None and solved.outcome.termination in ENDED:
-        contradiction = verify.misstated(formulation, solved.form, checked.values, objective) or contradiction
+        contradiction = verify.misstated(problem, solved.form, checked.values, objective) or contradiction
     proof, gap = verify.prove(
         verified=verified, objective=objective, bound=None if bound is None else bound.value, sense=sense, tol=tol
     )

@@ -61,7 +61,7 @@ class Known:
         """
         if self.values is None:
             return self
-        problem = plan.formulation
+        problem = plan.problem
         where = f"{self.source} is no solution of {problem.name} on {plan.instance.spec}"
         given = self._numbers()
         check_arrays(declared_arrays(problem, given.keys()), given, self.source)
@@ -95,7 +95,7 @@ class Known:
 
 def kept(course: Course, solved: Solved) -> Solved:
     """What was solved, or the given start if nothing better was found; the record says what became of it."""
-    known, problem = course.known, course.plan.formulation
+    known, problem = course.known, course.plan.problem
     assert known.values is not None
     given = verify.objective(problem, known.values)
     found = None if solved.values is None else verify.objective(problem, solved.values)

@@ -89,17 +89,17 @@ def refuse_plan(task: Task, plan: Plan) -> None:
     TooLarge
         See :func:`refuse`.
     """
-    model = plan.formulation
-    size: Size | None = foreseen(model, plan.instance, plan.parameters)
+    problem = plan.problem
+    size: Size | None = foreseen(problem, plan.instance, plan.parameters)
     if size is None and plan.adapter is not None:
-        size = model.estimate()
+        size = problem.estimate()
     if size is not None and not negligible(task, size):
         solver = None if plan.adapter is None else plan.adapter.name
         share = None
         if plan.method is not None and (of_method := plan.method.share) is not None:
-            share = partial(of_method, model, plan.method_parameters)
+            share = partial(of_method, problem, plan.method_parameters)
         spec = plan.instance.spec
-        refuse(task, model, size, form=plan.form, method=plan.method_name, solver=solver, spec=spec, share=share)
+        refuse(task, problem, size, form=plan.form, method=plan.method_name, solver=solver, spec=spec, share=share)
 
 
 def refuse(

@@ -13,9 +13,10 @@ import numpy as np
 from msgspec import structs
 
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
-from opticoll.formulations import Formulation, formulation, is_registered
+from opticoll.formulations import Formulation, is_registered
 from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of, is_own, read_parameters
+from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import DemandSpec
@@ -50,13 +51,14 @@ if TYPE_CHECKING:
 class Plan:
     """A task with every choice made.
 
+    ``problem`` is the formulation on the instance, ``form`` the layer in which its model is built.
     ``method`` is None where a solver gets the stated model as it is; ``adapter`` is the solver that gets a matrix, None
     for procedures that name their own solvers. A solution that is read from a file has neither. ``choice`` is what
     ``auto`` chose, None for a method that the task names. ``stated`` is the program in rational numbers for an exact
     task, None where its data are another run's solution.
     """
 
-    formulation: Formulation
+    problem: Formulation
     instance: Instance
     form: str
     method: Method | None
@@ -69,14 +71,14 @@ class Plan:
     stated: ExactForm | None = None
 
     @property
-    def data(self) -> Any:
-        """The formulation on the instance, for access to what its class adds."""
-        return self.formulation
-
-    @property
     def builds(self) -> bool:
         """Whether the stated model is built in ``form``: by the runner, or by the method's procedure."""
         return self.procedure is None or (self.method is not None and self.method.builds)
+
+    @property
+    def integer(self) -> bool:
+        """Whether the stated model has integer variables."""
+        return self.problem.problem == "MILP"
 
     @property
     def procedure(self) -> Callable[[Context], Answer] | None:
@@ -101,9 +103,11 @@ class Plan:
 
         A formulation that belongs neither to the package nor to a plug-in is listed by name, with a digest of its code.
         """
-        model = type(self.formulation)
+        formulation = type(self.problem)
         result = plugins.digests(_plugins_of(self)) if plugins.known() else {}
-        return {**result, model.name: code_digest(model)} if is_own(model) and not is_registered(model) else result
+        if not is_own(formulation) or is_registered(formulation):
+            return result
+        return {**result, formulation.name: code_digest(formulation)}
 
 
 def instance_of(task: Task) -> Instance:
@@ -137,36 +141,36 @@ def make_plan(
     TooLarge
         If the instance alone shows that the solve cannot fit in memory.
     """
-    model = formulation(task.formulation)
-    form = task.form or forms_of(model)[0]
-    if form not in forms_of(model):
-        msg = f"{model.name} is not stated in {form!r}; it is in {', '.join(forms_of(model))}"
+    formulation = formulation_named(task.formulation)
+    form = task.form or forms_of(formulation)[0]
+    if form not in forms_of(formulation):
+        msg = f"{formulation.name} is not stated in {form!r}; it is in {', '.join(forms_of(formulation))}"
         raise BadInput(msg)
-    _refuse_unknown_method(task.method, model)
+    _refuse_unknown_method(task.method, formulation)
 
-    own, left = _divided(task.settings, model.parameters)
+    own, left = _divided(task.settings, formulation.parameters)
     instance = instance_of(task) if instance is None else instance
-    parameters = parameters_on(instance, model, own)
-    _refuse_too_large(task, model, instance, parameters, form)
-    problem = prepared(model, instance, parameters, needed)
+    parameters = parameters_on(instance, formulation, own)
+    _refuse_too_large(task, formulation, instance, parameters, form)
+    problem = prepared(formulation, instance, parameters, needed)
     if task.exact:
         problem.derived()  # raises an error for data that are not fractions
 
-    sized = model.needs is None or needed is not None
+    sized = formulation.needs is None or needed is not None
     choice = choose(problem, task, instance, parameters, sized=sized) if task.method == "auto" else None
     name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
     if method is not None and (reason := method.refusal(problem)) is not None:
-        msg = f"{model.name}: method {name!r} {reason}; use a solver, such as --method highs"
+        msg = f"{formulation.name}: method {name!r} {reason}; use a solver, such as --method highs"
         raise MethodMismatch(msg)
     method_parameters: dict[str, Setting] = {}
     if method is not None:
         own, left = _divided(left, method.parameters)
         method_parameters = read_parameters(method.parameters, own, method.name)
     solver = _solver(problem, name, method, method_parameters)
-    _refuse_unknown_settings(left, model, method, solver)
+    _refuse_unknown_settings(left, formulation, method, solver)
     return Plan(
-        formulation=problem,
+        problem=problem,
         instance=instance,
         form=form,
         method=method,
@@ -179,12 +183,14 @@ def make_plan(
     )
 
 
-def parameters_on(instance: Instance, model: type[Formulation], given: Mapping[str, object]) -> dict[str, Setting]:
+def parameters_on(
+    instance: Instance, formulation: type[Formulation], given: Mapping[str, object]
+) -> dict[str, Setting]:
     """The parameters of a formulation, as given or their defaults; data of a demand are matched with the ranks."""
-    parameters = read_parameters(model.parameters, given, model.name)
+    parameters = read_parameters(formulation.parameters, given, formulation.name)
     demand = parameters.get("demand")
     if isinstance(demand, DemandSpec) and demand.data is not None and isinstance(instance, Topology):
-        parameters["demand"] = demand.on(instance, model.name)
+        parameters["demand"] = demand.on(instance, formulation.name)
     return parameters
 
 
@@ -197,34 +203,35 @@ def _divided(
     return own, {name: value for name, value in settings.items() if name not in names}
 
 
-def shared_parameters(model: Formulation | type[Formulation], parameters: Settings) -> dict[str, Setting]:
+def shared_parameters(formulation: Formulation | type[Formulation], parameters: Settings) -> dict[str, Setting]:
     """What a formulation sets in the one it takes its data from: its fixed settings, and what it passes on.
 
     Values that are the default there are left out.
     """
-    if model.needs is None:
+    if formulation.needs is None:
         return {}
-    defaults = {parameter.name: parameter.default for parameter in formulation(model.needs.formulation).parameters}
-    passed = {name: parameters[name] for name in model.needs.passed_on if name in defaults and name in parameters}
-    return dict(model.needs.settings) | {
+    basis = formulation_named(formulation.needs.formulation)
+    defaults = {parameter.name: parameter.default for parameter in basis.parameters}
+    passed = {name: parameters[name] for name in formulation.needs.passed_on if name in defaults and name in parameters}
+    return dict(formulation.needs.settings) | {
         name: value for name, value in passed.items() if value is not None and value != defaults[name]
     }
 
 
 def _refuse_too_large(
-    task: Task, model: type[Formulation], instance: Instance, parameters: Mapping[str, Any], form: str
+    task: Task, formulation: type[Formulation], instance: Instance, parameters: Mapping[str, Any], form: str
 ) -> None:
     """Refuse what the instance alone shows to be too large, before the data of the model take memory themselves.
 
     Where ``auto`` may choose a method that builds no matrix, and for one whose need depends on symmetries,
     :func:`opticoll.solvers.memory.refuse_plan` decides later.
     """
-    size = foreseen(model, instance, parameters)
+    size = foreseen(formulation, instance, parameters)
     if size is None or memory.negligible(task, size):
         return
     method, solver = task.method, task.method
     if method == "auto":
-        over = taking_over(model.name, parameters)
+        over = taking_over(formulation.name, parameters)
         if task.form is None and any(at.most is None or size["variables"] <= at.most for _, at in over):
             return
         method = solver = "highs-ipx"
@@ -233,10 +240,10 @@ def _refuse_too_large(
             return
         known = {parameter.name: parameter.default for parameter in procedure.parameters}
         solver = str(task.settings.get("solver", known.get("solver")))
-    memory.refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)
+    memory.refuse(task, formulation, size, form=form, method=method, solver=solver, spec=instance.spec)
 
 
-def _refuse_unknown_method(name: str, model: type[Formulation]) -> None:
+def _refuse_unknown_method(name: str, formulation: type[Formulation]) -> None:
     if not isinstance(name, str):
         msg = f"method: must be the name of a solver or a method, not {name!r}; write for example method='highs'"
         raise MethodMismatch(msg)
@@ -247,12 +254,12 @@ def _refuse_unknown_method(name: str, model: type[Formulation]) -> None:
         if name in adapters():
             return
     method = method_named(name)
-    if method is not None and method.applies(model):
+    if method is not None and method.applies(formulation):
         return
-    fitting = methods_for(model)
+    fitting = methods_for(formulation)
     if method is not None:
         options = ", ".join([*fitting, *(a for a in adapters())])
-        msg = f"method {name!r} does not apply to {model.name}; it can be solved by {options}"
+        msg = f"method {name!r} does not apply to {formulation.name}; it can be solved by {options}"
         raise MethodMismatch(msg)
     near = nearest(name, [*fitting, *adapters(), "auto"])
     msg = f"no method or solver {name!r}; {near} (a command of your own: --solver-config FILE or OPTICOLL_SOLVERS)"
@@ -260,7 +267,7 @@ def _refuse_unknown_method(name: str, model: type[Formulation]) -> None:
 
 
 def _solver(
-    model: Formulation, name: str, method: Method | None, method_parameters: Mapping[str, Any]
+    problem: Formulation, name: str, method: Method | None, method_parameters: Mapping[str, Any]
 ) -> Adapter | None:
     """The adapter behind a method, after checking that it supports the problem class and is installed."""
     wanted = name if method is None else method_parameters.get("solver")
@@ -268,13 +275,13 @@ def _solver(
         return None
     chosen = adapter(str(wanted))
     can = chosen.capabilities
-    if model.problem == "MILP" and not can.mip and (method is None or method.run is None):
+    if problem.problem == "MILP" and not can.mip and (method is None or method.run is None):
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.mip)
-        msg = f"{chosen.name} does not solve integer problems, but {model.name} is one; use one of {able}"
+        msg = f"{chosen.name} does not solve integer problems, but {problem.name} is one; use one of {able}"
         raise MethodMismatch(msg)
-    if model.problem == "LP" and not can.lp:
+    if problem.problem == "LP" and not can.lp:
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.lp)
-        msg = f"{chosen.name} does not solve continuous LPs, but {model.name} is one; use one of {able}"
+        msg = f"{chosen.name} does not solve continuous LPs, but {problem.name} is one; use one of {able}"
         raise MethodMismatch(msg)
     if not chosen.installed():
         raise SolverUnavailable(chosen.missing())
@@ -282,22 +289,24 @@ def _solver(
 
 
 def _refuse_unknown_settings(
-    left: Mapping[str, Any], model: type[Formulation], method: Method | None, solver: Adapter | None
+    left: Mapping[str, Any], formulation: type[Formulation], method: Method | None, solver: Adapter | None
 ) -> None:
     """Refuse remaining settings that look like misspelt parameters, or that no solver takes as options."""
-    known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
+    known = [p.name for p in (*formulation.parameters, *(method.parameters if method else ()))]
     for name in left:
         if name == "solver":
-            msg = f"{model.name}: no setting 'solver'; a solver is a method too: --method {left[name]}"
+            msg = f"{formulation.name}: no setting 'solver'; a solver is a method too: --method {left[name]}"
             raise BadOption(msg)
         if name == "demand":
-            remedy = f"; for one, give __init__ of {model.__name__} the argument demand" if is_own(model) else ""
-            msg = f"{model.name}: no setting 'demand'; its traffic is fixed by the formulation{remedy}"
+            remedy = (
+                f"; for one, give __init__ of {formulation.__name__} the argument demand" if is_own(formulation) else ""
+            )
+            msg = f"{formulation.name}: no setting 'demand'; its traffic is fixed by the formulation{remedy}"
             raise BadOption(msg)
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if close or solver is None or (method is not None and method.run is not None):
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
-            msg = f"{model.name}: no setting {name!r}; {hint}"
+            msg = f"{formulation.name}: no setting {name!r}; {hint}"
             raise BadOption(msg)
     if solver is not None:
         solver.refuse_options(left)
@@ -316,7 +325,7 @@ def parameters_named(plan: Plan) -> Iterator[None]:
             raise
         meant = difflib.get_close_matches(unknown.lower(), list(known), n=1)
         closest = f"; did you mean {known[meant[0]]!r}?" if meant else ""
-        owners = {plan.formulation.name: plan.parameters, plan.method_name: plan.method_parameters}
+        owners = {plan.problem.name: plan.parameters, plan.method_name: plan.method_parameters}
         owner = " and ".join(name for name, stated in owners.items() if stated)
         msg = f"{text}; parameters of {owner}: {', '.join(known.values())}{closest}"
         raise BadOption(msg) from None
@@ -335,17 +344,17 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
     """
     settings = texts(plan.settings)
     chosen: dict[str, str | None] = {}
-    if plan.choice is not None and plan.formulation.needs is not None:  # the key is known before the choice
+    if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice
         settings = texts({**task.settings, **plan.parameters})
         chosen = {"method": "auto", "form": task.form}
     elif plan.choice is not None and plan.choice.beyond is not None:
         chosen = {"beyond": plan.choice.beyond}
-    if plan.formulation.needs is not None and needed is None:
+    if plan.problem.needs is not None and needed is None:
         basis = needed_task(task, plan)
         needed = plan_key(basis, make_plan(basis, instance=plan.instance))
     return digest(
         {
-            "formulation": plan.formulation.name,
+            "formulation": plan.problem.name,
             "instance": plan.instance.hash,
             "method": plan.method_name,
             "form": plan.form,
@@ -363,17 +372,18 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
 
 def needed_task(task: Task, plan: Plan) -> Task:
     """The task whose solution the task's formulation takes as data."""
-    model = plan.formulation
-    assert model.needs is not None
-    needs = model.needs
+    problem = plan.problem
+    assert problem.needs is not None
+    needs = problem.needs
     method = "auto" if needs.method is None else str(plan.parameters[needs.method])
-    exact = task.exact and formulation(needs.formulation).problem == "LP"  # other formulations have integer solutions
+    basis = formulation_named(needs.formulation)
+    exact = task.exact and basis.problem == "LP"  # other formulations have integer solutions
     return structs.replace(
         task,
         formulation=needs.formulation,
         method=method,
         form=None,
-        settings=shared_parameters(model, plan.parameters),
+        settings=shared_parameters(problem, plan.parameters),
         repetition=0,
         exact=exact,
     )
@@ -401,10 +411,10 @@ def versions_of(plan: Plan, *, exact: bool = False) -> dict[str, str | None]:
 
 
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
-    model = type(plan.formulation)
-    makers = [method_named(str(plan.parameters[one.name])) for one in model.parameters if one.constructs]
-    basis = None if model.needs is None else formulation(model.needs.formulation)
-    objects = (model, plan.method, plan.adapter, basis, *makers)
+    formulation = type(plan.problem)
+    makers = [method_named(str(plan.parameters[one.name])) for one in formulation.parameters if one.constructs]
+    basis = None if formulation.needs is None else formulation_named(formulation.needs.formulation)
+    objects = (formulation, plan.method, plan.adapter, basis, *makers)
     return plugins.involved(objects, modules_behind(plan.instance.spec))
 
 
@@ -419,7 +429,7 @@ def rehearse_options(plan: Plan) -> None:
     if plan.adapter is not None and plan.options:
         options = tuple(sorted((name, str(value)) for name, value in plan.options.items()))
         with parameters_named(plan):
-            _try(plan.adapter.name, options, integer=plan.formulation.problem == "MILP")
+            _try(plan.adapter.name, options, integer=plan.integer)
 
 
 @cache

@@ -88,7 +88,7 @@ def run_procedure(sent: bytes, needed: Arrays, start: Arrays, report: Report, so
 
     context = Context(
         task=task,
-        data=plan.data,
+        data=plan.problem,
         instance=plan.instance,
         parameters=plan.method_parameters,
         deadline=deadline,

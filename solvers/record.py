@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 def properties(course: Course, solved: Solved, checked: Checked, judgement: Judgement) -> dict[str, Json]:
     """The metrics of a run: those of the formulation, of its values if they are verified, and of the method."""
-    formulation = course.plan.formulation
+    problem = course.plan.problem
     value = checked.objective if judgement.verified else None
-    stated = course.ask("metrics", verify.properties, formulation, "metrics", value)
+    stated = course.ask("metrics", verify.properties, problem, "metrics", value)
     metrics = {**({"conditional_on": "unknown"} if stated is None else stated), **solved.metrics}
     if judgement.verified and checked.values is not None:
-        metrics |= course.ask("describe", verify.properties, formulation, "describe", checked.values) or {}
+        metrics |= course.ask("describe", verify.properties, problem, "describe", checked.values) or {}
     return metrics
 
 
@@ -58,8 +58,8 @@ def record_of(
     message = joined_messages(out.message, *course.notes, *(f"{NOTE}{note}." for note in told))
     return Record(
         key=plan_key(task, plan, None if needed is None else needed.record.key),
-        formulation=plan.formulation.name,
-        paper=paper_of(plan.formulation),
+        formulation=plan.problem.name,
+        paper=paper_of(plan.problem),
         instance=plan.instance.spec,
         instance_hash=plan.instance.hash,
         n=plan.instance.n,
@@ -70,7 +70,7 @@ def record_of(
         solver=solved.solver,
         termination=out.termination,
         proof=judgement.proof,
-        sense=plan.formulation.sense,
+        sense=plan.problem.sense,
         objective=checked.objective,
         bound=None if judgement.bound is None else judgement.bound.value,
         bound_source=None if judgement.bound is None else judgement.bound.name,

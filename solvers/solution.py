@@ -72,7 +72,7 @@ def solution_document(run: Run) -> dict[str, Json]:
     instance = run.plan.instance
     document: dict[str, Any] = {
         "format": FORMAT,
-        "formulation": run.plan.formulation.name,
+        "formulation": run.plan.problem.name,
         "instance": instance.spec,
         "instance_hash": instance.hash,
         "settings": dict(run.plan.parameters),
@@ -81,7 +81,7 @@ def solution_document(run: Run) -> dict[str, Json]:
         "proof": str(run.proof),
         "values": {name: coordinates(array) for name, array in run.values.items()},
     }
-    labels = index_labels(run.plan.formulation, run.plan.form)
+    labels = index_labels(run.plan.problem, run.plan.form)
     if labels:
         document["indices"] = {
             name: [None if axis is None else [_plain_label(label) for label in axis] for axis in axes]

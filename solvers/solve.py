@@ -101,14 +101,14 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: Known |
         with budget.reading() as limits:
             plan = first if needed is None else make_plan(task, instance=instance, needed=needed.values)
             known = Known() if known is None else known.checked(plan)
-            refutation = plan.formulation.refute()
+            refutation = plan.problem.refute()
             if refutation is None:
                 memory.refuse_plan(task, plan)
-            if refutation is None and task.exact and plan.formulation.needs is None:
+            if refutation is None and task.exact and plan.problem.needs is None:
                 from opticoll.solvers.exact.prove import exact_problem, on_orbits
 
-                if not on_orbits(plan.formulation):
-                    plan = replace(plan, stated=exact_problem(plan.formulation))
+                if not on_orbits(plan.problem):
+                    plan = replace(plan, stated=exact_problem(plan.problem))
     except LimitReached:
         assert limits.ending is not None
         msg = f"{limits.message} while {task.instance} was read and prepared; raise the limit or use a smaller instance"
@@ -120,7 +120,7 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: Known |
     if refutation is not None:
         solved = refuted_by(refutation)
     else:
-        with course.bounds_ahead(lambda: auto.bounds_of(plan.formulation)) as analytic:
+        with course.bounds_ahead(lambda: auto.bounds_of(plan.problem)) as analytic:
             solved = solve_model(course) if plan.procedure is None else call_procedure(course, known.values)
     if known.values is not None:
         solved = kept(course, solved)
@@ -140,19 +140,19 @@ def finish(course: Course, solved: Solved, needed: Run | None, analytic: list[Bo
 
     ``needed`` is the run whose solution is the data of this one, ``analytic`` are bounds computed before.
     """
-    formulation, start, before = course.plan.formulation, time.monotonic(), course.times["exact_s"] or 0.0
+    problem, start, before = course.plan.problem, time.monotonic(), course.times["exact_s"] or 0.0
     checked = check_values(course, solved)
     if course.budget.overdue and not checked.verified:
         solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.TIME_LIMIT))
         course.notes.append("; no value is verified")
     gathered = gather_bounds(course, solved, checked.objective, analytic)
-    best = verify.tightest(gathered.bounds, formulation.sense)
+    best = verify.tightest(gathered.bounds, problem.sense)
     if checked.verified and best is not None and not met(course, checked.objective, best):
         checked = at_optimum(course, solved, checked, best, gathered.optimum)
     closed_forms = None  # among the analytic bounds, if those are known
     if gathered.analytic is None:
-        closed_forms = course.ask("closed_forms", formulation.closed_forms)
-    judgement = judge(formulation, course.task.tol, solved, checked, gathered.bounds, closed_forms or [], needed)
+        closed_forms = course.ask("closed_forms", problem.closed_forms)
+    judgement = judge(problem, course.task.tol, solved, checked, gathered.bounds, closed_forms or [], needed)
     course.notes += judgement.notes
     course.times["verify_s"] = time.monotonic() - start - ((course.times["exact_s"] or 0.0) - before)
     metrics = properties(course, solved, checked, judgement)
@@ -220,12 +220,12 @@ def _solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) ->
     NoSolution
         If no verified solution of it is found within the limits.
     """
-    if plan.formulation.needs is None:
+    if plan.problem.needs is None:
         return None
     basis = needed_task(task, plan)
     budget = Budget(basis, caller.stop, caller.on_progress)
     first = _solve(basis, instance, budget)
-    default = next((p.default for p in plan.formulation.parameters if p.name == plan.formulation.needs.method), None)
+    default = next((p.default for p in plan.problem.parameters if p.name == plan.problem.needs.method), None)
     if task.method == "auto" and basis.method == default and auto.can_be_branched(first):
         if budget.deadline is not None:  # the task itself needs time too
             budget.deadline -= PROOF_SHARE * max(budget.deadline - time.monotonic(), 0.0)
@@ -308,8 +308,8 @@ def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
     plan = make_plan(task, instance=value)
     needed = _solve_needed(task, value, plan, Budget(task))
     plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
-    built = build_model(plan.formulation, plan.form)
-    return value, plan.formulation, compile_built(plan.formulation, built)
+    built = build_model(plan.problem, plan.form)
+    return value, plan.problem, compile_built(plan.problem, built)
 
 
 def run_in_worker(sent: bytes, needed: Arrays, start: Arrays, report: Report) -> Answer:

@@ -21,7 +21,7 @@ def context_of(task: Task, save: Callable[..., Any] = lambda *_: None) -> Contex
     import_layer(plan.form)
     return Context(
         task=task,
-        data=plan.data,
+        data=plan.problem,
         instance=plan.instance,
         parameters=plan.method_parameters,
         deadline=None,

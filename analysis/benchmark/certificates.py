@@ -188,7 +188,7 @@ def _combinatorial(run: Run) -> str | None:
     except BadInput:
         return None
     assert run.plan is not None
-    value, bound = stated_ends(type(run.plan.formulation), low, high)
+    value, bound = stated_ends(type(run.plan.problem), low, high)
     return str(value) if value == bound else None
 
 

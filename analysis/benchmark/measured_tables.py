@@ -118,15 +118,15 @@ def build_in_worker(
     from opticoll.solvers.task import Task
 
     plan = make_plan(Task(formulation, instance, "highs", form, settings))
-    estimate = plan.formulation.estimate() or {}
+    estimate = plan.problem.estimate() or {}
     import_layer(plan.form)
     if plan.form != "matrix":
         small = make_plan(Task("alltoall.master", "ring:4", "highs", form))
-        compile_model(build_model(small.formulation, small.form))
+        compile_model(build_model(small.problem, small.form))
     gc.collect()
     before = psutil.Process().memory_info().rss / 1e6
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
-    model = build_model(plan.formulation, plan.form)
+    model = build_model(plan.problem, plan.form)
     size = compile_model(model).size
     peak = peak_memory_mb() or 0.0
     del model
@@ -191,7 +191,7 @@ def solving() -> list[Row]:
 
         def compiled(spec: str, name: str = name, layer: str = layer, settings: Any = settings) -> Any:
             plan = make_plan(Task(name, spec, "highs", layer, settings))
-            return compile_model(build_model(plan.formulation, plan.form))
+            return compile_model(build_model(plan.problem, plan.form))
 
         form = compiled(instance)
         for solver in SOLVERS if model.problem == "LP" else INTEGER_SOLVERS:

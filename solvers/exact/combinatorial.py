@@ -78,8 +78,8 @@ def certificate(run: Run) -> Certificate:
     if plan is None or run.values is None or not record.verified:
         msg = "certificate: there is no solution to certify; solve with a larger --time-limit"
         raise BadInput(msg)
-    name, data = plan.formulation.name, plan.data
-    argument = argument_of(type(plan.formulation), data)
+    data: Any = plan.problem
+    argument = argument_of(type(data), data)
     kind, problem = argument.kind, argument.problem(data)
     solution, tried = argument.parts(data, run.values, run.duals or {})
     proven: list[tuple[Fraction, int]] = []
@@ -95,7 +95,7 @@ def certificate(run: Run) -> Certificate:
     _, high = check(problem, solution, None)
     return {
         "certificate": 1,
-        "formulation": name,
+        "formulation": data.name,
         "instance": record.instance,
         "instance_hash": record.instance_hash,
         "settings": texts(plan.parameters),

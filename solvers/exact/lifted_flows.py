@@ -194,17 +194,15 @@ def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> L
     return Leaf(y)
 
 
-def bounded_by(
-    formulation: Formulation, data: Any, form: ExactForm, duals: Mapping[str, NDArray[np.float64]]
-) -> ExactAnswer | None:
+def bounded_by(problem: Any, form: ExactForm, duals: Mapping[str, NDArray[np.float64]]) -> ExactAnswer | None:
     """The best bound on a linear program that multipliers near the given row duals prove; None if they prove none.
 
     For a master LP or a link MCF only the arc lengths are used, with shortest distances as the other multipliers.
     """
     lengths = duals.get("capacity")
-    by_commodity = formulation.name == DIVIDED and not data.printed
-    if lengths is not None and (lengths != 0).any() and (by_commodity or formulation.name == GROUPED):
-        flow = data.flow if by_commodity else data
+    by_commodity = problem.name == DIVIDED and not problem.printed
+    if lengths is not None and (lengths != 0).any() and (by_commodity or problem.name == GROUPED):
+        flow = problem.flow if by_commodity else problem
         leaf = _priced(flow, form, [Fraction(abs(float(length))) for length in np.ravel(lengths)])
         tried: list[Mapping[int, Fraction]] = [leaf.y]
     else:

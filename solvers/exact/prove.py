@@ -147,7 +147,7 @@ def needed_arrays(run: Run) -> Arrays | None:
             name: (tuple(block.shape), {k: x[j] for k, j in enumerate(block.index.ravel().tolist()) if j >= 0 and x[j]})
             for name, block in form.columns.items()
         }
-    if first.plan.formulation.problem == "LP":
+    if not first.plan.integer:
         msg = f"exact: the data come from a solution of {first.record.formulation}, and no exact one was found"
         raise NoSolution(msg)
     result: Arrays = {}
@@ -285,7 +285,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None, solve_task: So
             raise NoSolution(TIMED_OUT)
         return solve_apart(wanted, left, start, task.memory_limit_gib, task.threads, stop)
 
-    if plan.stated is None and on_orbits(plan.formulation):
+    if plan.stated is None and on_orbits(plan.problem):
         return _by_orbits(run, end, solve_task, limited=limit is not None, stop=stop)
     form, answer, figures, message = _answered(run, solve)
     if message and limit is not None:
@@ -324,14 +324,14 @@ def _by_orbits(run: Run, end: float, solve_task: Solve | None, *, limited: bool,
     limits = OwnLimits(end if limited else None, None, stop, CHECK_S)
     try:
         with limits:
-            low, high, values = interval(run.plan.data, near.values or {}, near.duals or {})
+            low, high, values = interval(run.plan.problem, near.values or {}, near.duals or {})
         left = end - time.monotonic()
         far = low < high and (run.record.gap is None or run.record.gap > CLOSE)
         if far and left > 0 and solve_task is not None:
             task = msgspec.structs.replace(run.task, tol=CLOSE, exact=False, time_limit_s=left if limited else None)
             near = solve_task(task, stop)
             with limits:
-                low, high, values = interval(run.plan.data, near.values or {}, near.duals or {})
+                low, high, values = interval(run.plan.problem, near.values or {}, near.duals or {})
     except LimitReached:
         if limits.ending is None:  # the limit of a solve whose hook calls this one
             raise
@@ -367,12 +367,12 @@ def _answered(
         return solve(wanted, None if wanted is not form or run.values is None else _vector(wanted, run.values))
 
     try:
-        form = plan.stated or exact_problem(plan.formulation, needed=needed_arrays(run))
-        answer, figures = answer_of(plan.formulation, form, started)
+        form = plan.stated or exact_problem(plan.problem, needed=needed_arrays(run))
+        answer, figures = answer_of(plan.problem, form, started)
     except NoSolution as error:
         bound = None
         if form is not None and not form.integer.any() and run.duals is not None:
-            bound = bounded_by(plan.formulation, plan.data, form, run.duals)
+            bound = bounded_by(plan.problem, form, run.duals)
         return form, bound, {}, str(error)
     if (wrong := fault(form, answer)) is not None:
         return form, None, figures, f"exact: rejected by the check: {wrong}"
@@ -393,10 +393,10 @@ def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fractio
     """The tightest of the bound of the rows and the analytic bounds that are fractions, and its source."""
     assert answer.bound is not None
     assert run.plan is not None
-    model = run.plan.formulation
+    problem = run.plan.problem
     analytic = run.bounds
     if analytic is None:  # the usual solve needed none
-        analytic = bounds_of(model) if model.needs is None and not is_own(model) else []
+        analytic = bounds_of(problem) if problem.needs is None and not is_own(problem) else []
     known = [(answer.bound, ROWS), *((one.fraction, one.name) for one in analytic if one.fraction is not None)]
     return max(known, key=lambda one: one[0]) if form.sense == "min" else min(known, key=lambda one: one[0])
 
@@ -405,7 +405,7 @@ def _with_bound(run: Run, bound: Fraction, value: Fraction | None, exact: tuple[
     """The run with an exactly proven bound, and a solution's value, unless its own value contradicts the bound."""
     record = run.record
     assert run.plan is not None
-    gap = verify.relative_gap(record.objective, float(bound), run.plan.formulation.sense) if record.verified else None
+    gap = verify.relative_gap(record.objective, float(bound), run.plan.problem.sense) if record.verified else None
     if gap is not None and gap < -verify.FEASIBLE:
         wrong = f"exact: the bound {bound} is contradicted by {record.objective!r}"
         message = joined_messages(record.message, wrong)
@@ -452,17 +452,17 @@ def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
 def _contradicted(run: Run, objective: float, stated: float, violations: dict[str, float]) -> str | None:
     """What contradicts an exact optimum; None if nothing does. The last of several is told."""
     assert run.plan is not None
-    model = run.plan.formulation
+    problem = run.plan.problem
     wrong = None
     if (missed := verify.violated(violations)) is not None:
         wrong = f"according to the checker {missed}"
     elif abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
         wrong = f"the formulation evaluates the solution to {stated!r}"
-    for bound in model.closed_forms():
+    for bound in problem.closed_forms():
         if bound.exact and abs(bound.value - objective) > verify.FEASIBLE * abs(objective):
             wrong = f"the closed form {bound.name} is {bound.value:.12g}"
     for bound in run.bounds or ():
-        gap = verify.relative_gap(objective, bound.value, model.sense)
+        gap = verify.relative_gap(objective, bound.value, problem.sense)
         if gap is not None and gap < -verify.FEASIBLE:
             wrong = f"the bound {bound.name} is {bound.value:.12g}"
     return wrong
@@ -479,7 +479,7 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
         return _without_optimum(run, form, answer)
     vector = np.array([float(value) for value in answer.x])
     assert run.plan is not None
-    values = run.plan.formulation.unfold({name: block.gather(vector) for name, block in form.columns.items()})
+    values = run.plan.problem.unfold({name: block.gather(vector) for name, block in form.columns.items()})
     return _optimal(run, answer.objective, values, source, (form, answer))
 
 
@@ -496,7 +496,7 @@ def _optimal(
     """
     plan, record = run.plan, run.record
     assert plan is not None
-    model, objective, message = plan.formulation, float(optimum), record.message or ""
+    model, objective, message = plan.problem, float(optimum), record.message or ""
     violations = verify.residuals(model, values)
     wrong = _contradicted(run, objective, verify.objective(model, values), violations)
     if wrong is not None:

@@ -85,21 +85,21 @@ def schedule_of(
     BadInput
         If chunks are given for rounds, whose collective determines them, or the instance is not a topology.
     """
-    formulation, topology = plan.formulation, plan.instance
-    kind = kind_of(formulation)
-    refuse_chunks(formulation, chunks)
-    if isinstance(formulation, RoundFormulation):
-        return formulation.rounds(values)
+    problem: Any = plan.problem
+    topology, kind = plan.instance, kind_of(problem)
+    refuse_chunks(problem, chunks)
+    if isinstance(problem, RoundFormulation):
+        return problem.rounds(values)
     if kind is ScheduleKind.CONFIGURATIONS:
-        return sequence_schedule(plan.data, values, chunks)
+        return sequence_schedule(problem, values, chunks)
     if not isinstance(topology, Topology):
-        msg = f"{formulation.name}: its solutions hold no routes for a schedule; solve an all-to-all"
+        msg = f"{problem.name}: its solutions hold no routes for a schedule; solve an all-to-all"
         raise BadInput(msg)
     alpha, beta = cost_model(plan)
     if kind is ScheduleKind.TREES:
-        root = root_of(formulation.name, plan.data)
-        return collective_steps.best_schedule(formulation.name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
-    routes = routes_in_steps(formulation.name, plan.data, topology, values)
+        root = root_of(problem.name, problem)
+        return collective_steps.best_schedule(problem.name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
+    routes = routes_in_steps(problem.name, problem, topology, values)
     return schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
 
 

@@ -114,8 +114,8 @@ def test_summary_is_a_screenful_with_value_proof_and_checker(solved, name):
 @each("name", NAMES)
 def test_every_formulation_says_what_its_objective_is(solved, name):
     result = solved(name)
-    meaning = result.plan.formulation.meaning
-    assert (meaning if isinstance(meaning, str) else meaning(result.plan.data)) in repr(result)
+    meaning = result.plan.problem.meaning
+    assert (meaning if isinstance(meaning, str) else meaning(result.plan.problem)) in repr(result)
 
 
 class _Tags(HTMLParser):
@@ -270,7 +270,7 @@ def test_schedules_where_there_are_some(solved, name, tmp_path):
         schedule = result.schedule()
         assert schedule.save(tmp_path / "s.json")["delivers"]
         assert oc.check(name, result.instance, tmp_path / "s.json", first_case(name)[1])["verified"]
-        assert schedule.frame["amount"].sum() >= result.plan.data.demand.sum() * (1 - 1e-9)
+        assert schedule.frame["amount"].sum() >= result.plan.problem.demand.sum() * (1 - 1e-9)
     else:
         with pytest.raises(BadInput, match="hold no routes"):
             result.schedule()

@@ -274,6 +274,6 @@ def test_loads_of_links_hold_no_circulations():
     around["f"] = around["f"].copy()
     spare = 1.0 - loads.max()
     around["f"][:, 0] += max(spare, 0.0) + 0.25
-    links = result.plan.formulation.links(around)
+    links = result.plan.problem.links(around)
     assert links.load == pytest.approx(loads.to_numpy())
     assert around["f"].sum() > loads.sum() + 1.9  # the solution itself is left as it is

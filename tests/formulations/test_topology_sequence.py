@@ -558,7 +558,7 @@ def test_files_of_one_name_have_keys_of_their_own(tmp_path):
         plan = make_plan(task)
         keys.add(resume_key(task))
         assert plan.parameters["start"].startswith(f"file:{path},directed=false#")
-        assert plan.data.standing.sum() == 8
+        assert plan.problem.standing.sum() == 8
     assert len(keys) == 2
     with pytest.raises(BadInput, match="has changed since it was named"):
         read_topology(TopologySetting(f"file:{path}#sha256={'0' * 64}"), "start")

@@ -83,7 +83,7 @@ def test_the_whole_population_is_proven_in_time(name, number):
 def routed(topology, paths, kappa):
     """The least load of kappa paths of every pair, in fractions, by enumeration."""
     plan = make_plan(Task("alltoall.min-congestion", topology, settings={"paths": paths, "kappa": kappa}))
-    listed, capacity = plan.data.paths, [Fraction(c) for c in topology.capacity.tolist()]
+    listed, capacity = plan.problem.paths, [Fraction(c) for c in topology.capacity.tolist()]
     arcs = [listed.arcs[listed.start[p] : listed.start[p + 1]].tolist() for p in range(listed.paths)]
     best = None
     for chosen in itertools.product(*(itertools.combinations(listed.of_pair(k), kappa) for k in range(listed.pairs))):
@@ -170,7 +170,7 @@ def test_cp_sat_finds_what_highs_does_not(monkeypatch):
     monkeypatch.setattr(isolation, "solve_here", nothing)
     task = Task("lumorph.co-scheduling", "training:random,gpus=4,calls=5,seed=1", method="certified-branching")
     plan, context = make_plan(task), context_of(task)
-    proof = certified_branching._Proof(context, compile_model(build_model(plan.formulation, plan.form)))
+    proof = certified_branching._Proof(context, compile_model(build_model(plan.problem, plan.form)))
     proof.search()
     assert asked == ["highs", "cp-sat"]
     assert proof.value < np.inf

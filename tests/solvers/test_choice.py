@@ -253,7 +253,7 @@ def test_a_conditional_optimum_says_what_it_depends_on(capsys):
 
 def test_integer_columns_are_whole():
     plan = make_plan(Task("optree.tree", "wdm-ring:n=8,wavelengths=4"))
-    form = compile_model(plan.data.pyomo())
+    form = compile_model(plan.problem.pyomo())
     x = solve.solve(Task("optree.tree", "wdm-ring:n=8,wavelengths=4")).values["y"]
     assert np.isin(x, (0.0, 1.0)).all()
     near = np.where(x > 0, 1 - 1e-7, 1e-8)
@@ -332,7 +332,7 @@ def test_metrics_of_a_formulation_from_outside_get_a_verified_value_only():
     own = packing(1.0)(oc.parse("ring:4"))
     assert verify.properties(own, "metrics", 2.0) == {"inverse": 0.5}
     assert verify.properties(own, "metrics", None) == {}
-    ours = make_plan(Task("alltoall.master", "ring:4")).formulation
+    ours = make_plan(Task("alltoall.master", "ring:4")).problem
     assert verify.properties(ours, "metrics", None)["ranks"] == 4
 
 

@@ -309,19 +309,19 @@ def test_a_tree_without_time_proves_a_bound(calls, seed, tmp_path):
 
 def test_duals_in_floating_point_prove_a_bound(tmp_path):
     for name in ("alltoall.master", "alltoall.link-mcf"):
-        model, data, form = problem(name, "genkautz:n=7,d=3")
+        _, data, form = problem(name, "genkautz:n=7,d=3")
         exact = solve_linear(form)
         T = 1 / exact.objective
         rows = form.rows["capacity"]
         near = {"capacity": np.array([float(-exact.nodes[0].y.get(i, Q(0))) + 1e-7 for i in rows.index.tolist()])}
-        answer = lifted_flows.bounded_by(model, data, form, near)
+        answer = lifted_flows.bounded_by(data, form, near)
         assert fault(form, answer) is None
         assert 1 / T < answer.bound < 1 / T + Q(1, 10**4)
         vipr_file.write(tmp_path / "a.vipr", form, answer)
         assert (verify(tmp_path / "a.vipr", form).low, verify(tmp_path / "a.vipr", form).high) == (None, answer.bound)
-    model, data, form = problem("alltoall.path-mcf", "petersen")
+    _, data, form = problem("alltoall.path-mcf", "petersen")
     duals = {"capacity": np.full(30, 1 / 150), "demand": np.full(90, -1 / 90)}
-    answer = lifted_flows.bounded_by(model, data, form, duals)
+    answer = lifted_flows.bounded_by(data, form, duals)
     assert answer is None or fault(form, answer) is None
 
 
@@ -402,7 +402,7 @@ def test_bounds_that_are_computed_are_exact():
 def test_an_analytic_bound_closes_what_the_tree_leaves_open():
     """The bound `hops` of the sequence of circuits on four servers is its optimum 3/2; suppose the rows prove 1/2."""
     run = solve.solve(Task("topology.sequence", "servers:n=4,degree=2", "highs", tol=1e-6))
-    form = prove.exact_problem(run.plan.formulation)
+    form = prove.exact_problem(run.plan.problem)
     x = tuple(Q(round(2 * value), 2) for value in prove._vector(form, run.values))
     open_answer = prove.ExactAnswer("bounded", Q(3, 2), x, (), None, Q(1, 2))
     closed = prove._with_answer(run, form, open_answer).record

@@ -428,7 +428,7 @@ def test_placement_enumeration_keeps_its_incumbents() -> None:
     assert result.run is not None
     context = Context(
         task,
-        plan.data,
+        plan.problem,
         plan.instance,
         plan.method_parameters,
         None,
@@ -438,4 +438,4 @@ def test_placement_enumeration_keeps_its_incumbents() -> None:
     last = result.run(context)
     assert last.values is not None
     assert saved == sorted(saved, reverse=True)
-    assert saved[-1] == pytest.approx(plan.data.objective(last.values))
+    assert saved[-1] == pytest.approx(plan.problem.objective(last.values))

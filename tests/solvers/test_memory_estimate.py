@@ -92,9 +92,9 @@ def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: 
     early = foreseen(model, instance, read_parameters(model.parameters, parameters, name))
     assert early is not None
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
-    built = compile_model(build_model(plan.data, plan.form)).size
+    built = compile_model(build_model(plan.problem, plan.form)).size
     assert 0.4 * entries(built) <= entries(early) <= 1.2 * entries(built)
-    estimated = plan.data.estimate()
+    estimated = plan.problem.estimate()
     assert estimated is not None
     assert all(early[part] <= estimated[part] for part in early)
 

@@ -134,14 +134,14 @@ def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vecto
 
     task = Task("optree.one-stage", "wdm-ring:n=4,wavelengths=2")
     plan = make_plan(task)
-    form = compile_model(build_model(plan.data, plan.form))
+    form = compile_model(build_model(plan.problem, plan.form))
     context = SimpleNamespace(
         parameters={"search_s": 1.0},
         remaining=lambda: None,
         task=task,
         save=lambda *_: None,
-        formulation=plan.formulation,
-        data=plan.data,
+        formulation=plan.problem,
+        data=plan.problem,
         start=None,
     )
     lie = Outcome(Termination.OPTIMAL, x=np.full(form.cost.size, vector), objective=0.0)

@@ -156,12 +156,12 @@ def test_a_switch_that_would_have_to_copy_is_named(tmp_path):
     for name, topology in (("alltoall.all-gather", star()), ("alltoall.reduce-scatter", reversed_arcs(star()))):
         run = solve.solve(Task(name, topology, method="highs"))
         assert run.objective == pytest.approx(1.0)
-        arguments = name, run.plan.data, topology, run.values
+        arguments = name, run.plan.problem, topology, run.values
         facts = collective_text(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0)[1]
         assert facts["time"] == pytest.approx(2.0)  # six shards leave three ranks, each at rate 1
         assert facts["keeps"] == "switches only forward, without copies or sums: the trees take T = 2"
     run = solve.solve(Task("alltoall.all-gather", "ring:3", method="highs"))
-    arguments = "alltoall.all-gather", run.plan.data, run.plan.instance, run.values
+    arguments = "alltoall.all-gather", run.plan.problem, run.plan.instance, run.values
     assert "keeps" not in collective_text(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0)[1]
 
 
@@ -229,7 +229,7 @@ def test_the_method_proves_its_value(name, spec):
 @pytest.mark.parametrize("name", ["alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"])
 def test_corrupted_flows_are_refused(name):
     run = solve.solve(Task(name, "ring:4", method="tree-packing"))
-    data = run.plan.data
+    data = run.plan.problem
     for array in run.values:
         for value in (99.0, -1.0, np.nan):
             broken = {key: x.copy() for key, x in run.values.items()}

@@ -85,7 +85,7 @@ def test_lengths_certify_no_more_than_the_optimum(spec):
 
 def test_corrupted_routes_are_refused():
     run = solve.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
-    data = run.plan.data
+    data = run.plan.problem
     assert max(path_flow.residuals(data, run.values).values()) == 0
     routes = min_congestion.decode(data, run.values)
     assert len(routes) == 7 * 6
@@ -190,7 +190,7 @@ def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
 
 def test_a_repeated_path_does_not_count_twice():
     run = solve.solve(Task(NAME, "ring:4", "exact-routing", settings={"paths": "all", "kappa": 2, "steps": 1000}))
-    data, values = run.plan.data, {name: np.array(array, dtype=float) for name, array in run.values.items()}
+    data, values = run.plan.problem, {name: np.array(array, dtype=float) for name, array in run.values.items()}
     assert max(path_flow.residuals(data, values).values()) == 0
     values["path_arcs"][1] = values["path_arcs"][0]
     assert path_flow.residuals(data, values)["paths"] == np.inf

@@ -124,7 +124,7 @@ def test_a_set_is_named_counted_and_held_against_the_unrestricted_bound():
 
 def test_corrupted_solutions_are_refused():
     run = solve.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
-    data = run.plan.data
+    data = run.plan.problem
     assert max(data.residuals(run.values).values()) <= 1e-9
     decoded = path_mcf.decode(data, run.values)
     assert sum(path.amount for path in decoded[0, 9]) == pytest.approx(run.objective)
@@ -230,7 +230,7 @@ def test_a_time_limit_keeps_flow_and_bound():
 
     context = Context(
         task=task,
-        data=plan.data,
+        data=plan.problem,
         instance=plan.instance,
         parameters=plan.method_parameters,
         deadline=time.monotonic() + 600.0,
@@ -239,8 +239,8 @@ def test_a_time_limit_keeps_flow_and_bound():
     )
     answer = plan.procedure(context)
     assert answer.termination is Termination.TIME_LIMIT
-    assert max(plan.data.residuals(answer.values).values()) < 1e-9
-    assert 0 < float(answer.values["F"]) <= plan.data.certify(answer.duals).value
+    assert max(plan.problem.residuals(answer.values).values()) < 1e-9
+    assert 0 < float(answer.values["F"]) <= plan.problem.certify(answer.duals).value
 
 
 def test_the_printed_link_mcf_has_no_column_generation():
@@ -335,7 +335,7 @@ def test_the_masters_flow_splits_into_weighted_paths(spec, settings):
     link = solve.solve(Task("alltoall.link-mcf", spec, "highs-simplex", settings=settings))
     assert run.verified
     assert run.objective == pytest.approx(link.objective, rel=1e-6)
-    data, metrics = run.plan.data, run.record["metrics"]
+    data, metrics = run.plan.problem, run.record["metrics"]
     decoded = path_mcf.decode(data, run.values)
     wanted = dict(zip(zip(*(ends.tolist() for ends in data.commodities), strict=True), data.amount, strict=True))
     assert {pair: sum(way.amount for way in ways) for pair, ways in decoded.items()} == pytest.approx(

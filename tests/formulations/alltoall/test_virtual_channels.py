@@ -140,7 +140,7 @@ def test_orders_of_arcs_need_fewer_layers():
     numbers = run.record["metrics"]["layers_by_heuristic"]
     assert (run.objective, run.proof, numbers.pop("orders")) == (2, Proof.OPTIMAL, 2)
     assert min(numbers.values()) == 3
-    assert not has_cycle(run.plan.data, model.layers_of(run.plan.data, run.values))
+    assert not has_cycle(run.plan.problem, model.layers_of(run.plan.problem, run.values))
     without = solve.solve(Task(NAME, "torus:4x4", "layer-assignment", settings={"moves": "0"}))
     assert without.objective == 3
 
@@ -160,7 +160,7 @@ def test_routes_come_from_min_congestion(routes):
     assert run.record["needed"]["formulation"] == "alltoall.min-congestion"
     assert run.needed.record["method"] == routes
     assert set(run.record["metrics"]["layers_by_heuristic"]) == {"breaking-cycles", "random", "conflict-colouring"}
-    assert not has_cycle(run.plan.data, model.layers_of(run.plan.data, run.values))
+    assert not has_cycle(run.plan.problem, model.layers_of(run.plan.problem, run.values))
     assert run.objective == run.record["metrics"]["layers"] >= run.bound
 
 

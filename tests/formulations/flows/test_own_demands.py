@@ -473,7 +473,7 @@ def test_the_uniform_matrix_is_the_all_to_all():
     uniform = solve.solve(Task("alltoall.master", "ring:4", settings={"demand": np.ones((4, 4)) - np.eye(4)}))
     assert uniform.objective == pytest.approx(0.5)
     assert "shards" not in uniform.record.metrics
-    assert any(bound.exact for bound in uniform.plan.formulation.bounds())
+    assert any(bound.exact for bound in uniform.plan.problem.bounds())
 
 
 # bounds and the command line -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ MODELS = ["alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf"]
 
 def data_of(name, topology, **settings):
     run = solve(Task(name, topology, method="highs", settings=settings))
-    return run.plan.data, run
+    return run.plan.problem, run
 
 
 def barbell(thin: float) -> Topology:

@@ -433,4 +433,4 @@ def test_any_topology_is_accepted_if_lasers_are_given():
     run = solve(Task(NAME, "ring:4", method="highs", form="cvxpy", settings={"lasers": "1", "waveguides": "1"}))
     assert (run.objective, run.proof) == (3, "optimal")
     with pytest.raises(NotApplicable, match="contain no schedule"):
-        run.plan.data.rounds({})
+        run.plan.problem.rounds({})

@@ -342,7 +342,7 @@ def test_the_default_proves_the_optimum(spec, settings_, load):
     assert (run.objective, run.bound, run.proof) == (load, load, Proof.OPTIMAL)
     metrics = run.record["metrics"]
     assert metrics["max_load"] == load
-    assert metrics["circuits"] == run.plan.data.circuits.count
+    assert metrics["circuits"] == run.plan.problem.circuits.count
     assert max(metrics["bounds"].values()) <= load
     assert metrics["longest_path"] >= metrics["mean_length"] >= 1
 

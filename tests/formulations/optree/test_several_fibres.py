@@ -27,10 +27,10 @@ def test_counts_depend_on_the_channels_alone(kind, name):
     assert len({run.metrics["rounds"] for run in runs}) == 1
     for run, (w, f) in zip(runs, FOUR, strict=True):
         assert run.instance.channels == 4
-        schedule = run.plan.data.rounds(run.values)
-        assert max(run.plan.data.replay(schedule).values()) == 0
+        schedule = run.plan.problem.rounds(run.values)
+        assert max(run.plan.problem.replay(schedule).values()) == 0
         assert schedule.circuit_wavelength.max() < w
-        fewer = oc.solve(name, f"{kind}:n=12,wavelengths={w},fibres={max(f - 1, 1)}").plan.data
+        fewer = oc.solve(name, f"{kind}:n=12,wavelengths={w},fibres={max(f - 1, 1)}").plan.problem
         assert (max(fewer.replay(schedule).values()) > 0) == (f > 1)
 
 

@@ -47,12 +47,12 @@ def solved(name):
 
 
 def document_of(result, chunks=None):
-    made = sequence_schedule(result.plan.data, result.values, chunks)
+    made = sequence_schedule(result.plan.problem, result.values, chunks)
     return json.loads(json.dumps(configurations_document(result.instance, made)))
 
 
 def executed(result, document):
-    data = result.plan.data
+    data = result.plan.problem
     return run_configurations(read_configurations(document, Path("schedule"), data.n), data)
 
 
@@ -72,12 +72,12 @@ def test_the_pieces_of_the_flow_take_the_time_of_the_solution(name):
 def test_whole_chunks_are_stored_and_forwarded(name, chunks):
     result = solved(name)
     schedule = result.schedule(chunks=chunks)
-    made = schedule.made
+    made, problem = schedule.made, result.plan.problem
     assert schedule.check() is None
     assert all(len(move.path) == 2 for one in made.configurations for move in one.transfers)
     amounts = {made.chunks[move.chunk][2] for one in made.configurations for move in one.transfers}
-    assert all(any(np.isclose(size * chunks, value) for value in set(result.plan.data.demand.flat)) for size in amounts)
-    assert schedule.time >= max(bound.value for bound in result.plan.data.bounds()) * (1 - 1e-9)
+    assert all(any(np.isclose(size * chunks, value) for value in set(problem.demand.flat)) for size in amounts)
+    assert schedule.time >= max(bound.value for bound in problem.bounds()) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 7))])

@@ -105,7 +105,7 @@ def test_every_collective_along_trees_is_executable(folder, topology, name):
 @given(switched())
 def test_added_routes_are_shortest_paths_of_their_pairs(topology):
     result = oc.solve("alltoall.master", topology)
-    found = Routes.of(routes_of("alltoall.master", result.plan.data, result.values))
+    found = Routes.of(routes_of("alltoall.master", result.plan.problem, result.values))
     graph = nx.DiGraph(list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)))
     added = list(_with_shortest(topology, found))[len(found) :]
     for route in added:

@@ -199,7 +199,7 @@ def test_needs_are_exact_at_quotients():
 
 def test_corrupted_circuits_are_refused():
     run = solve.solve(Task(NAME, "servers:n=6,degree=9,traffic=random,seed=2", "koenig-bisection"))
-    data, match = run.plan.data, run.values["match"]
+    data, match = run.plan.problem, run.values["match"]
     good = {"match": match}
     assert max(data.residuals(good).values()) == 0
     circuit_table = np.argwhere(match >= 0)

@@ -214,7 +214,7 @@ def test_heaviest_set_by_enumeration(seed, n):
 
 def test_corrupted_assignments_are_refused():
     run = solve.solve(Task(NAME, "wdm-ring:n=6,wavelengths=12", "ring-sets", settings={"traffic": "random"}))
-    data, circuits = run.plan.data, run.values["circuits"]
+    data, circuits = run.plan.problem, run.values["circuits"]
     assert max(data.residuals({"circuits": circuits}).values()) == 0
     assert len(ring.decode(data, {"circuits": circuits})) == circuits.shape[0]
 

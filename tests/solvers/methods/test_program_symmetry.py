@@ -125,7 +125,7 @@ def test_a_long_search_is_repeated_with_the_rows(monkeypatch):
     settings = {"directed": True, "search_s": 1.0}
     task = Task("topology.design", "servers:n=5,degree=2,traffic=alltoall", settings=settings, method=METHOD.name)
     plan, context = make_plan(task), context_of(task)
-    proof = certified_branching._Proof(context, compile_model(build_model(plan.formulation, "pyomo")))
+    proof = certified_branching._Proof(context, compile_model(build_model(plan.problem, "pyomo")))
     proof.search()
     answer = proof.prove()
     assert answer.bound == pytest.approx(1 / 3, rel=1e-6)

@@ -102,14 +102,14 @@ def context(tol: float) -> tuple[Context, list[Any]]:
 def rough(noise: float) -> Outcome:
     """An approximate answer on the time form: the optimal T and flow, off by so much."""
     plan = make_plan(Task("alltoall.master", CROOKED, "highs-simplex", form="matrix"))
-    form = compile_model(plan.data.matrix())
+    form = compile_model(plan.problem.matrix())
     from opticoll.solvers.isolation import solve_isolated
     from opticoll.solvers.methods.flows.time_form import reformulate
     from opticoll.solvers.relaxation import scaling_steps
     from opticoll.solvers.task import SolveRequest
 
     scaled = [form, *(step.form for step in scaling_steps(form))][-1]
-    outcome = solve_isolated(reformulate(scaled, plan.formulation).form, "highs-simplex", SolveRequest())
+    outcome = solve_isolated(reformulate(scaled, plan.problem).form, "highs-simplex", SolveRequest())
     rng = np.random.default_rng(1)
     assert outcome.x is not None
     assert outcome.row_duals is not None

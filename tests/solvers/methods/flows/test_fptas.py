@@ -31,14 +31,14 @@ NAME = "alltoall.master"
 @pytest.mark.parametrize("epsilon", [0.2, 0.02])
 def test_answer_and_bound_are_within_epsilon_of_the_optimum(spec, settings, epsilon):
     run = solve.solve(Task(NAME, spec, "fptas", settings={**settings, "epsilon": epsilon}))
-    best = optimum(compile_model(run.plan.data.matrix()))[0]
+    best = optimum(compile_model(run.plan.problem.matrix()))[0]
     assert run.verified
     assert best / (1 + epsilon) <= run.objective <= best * (1 + 1e-9)
     assert best * (1 - 1e-9) <= run.bound <= run.objective * (1 + epsilon) * (1 + 1e-9)
     metrics = run.record["metrics"]
     # The bound that is recomputed from the lengths at the end of a phase is no weaker than the phase's own.
     assert run.bound / run.objective - 1.0 <= metrics["own_gap"] * (1 + 1e-9) <= epsilon * (1 + 1e-9)
-    assert metrics["trees"] >= metrics["phases"] * run.plan.data.groups
+    assert metrics["trees"] >= metrics["phases"] * run.plan.problem.groups
     left_out = metrics["phases"] - metrics["averaged"]
     assert 0 <= left_out < metrics["phases"]
     assert left_out == 0 or left_out.bit_count() == 1  # the mean starts after phase 1, 2, 4, ...

@@ -347,7 +347,8 @@ def test_every_collective_is_proven_on_a_small_mesh(name):
     assert run.proof is Proof.OPTIMAL, (run.objective, run.bound)
     if name == "all-reduce":  # 4 + 4 rounds by phases; that no other all-reduce takes 7 is not shown
         assert run.objective == 8
-        assert max(b.value for b in sum_bounds(run.plan.instance, run.plan.data.collective, run.plan.data.limits)) == 7
+        problem = run.plan.problem
+        assert max(b.value for b in sum_bounds(run.plan.instance, problem.collective, problem.limits)) == 7
     assert run.record["metrics"]["phase_rounds"] == run.record["metrics"]["phase_bounds"]
 
 
