@@ -534,9 +534,8 @@ def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:
     return pieces[0], changes
 
 
-def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
-    object.__setattr__(instance, "spec", spec)
-    object.__setattr__(instance, "parameters", tuple(values.items()))
+def _named(made: Instance, spec: str, values: dict[str, Any]) -> Instance:
+    instance = made.renamed(spec, values)
     object.__setattr__(instance, "family", family_name(spec))
     object.__setattr__(instance, "_parsed", spec)
     return instance

@@ -19,6 +19,7 @@ import hashlib
 import math
 import re
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +31,8 @@ from opticoll.errors import BadInput
 from opticoll.instances.arguments import array_of, number, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
@@ -138,6 +141,14 @@ class Instance(ABC):
     @abstractmethod
     def hash(self) -> str:
         """SHA-256 of the contents in hexadecimal; spec and labels are not included."""
+
+    def renamed(self, spec: str, parameters: Mapping[str, object] | None = None) -> Self:
+        """A copy with another spec, and with other parameters if they are given."""
+        new = copy(self)
+        object.__setattr__(new, "spec", spec)
+        if parameters is not None:
+            object.__setattr__(new, "parameters", tuple(parameters.items()))
+        return new
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Instance) and type(self) is type(other) and self.hash == other.hash

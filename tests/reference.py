@@ -151,8 +151,7 @@ def labelled_digraphs(n, d):
         if (np.bincount(head, minlength=n) == d).all():
             topology = Topology(n, np.repeat(np.arange(n), d), head)
             if topology.connected:
-                object.__setattr__(topology, "spec", digraph_spec(topology))
-                yield topology
+                yield topology.renamed(digraph_spec(topology))
 
 
 def partitions(items):

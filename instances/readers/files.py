@@ -14,8 +14,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -88,7 +89,8 @@ FORMATS = tuple(_READERS)
 #: Suffixes that an edge list must not have, since its reader expects another format.
 _NOT_WRITTEN = frozenset({".gml", ".yaml", ".yml"})
 #: Options of ``file:PATH,option=value``.
-OPTIONS = ("capacity", "directed", "format", "first", "ranks", "wiring")
+OPTIONS = tuple(option.name for option in fields(ReadOptions))
+_WORDS: dict[str, dict[str, bool | int]] = {"directed": {"true": True, "false": False}, "first": {"0": 0, "1": 1}}
 _OPTION = re.compile(rf"(?P<path>.*),\s*(?P<name>{'|'.join(OPTIONS)})=(?P<value>[^,]*)", re.DOTALL)
 #: XML root elements of supported and unsupported formats; beginnings of text files (a sentence: unsupported).
 _ROOTS = {b"system": "nccl", b"network": "sndlib"}
@@ -142,24 +144,25 @@ def read_topology(
     BadFile
         If the file cannot be read, is too large, or does not describe a topology; the message names the line or arc.
     """
-    options = ReadOptions(capacity, directed, format, first, ranks, wiring)
+    return _topology_in(path, ReadOptions(capacity, directed, format, first, ranks, wiring))
+
+
+def _topology_in(path: str | Path, options: ReadOptions) -> Topology:
     what = f"file {str(path)!r}"
     check_options(options, what)
     data = _read(path)
-    topology = _READERS[format or _recognised(path, data, what)](data, what, options)
+    topology = _READERS[options.format or _recognised(path, data, what)](data, what, options)
     chosen = "".join(
         f",{name}={str(value).lower() if isinstance(value, bool) else value}"
         for name in OPTIONS
         if (value := getattr(options, name)) is not None
     )
-    object.__setattr__(topology, "spec", f"file:{path}{chosen}")
-    object.__setattr__(topology, "parameters", (("path", f"{path}{chosen}"),))
-    return topology
+    return topology.renamed(f"file:{path}{chosen}", {"path": f"{path}{chosen}"})
 
 
 def read_specified(text: str) -> Topology:
     """Read the topology named by ``PATH,option=value``; errors as :func:`read_topology`."""
-    path, given = text, dict[str, str]()
+    path, given = text, dict[str, Any]()
     while (match := _OPTION.fullmatch(path)) is not None:
         if match["name"] in given:
             msg = f"file {match['path']!r}: {match['name']}= is given twice; give it once"
@@ -172,25 +175,19 @@ def read_specified(text: str) -> Topology:
         hint = f"did you mean {near[0]!r}?" if near else f"known options are {', '.join(OPTIONS)}"
         msg = f"file {unknown[1]!r}: unknown option {unknown[2][:40]!r}; {hint}"
         raise BadFile(msg)
-    flags, numbers = {"true": True, "false": False}, {"0": 0, "1": 1}
-    directed, first = given.get("directed"), given.get("first")
-    if directed not in {None, *flags} or first not in {None, *numbers}:
-        msg = f"{where}: write directed=true or directed=false, and first=0 or first=1"
-        raise BadFile(msg)
+    for name, known in _WORDS.items():
+        if name in given:
+            if given[name] not in known:
+                msg = f"{where}: write directed=true or directed=false, and first=0 or first=1"
+                raise BadFile(msg)
+            given[name] = known[given[name]]
     rate = given.get("capacity")
     if rate is not None and not rate.strip():
         msg = f"{where}: capacity= is empty; give a column, a number or a rate, or omit it"
         raise BadFile(msg)
-    capacity = float(rate) if rate is not None and parses_as_float(rate) else rate
-    return read_topology(
-        path,
-        capacity,
-        directed=None if directed is None else flags[directed],
-        format=given.get("format"),
-        first=None if first is None else numbers[first],
-        ranks=given.get("ranks"),
-        wiring=given.get("wiring"),
-    )
+    if rate is not None and parses_as_float(rate):
+        given["capacity"] = float(rate)
+    return _topology_in(path, ReadOptions(**given))
 
 
 def check_options(options: ReadOptions, what: str) -> None:

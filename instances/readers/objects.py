@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from copy import copy
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,9 +180,7 @@ def topology(
     if not isinstance(name, str) or not re.fullmatch(r"[\w. -]{1,60}", name):
         msg = f"{WHAT}: name={name!r} must consist of letters, digits, spaces, '.', '_' and '-'"
         raise BadInput(msg)
-    named = copy(made)
-    object.__setattr__(named, "spec", f"custom:{name}")
-    return named
+    return made.renamed(f"custom:{name}")
 
 
 def _topology(

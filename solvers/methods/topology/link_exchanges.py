@@ -294,5 +294,4 @@ def exchanged(
         if norm < UNREACHED:
             tail, head = np.nonzero(links)
             topology = Topology(data.n, tail, head)
-            object.__setattr__(topology, "spec", digraph_spec(topology))
-            yield topology
+            yield topology.renamed(digraph_spec(topology) or topology.spec)
