@@ -30,7 +30,6 @@ from opticoll.solvers.task import Fields
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.formulations.flows.iteration import TaskSchedule
     from opticoll.formulations.model import Bound
     from opticoll.instances.types import Rate, Seconds
     from opticoll.solvers.methods.lumorph.timed_rounds import AllReduce
@@ -197,27 +196,34 @@ def iteration(
         if isinstance(model, TaskGraph)
         else training_iteration(model, servers or count, section=section, batch=batch, overlap=overlap)
     )
+    facts = _facts(model, graph, section, batch, overlap)
     if isinstance(place, LightpathMesh):
-        return _in_rounds(model, graph, place, link or WAVELENGTH, section, batch, overlap, latency, rounds, check)
+        return _in_rounds(facts, graph, place, link or WAVELENGTH, latency, rounds, check)
     latency = _time(HOP_S if latency is None else latency, "latency")
     unit = link or (place.capacity_unit if isinstance(place, Topology) else None) or LINK
-    schedule, changes, built, way = _simulated(
-        graph,
-        place,
-        parse_rate(unit, "link") / 8,
-        routing,
-        PATHS if paths is None else paths,
-        latency,
-        ring_factor,
-        RESOLUTION_S if resolution is None else resolution,
-        check,
-    )
+    rate, way = parse_rate(unit, "link") / 8, _routing_on(place, routing)
+    most, apart = PATHS if paths is None else paths, RESOLUTION_S if resolution is None else resolution
+    changes = None
+    if isinstance(place, CircuitNetwork) and place.periodic:
+        schedule, changes = simulate_circuits(
+            graph, place, rate, latency=latency, ring_factor=ring_factor, resolution=apart
+        )
+        # No circuits carry more than a switch with all circuits of a server on one link, without latency.
+        built = ServerNetwork(ideal_switch(place.n, place.most_circuits), rate, 0.0, "even")
+    else:
+        if isinstance(place, Topology):
+            built = ServerNetwork(place, rate, latency, way, most)
+        else:
+            built = designed_network(
+                graph, place, rate, latency=latency, routing=way, paths=most, ring_factor=ring_factor
+            )
+        schedule = simulate(graph, built, ring_factor=ring_factor, resolution=apart, record=check)
     flows = flows_of(graph, built, ring_factor=ring_factor, hopwise=changes is not None)
     below: list[Bound] = bounds(graph, flows, built.latency)
     tightest = max(below, key=lambda one: one.value)
     checked = residuals(graph, flows, schedule, latency) if check and changes is None else None
     return IterationTime(
-        **_facts(model, graph, section, batch, overlap),
+        **facts,
         network=place.spec,
         link=unit,
         routing=way,
@@ -285,13 +291,10 @@ def _refuse_others(place: Topology | CircuitNetwork, flows: Mapping[str, object]
 
 
 def _in_rounds(
-    model: str | TaskGraph,
+    facts: dict[str, Any],
     graph: TaskGraph,
     mesh: LightpathMesh,
     link: Rate,
-    section: str,
-    batch: int,
-    overlap: str,
     latency: float | None,
     given: dict[str, Any],
     check: bool,
@@ -312,7 +315,7 @@ def _in_rounds(
     )
     name = max(result.bounds, key=lambda one: result.bounds[one])
     return IterationTime(
-        **_facts(model, graph, section, batch, overlap),
+        **facts,
         network=mesh.spec,
         link=link,
         routing=None,
@@ -347,34 +350,17 @@ def _time(value: object, name: str) -> float:
     return seconds
 
 
-def _simulated(
-    graph: TaskGraph,
-    place: Topology | CircuitNetwork,
-    rate: float,
-    routing: str,
-    paths: int,
-    latency: float,
-    ring_factor: float | None,
-    resolution: float,
-    record: bool,
-) -> tuple[TaskSchedule, int | None, ServerNetwork, str]:
-    """The schedule, the changes of circuits (None if they stay), the network for its bounds, the routing."""
-    if isinstance(place, Topology):
-        way: Any = ("even" if place.num_ranks < place.n else "single") if routing == "auto" else routing
-        network = ServerNetwork(place, rate, latency, way, paths)
-    else:
-        way = "single" if routing == "auto" else routing
-        if place.periodic:
-            if way != "single":
-                msg = f"iteration: routing {way!r} is not available where circuits change; omit it"
-                raise BadInput(msg)
-            schedule, changes = simulate_circuits(
-                graph, place, rate, latency=latency, ring_factor=ring_factor, resolution=resolution
-            )
-            # No circuits carry more than a switch with all circuits of a server on one link, without latency.
-            return schedule, changes, ServerNetwork(ideal_switch(place.n, place.most_circuits), rate, 0.0, "even"), way
-        network = designed_network(
-            graph, place, rate, latency=latency, routing=way, paths=paths, ring_factor=ring_factor
-        )
-    schedule = simulate(graph, network, ring_factor=ring_factor, resolution=resolution, record=record)
-    return schedule, None, network, way
+def _routing_on(place: Topology | CircuitNetwork, routing: str) -> Any:
+    """The routing on a network, where it is not chosen: even over switches, single where servers forward.
+
+    Raises
+    ------
+    BadInput
+        If the routing is not available there.
+    """
+    if routing != "auto":
+        if isinstance(place, CircuitNetwork) and place.periodic and routing != "single":
+            msg = f"iteration: routing {routing!r} is not available where circuits change; omit it"
+            raise BadInput(msg)
+        return routing
+    return "even" if isinstance(place, Topology) and place.num_ranks < place.n else "single"
