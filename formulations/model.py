@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAl
 
 from opticoll.errors import BadInput
 from opticoll.formulations.modelling_layers import import_layer
-from opticoll.instances.arguments import check_mapping
+from opticoll.instances.arguments import check_mapping, read_text
 from opticoll.instances.docstrings import about_parameters
 from opticoll.instances.spec import nearest
 
@@ -87,16 +87,12 @@ class Parameter:
             If it has the wrong type, such as a fraction for a whole number, or is not one of the choices.
         """
         try:
-            if self.kind is bool:
-                word = str(text).lower()
-                if word not in {"true", "false", "yes", "no", "1", "0"}:
-                    raise ValueError(word)
-                return word in {"true", "yes", "1"}
-            value = self.kind(text)
-            if self.kind in (int, float):
-                changed = "_" in text if isinstance(text, str) else value != text  # int() reads 1_0, and truncates 2.5
-                if changed or math.isnan(value) or str(text) in {"True", "False"}:
-                    raise ValueError(text)
+            if isinstance(text, str) or self.kind is bool:
+                value = read_text(text if isinstance(text, str) else str(text), self.kind)
+            else:
+                value = self.kind(text)
+                if self.kind in (int, float) and (value != text or str(text) in {"True", "False"}):
+                    raise ValueError(text)  # int() truncates 2.5
         except BadInput:
             raise
         except (TypeError, ValueError, OverflowError):

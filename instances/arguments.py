@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,26 @@ from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
+
+
+def read_text(text: str, kind: type) -> Any:
+    """The value that a word states: ASCII digits of a whole number, a number, a truth value, or what its type reads.
+
+    Raises
+    ------
+    ValueError
+        If it states none of this kind; NaN and underscores between digits are refused.
+    """
+    if kind is bool:
+        if text.lower() not in {"true", "false", "yes", "no", "1", "0"}:
+            raise ValueError(text)
+        return text.lower() in {"true", "yes", "1"}
+    if kind is int and re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text, re.ASCII) is None:
+        raise ValueError(text)
+    value = kind(text)
+    if kind is float and ("_" in text or math.isnan(value)):
+        raise ValueError(text)
+    return value
 
 
 def whole_number(value: object, what: str, least: int | None = None, most: int | None = None) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import plugins
+from opticoll.instances.arguments import read_text
 from opticoll.instances.plugin_faults import blamed, place_of
-from opticoll.instances.readers.reading import parses_as_float
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -62,6 +63,19 @@ class Dimensions(tuple[int, ...]):
     """A tuple of sizes, printed as ``3x4``."""
 
     __slots__ = ()
+
+    @classmethod
+    def read(cls, text: str) -> Dimensions:
+        """Sizes that are written ``3x4``.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        """
+        if not re.fullmatch(r"\d{1,9}(x\d{1,9})*", text, re.ASCII):
+            raise ValueError(text)
+        return cls(map(int, text.split("x")))
 
     def __str__(self) -> str:
         return "x".join(map(str, self))
@@ -171,7 +185,14 @@ def modifier(name: str, *, example: str) -> Callable[[Apply], Apply]:
     return register
 
 
-_KINDS = ("int", "float", "bool", "str", "Dimensions")
+#: Types of arguments by the names in annotations, how each is read, and what it is called in messages.
+_KINDS: dict[str, tuple[Any, str]] = {
+    "int": (int, "a whole number"),
+    "float": (float, "a finite number"),
+    "bool": (bool, "true or false"),
+    "str": (str, "a string"),
+    "Dimensions": (Dimensions.read, "sizes such as 3x4"),
+}
 
 
 def _check_definition(
@@ -290,34 +311,17 @@ def _kind(parameter: inspect.Parameter) -> str:
 
 
 def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
-    kind = _kind(parameter)
-    if kind == "int":
-        if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
-            span = re.fullmatch(r"(\d+)\.\.(\d+)", text, re.ASCII)
-            hint = "" if span is None else f"; a range, where one is taken, is written {{{text}}}"
-            msg = f"{where} must be a whole number, not {text!r}{hint}"
-            raise BadSpec(msg)
-        return int(text)
-    if kind == "float":
-        if not parses_as_float(text):
-            msg = f"{where} must be a number, not {text!r}"
-            raise BadSpec(msg)
-        value = float(text)
-        if value != value or value in (float("inf"), float("-inf")):
-            msg = f"{where} must be a finite number, not {text!r}"
-            raise BadSpec(msg)
-        return value
-    if kind == "bool":
-        if text.lower() not in {"true", "false", "yes", "no", "1", "0"}:
-            msg = f"{where} must be true or false, not {text!r}"
-            raise BadSpec(msg)
-        return text.lower() in {"true", "yes", "1"}
-    if kind == "Dimensions":
-        if not re.fullmatch(r"\d{1,9}(x\d{1,9})*", text, re.ASCII):
-            msg = f"{where} must be sizes such as 3x4, not {text!r}"
-            raise BadSpec(msg)
-        return Dimensions(int(part) for part in text.split("x"))
-    return text
+    kind, described = _KINDS[_kind(parameter)]
+    try:
+        value = read_text(text, kind)
+        if isinstance(value, float) and math.isinf(value):
+            raise ValueError(text)
+    except ValueError:
+        span = re.fullmatch(r"(\d+)\.\.(\d+)", text, re.ASCII) if kind is int else None
+        hint = "" if span is None else f"; a range, where one is taken, is written {{{text}}}"
+        msg = f"{where} must be {described}, not {text!r}{hint}"
+        raise BadSpec(msg) from None
+    return value
 
 
 def _printed(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]) -> str:
