@@ -7,6 +7,8 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from inspect import getmembers, isfunction, unwrap
+from traceback import walk_tb
 from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.errors import NoSolution
@@ -19,6 +21,7 @@ from opticoll.solvers.task import SolveRequest, Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import TracebackType
 
     import numpy as np
     from numpy.typing import NDArray
@@ -116,24 +119,35 @@ class Course:
         finally:
             self.times[part] = (self.times[part] or 0.0) + time.monotonic() - start
 
-    def ask(self, hook: str, function: Callable[..., _Result], *given: object) -> _Result | None:
-        """The result of a function of the formulation; None after one of them has not returned in time."""
+    def within(self, otherwise: _Result, step: Callable[..., _Result], *given: object) -> _Result:
+        """The result of a step that calls functions of the formulation; ``otherwise`` if one does not return in time.
+
+        After that, no further step is taken.
+        """
         if self.budget.deadline is None:  # then nothing limits the functions of a formulation
-            return function(*given)
+            return step(*given)
         if self.budget.overdue:
-            return None
+            return otherwise
         limits, least_s = self.budget.checking()
         try:
             with limits:
-                return function(*given)
-        except LimitReached:
+                return step(*given)
+        except LimitReached as reached:
             if limits.ending is None:  # the limit of a solve whose hook calls this one
                 raise
-            self.budget.overdue = True
-        where = f"{place_of(getattr(self.plan.problem, hook))}formulation {self.plan.problem.name!r}"
+            where = self._hook_in(reached.__traceback__)
+        self.budget.overdue = True
         limit = f"the time limit of {self.budget.task.time_limit_s:g} s"
-        self.notes.append(f"{where}: {hook} did not return within {least_s:g} s of work, and {limit} has passed")
-        return None
+        self.notes.append(f"{where} did not return within {least_s:g} s of work, and {limit} has passed")
+        return otherwise
+
+    def _hook_in(self, trace: TracebackType | None) -> str:
+        """The function of the formulation in a traceback, with its place if it is one of a plug-in."""
+        problem = self.plan.problem
+        hooks = {unwrap(hook).__code__: name for name, hook in getmembers(type(problem), isfunction)}
+        called = next((hooks[frame.f_code] for frame, _ in walk_tb(trace) if frame.f_code in hooks), None)
+        place = "" if called is None else place_of(getattr(problem, called))
+        return f"{place}formulation {problem.name!r}: {called or 'a check'}"
 
     def analytic(self, bounds: Callable[[], _Result]) -> _Result | None:
         """The analytic bounds, unless they take longer than a few seconds beyond the limit."""

@@ -56,33 +56,28 @@ def check_values(course: Course, solved: Solved) -> Checked:
     if values is None:
         return Checked()
     try:
-        declared = course.ask("arrays", declared_arrays, problem, values.keys(), form)
-        if declared is None:
-            return Checked(values)
-        check_arrays(declared, values, "solution")
+        check_arrays(declared_arrays(problem, values.keys(), form), values, "solution")
     except BadFile as wrong:
         hint = f"; correct the axes of {problem.name}" if is_own(problem) and problem.axes else ""
         course.notes.append(f"refused: {wrong}{hint}")
         return Checked(violations={"arrays": np.inf})
-    raw = course.ask("residuals", verify.residuals, problem, values) or {}
+    raw = verify.residuals(problem, values)
     worst, on_matrix = max(raw.values(), default=0.0), on_the_matrix(form, values)
     repaired = None
     # Matrix violations are relative to other sizes: a violation negligible in ``raw`` may be too large there.
     good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
     if not good and states(problem, "repair"):
-        changed = course.ask("repair", problem.repair, values)
+        changed = problem.repair(values)
         if changed is not None:
-            claimed = course.ask("objective", verify.objective, problem, values)
+            claimed = verify.objective(problem, values)
             repaired = Repaired(violation=max([worst, *on_matrix.values()]), claimed=claimed)
-            values = changed
-            raw = course.ask("residuals", verify.residuals, problem, values) or {}
+            values, raw = changed, verify.residuals(problem, changed)
             on_matrix = on_the_matrix(form, values)
     violations = {**raw, **on_matrix}
     missed = verify.violated(violations)
-    if missed is not None and not course.budget.overdue:
+    if missed is not None:
         course.notes.append(f"not verified: {missed}")
-    objective = course.ask("objective", verify.objective, problem, values)
-    return Checked(values, violations, objective, missed is None and not course.budget.overdue, repaired)
+    return Checked(values, violations, verify.objective(problem, values), missed is None, repaired)
 
 
 def on_the_matrix(form: StandardForm | None, values: Arrays) -> dict[str, float]:
@@ -157,7 +152,7 @@ def bounds_from_duals(course: Course, solved: Solved) -> list[Bound]:
     result = []
     if solved.duals is not None and states(problem, "certify"):
         try:
-            certified = course.ask("certify", verify.certified, problem, solved.duals)
+            certified = course.within(None, verify.certified, problem, solved.duals)
         except BadInput as error:
             certified = None
             course.notes.append(str(error))
@@ -202,14 +197,14 @@ def attainable(form: StandardForm, bound: Bound) -> Bound:
 
 
 def at_optimum(
-    course: Course, solved: Solved, checked: Checked, bound: Bound, relaxed: ExactRelaxation | None
+    problem: Formulation, solved: Solved, checked: Checked, bound: Bound, relaxed: ExactRelaxation | None
 ) -> Checked:
     """The exact solution in place of the values, if only rounding separates the two; else the values as they are.
 
     ``relaxed`` is that solution, None if it is not known. A value past the bound, or an optimum of 0, cannot be
     compared with a bound by their ratio.
     """
-    problem, form, objective = course.plan.problem, solved.form, checked.objective
+    form, objective = solved.form, checked.objective
     if relaxed is None or form is None or objective is None:
         return checked
     exact, optimum = relaxed.x, relaxed.answer.objective
@@ -221,13 +216,9 @@ def at_optimum(
     near = abs(objective - float(optimum)) <= verify.FEASIBLE * max(size, 1.0 if nil else 0.0)
     if not near or not (past or nil):
         return checked
-    values = course.ask("unfold", problem.unfold, form.values(exact))
-    if values is None:
-        return checked
-    raw = course.ask("residuals", verify.residuals, problem, values) or {}
-    violations = {**raw, **on_the_matrix(form, values)}
-    stated = course.ask("objective", verify.objective, problem, values)
-    agrees = stated is not None and abs(stated - float(optimum)) <= verify.PAST * size
+    values = problem.unfold(form.values(exact))
+    violations = {**verify.residuals(problem, values), **on_the_matrix(form, values)}
+    agrees = abs(verify.objective(problem, values) - float(optimum)) <= verify.PAST * size
     if not agrees or verify.violated(violations) is not None:
         return checked
     repaired = Repaired(violation=max(checked.violations.values()), claimed=objective)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Seconds between two polls, and between two attempts to interrupt a thread.
 _POLL_S, _AGAIN_S = 0.05, 1.0
 #: Seconds granted in any case to reading and preparing an instance, not counted while our modules are loaded (at most),
-#: granted to analytic bounds after the limit, and to each function that checks or describes a solution (at least).
+#: granted to analytic bounds after the limit, and to each step that checks or describes a solution (at least).
 READING_S, LOADING_S, BOUNDS_S, CHECK_S = 4.0, 2.0, 5.0, 20.0
 #: How many times as long as its processor time a function may take, because it sleeps or others keep processors busy.
 PATIENCE = 5.0
@@ -175,7 +175,7 @@ class Budget:
 
     def __init__(self, task: Task, stop: threading.Event | None = None, on_progress: OnProgress | None = None) -> None:
         self.task, self.stop, self.on_progress = task, stop, on_progress
-        self.overdue = False  # whether a function that checks or describes a solution did not return
+        self.overdue = False  # whether a step that checks or describes a solution did not end
         self.started = time.monotonic()
         self.base_mb = 0.0 if task.memory_limit_gib is None else own_memory_mb()
         part = USUAL_PART if task.exact else 1.0
@@ -202,7 +202,7 @@ class Budget:
         return self.own_limits(self.deadline, least_s=READING_S)
 
     def checking(self) -> tuple[OwnLimits, float]:
-        """The limits of a function that checks or describes a solution, if there is a time limit; its minimum [s]."""
+        """The limits of a step that checks or describes a solution, if there is a time limit; its minimum [s]."""
         least_s = max(CHECK_S, self.task.time_limit_s or 0.0)
         return OwnLimits(self.deadline, None, None, least_s), least_s
 

@@ -35,10 +35,11 @@ def properties(course: Course, solved: Solved, checked: Checked, judgement: Judg
     """The metrics of a run: those of the formulation, of its values if they are verified, and of the method."""
     problem = course.plan.problem
     value = checked.objective if judgement.verified else None
-    stated = course.ask("metrics", verify.properties, problem, "metrics", value)
-    metrics = {**({"conditional_on": "unknown"} if stated is None else stated), **solved.metrics}
+    unknown: dict[str, Json] = {"conditional_on": "unknown"}
+    nothing: dict[str, Json] = {}
+    metrics = {**course.within(unknown, verify.properties, problem, "metrics", value), **solved.metrics}
     if judgement.verified and checked.values is not None:
-        metrics |= course.ask("describe", verify.properties, problem, "describe", checked.values) or {}
+        metrics |= course.within(nothing, verify.properties, problem, "describe", checked.values)
     return metrics
 
 

@@ -22,7 +22,7 @@ from opticoll.solvers.auto import PROOF, PROOF_SHARE, Continuation, continuation
 from opticoll.solvers.compilation import compile_built
 from opticoll.solvers.course import Course
 from opticoll.solvers.isolation import write_isolated
-from opticoll.solvers.judgement import at_optimum, check_values, gather_bounds, judge, met
+from opticoll.solvers.judgement import Checked, at_optimum, check_values, gather_bounds, judge, met
 from opticoll.solvers.known import Known, kept
 from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.own_limits import Budget, LimitReached
@@ -141,18 +141,18 @@ def finish(course: Course, solved: Solved, needed: Run | None, analytic: list[Bo
     ``needed`` is the run whose solution is the data of this one, ``analytic`` are bounds computed before.
     """
     problem, start, before = course.plan.problem, time.monotonic(), course.times["exact_s"] or 0.0
-    checked = check_values(course, solved)
+    checked = course.within(Checked(solved.values), check_values, course, solved)
     if course.budget.overdue and not checked.verified:
         solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.TIME_LIMIT))
         course.notes.append("; no value is verified")
     gathered = gather_bounds(course, solved, checked.objective, analytic)
     best = verify.tightest(gathered.bounds, problem.sense)
     if checked.verified and best is not None and not met(course, checked.objective, best):
-        checked = at_optimum(course, solved, checked, best, gathered.optimum)
-    closed_forms = None  # among the analytic bounds, if those are known
-    if gathered.analytic is None:
-        closed_forms = course.ask("closed_forms", problem.closed_forms)
-    judgement = judge(problem, course.task.tol, solved, checked, gathered.bounds, closed_forms or [], needed)
+        checked = course.within(checked, at_optimum, problem, solved, checked, best, gathered.optimum)
+    closed_forms: list[Bound] = []
+    if gathered.analytic is None:  # else they are among the analytic bounds
+        closed_forms = course.within([], problem.closed_forms)
+    judgement = judge(problem, course.task.tol, solved, checked, gathered.bounds, closed_forms, needed)
     course.notes += judgement.notes
     course.times["verify_s"] = time.monotonic() - start - ((course.times["exact_s"] or 0.0) - before)
     metrics = properties(course, solved, checked, judgement)
