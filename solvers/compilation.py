@@ -142,10 +142,10 @@ def declared_arrays(
 def declared_duals(formulation: Formulation, names: Collection[str]) -> dict[str, Array]:
     """The duals that a certificate reads, beside a solution of these names.
 
-    Those of a user's formulation that declares none are those of all named constraints of its first form.
+    Those of a formulation that declares none are those of all named constraints of its first form.
     """
     declared = {name: array for name, array in (formulation.arrays(names) or {}).items() if array.dual}
-    if declared or not is_own(formulation):
+    if declared:
         return declared
     rows = compile_built(formulation, build_model(formulation)).rows
     return {name: Array(numbered(block.shape), required=False, dual=True) for name, block in rows.items()}

@@ -69,11 +69,6 @@ def entries(size: Size) -> int:
     return size["variables"] + size["constraints"] + size["nonzeros"]
 
 
-def negligible(task: Task, size: Size) -> bool:
-    """Whether a model is too small to be compared with the available memory."""
-    return task.memory_limit_gib is None and entries(size) <= FEW_ENTRIES
-
-
 def needed_bytes(size: Size, form: str, solver: str | None) -> float:
     """Lower estimate of the peak [bytes] of building a model of this size and of solving it with a solver."""
     chosen = adapters().get(solver or "")
@@ -93,7 +88,7 @@ def refuse_plan(task: Task, plan: Plan) -> None:
     size: Size | None = foreseen(problem, plan.instance, plan.parameters)
     if size is None and plan.adapter is not None:
         size = problem.estimate()
-    if size is not None and not negligible(task, size):
+    if size is not None:
         solver = None if plan.adapter is None else plan.adapter.name
         share = None
         if plan.method is not None and (of_method := plan.method.share) is not None:
@@ -132,6 +127,8 @@ def refuse(
     TooLarge
         The message states the need and names methods that fit.
     """
+    if task.memory_limit_gib is None and entries(size) <= FEW_ENTRIES:
+        return
     needed = _needed_by(size, method, form, solver)
     if needed is None:
         return

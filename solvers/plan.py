@@ -227,7 +227,7 @@ def _refuse_too_large(
     :func:`opticoll.solvers.memory.refuse_plan` decides later.
     """
     size = foreseen(formulation, instance, parameters)
-    if size is None or memory.negligible(task, size):
+    if size is None:
         return
     method, solver = task.method, task.method
     if method == "auto":

@@ -15,7 +15,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Bound, build_model, read_parameters, states
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
-from opticoll.formulations.variables import Array, finite_number, named_arrays, numbered
+from opticoll.formulations.variables import finite_number, named_arrays
 from opticoll.instances import MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
@@ -273,11 +273,8 @@ def read_solution(
     violations = recomputed_violations(model, instance, parameters, data, values, needed)
     with np.errstate(all="ignore"):
         objective = verify.objective(data, values)
-    if isinstance(data, FileProgram):
-        duals, bound = _matrix_duals(data, document, path)
-    else:
-        duals = _stated_duals(data, document, path)
-        bound = None if duals is None else _recomputed_bound(data, duals)
+    duals = _stated_duals(data, document, path)
+    bound = None if duals is None else _recomputed_bound(data, duals)
     return StatedSolution(data, values, needed, duals, violations, objective, bound)
 
 
@@ -305,9 +302,9 @@ def _basis_data(model: type[Formulation], instance: Instance, parameters: Mappin
 
 
 def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
-    """The duals in a document from which the formulation can compute a bound; None if there are none."""
+    """The duals in a document from which a bound can be computed; None if there are none."""
     duals = document.get("duals")
-    if duals is None or not states(data, "certify"):
+    if duals is None or not (states(data, "certify") or (isinstance(data, FileProgram) and data.problem == "LP")):
         return None
     if not isinstance(duals, dict):
         msg = f"{path}: 'duals' must be an object of named arrays"
@@ -320,34 +317,18 @@ def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) ->
     return named_arrays({"duals": read}, "duals", path, lambda _: declared)
 
 
-def _matrix_duals(
-    data: FileProgram, document: Mapping[str, Any], path: Path
-) -> tuple[dict[str, NDArray[np.float64]] | None, Bound | None]:
-    """The duals of a program's rows in a document, and the bound that they prove by weak duality; None without."""
-    stated = document.get("duals")
-    if stated is None or data.problem != "LP":
-        return None, None
-    if not isinstance(stated, dict):
-        msg = f"{path}: 'duals' must be an object of named arrays"
-        raise BadFile(msg)
-    form = compile_model(data.matrix())
-    known = {name: block for name, block in form.rows.items() if name in stated}
-    if not known:
-        return None, None
-    declared = {name: Array(numbered(block.shape)) for name, block in known.items()}
-    duals = named_arrays({"duals": {name: stated[name] for name in known}}, "duals", path, lambda _: declared)
-    y = np.zeros(form.A.shape[0])
-    for name, block in known.items():
-        kept = block.index >= 0
-        y[block.index[kept]] = duals[name].ravel()[kept]
-    value = dual_bound(form, y)
-    return duals, Bound("lp-dual", value, "weak duality from the file's row duals") if math.isfinite(value) else None
-
-
 def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
-    """The bound that duals prove, None if they prove nothing."""
-    with np.errstate(all="ignore"):
-        bound = verify.certified(data, duals)
+    """The bound that duals prove, of a program's rows by weak duality; None if they prove nothing."""
+    if isinstance(data, FileProgram):
+        form = compile_model(data.matrix())
+        y = np.zeros(form.A.shape[0])
+        for name, array in duals.items():
+            index = form.rows[name].index.ravel()
+            y[index[index >= 0]] = array.ravel()[index >= 0]
+        bound: Bound | None = Bound("lp-dual", dual_bound(form, y), "weak duality from the file's row duals")
+    else:
+        with np.errstate(all="ignore"):
+            bound = verify.certified(data, duals)
     return bound if bound is not None and math.isfinite(bound.value) else None
 
 

@@ -33,7 +33,6 @@ from opticoll.solvers.task import (
     Repaired,
     SolverClaims,
     Termination,
-    plain,
 )
 
 if TYPE_CHECKING:
@@ -278,26 +277,3 @@ def flat_columns() -> tuple[tuple[str, str, str], ...]:
     proven = "(verified OR infeasible_by IS NOT NULL)"
     answer = f"coalesce(termination NOT IN ({failures}) AND {proven}, false)"
     return (*flat, ("answer", "BOOLEAN", answer))
-
-
-__all__ = [
-    "CHECKOUT",
-    "FAILURES",
-    "LIFTED_METRICS",
-    "UNAVAILABLE",
-    "VERSION",
-    "Moment",
-    "StoredRecord",
-    "damaged",
-    "decode",
-    "encode",
-    "environment",
-    "flat_columns",
-    "is_answer",
-    "json_columns",
-    "plain",
-    "read_record_file",
-    "sound",
-    "stored",
-    "warn",
-]

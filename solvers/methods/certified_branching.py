@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.methods.row_fillings import LoadProgram
     from opticoll.solvers.methods.tightened_tree import TightenedTree
 
 #: Seconds between two saved states.
@@ -174,7 +175,8 @@ class _Proof:
         self._settle()
         form = self.form
         tree, order, slow = reduced_tree(form, incumbent=self.value, **self._shared()), "", False
-        self.patience = FILLED if LoadProgram.of(tree.program) is not None else LONG
+        loads = LoadProgram.of(tree.program)
+        self.patience = LONG if loads is None else FILLED
         ending, message = Termination.OPTIMAL, ""
         try:
             while True:
@@ -184,9 +186,9 @@ class _Proof:
                 except _LongSearch:
                     self.known_bound = max(tree.bound, self.known_bound)
                 slow = self.known_bound - self.root < PROGRESS * (self.value - self.root)
-                if self.patience == FILLED:
+                if loads is not None and self.patience == FILLED:
                     self.patience = LONG
-                    if slow and self._filled(tree):
+                    if slow and self._filled(tree, loads):
                         break
                     continue
                 if self.patience == LONG:
@@ -216,7 +218,7 @@ class _Proof:
             return self._no_solution(tree)
         return replace(self.answer(ending), message=message)
 
-    def _filled(self, tree: TightenedTree) -> bool:
+    def _filled(self, tree: TightenedTree, loads: LoadProgram) -> bool:
         """Whether the fillings of binding rows close the gap; if not, what they prove and find is kept."""
         from opticoll.solvers.methods.row_fillings import bound_by_fillings
 
@@ -227,7 +229,7 @@ class _Proof:
         tol = self.context.task.tol
         with contextlib.suppress(NoSolution):  # a relaxation was not solved: what is known by then is kept
             bound_by_fillings(
-                tree.program,
+                loads,
                 self.value,
                 tol=tol,
                 on_incumbent=tree.on_incumbent,

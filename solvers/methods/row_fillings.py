@@ -380,7 +380,7 @@ def _fitting_pairs(
 
 
 def bound_by_fillings(
-    form: StandardForm,
+    program: LoadProgram,
     incumbent: float,
     *,
     tol: float = 1e-6,
@@ -398,9 +398,8 @@ def bound_by_fillings(
     TimeoutError
         From ``remaining``.
     """
-    program = LoadProgram.of(form)
-    y = None if program is None or not np.isfinite(incumbent) else program.multipliers()
-    if program is None or y is None:
+    y = program.multipliers() if np.isfinite(incumbent) else None
+    if y is None:
         return -np.inf
     fillings = Fillings(program, y)
     if fillings.unit <= 0 or fillings.rows.size > MOST_ROWS or fillings.largest > MOST_UNITS:
