@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
-from problems import CASES
+from cases import CASES
 from scipy.sparse import csc_array
 
 from opticoll.formulations import formulation

@@ -3,7 +3,7 @@
     python tests/golden.py make OUT.jsonl [--only matrices,runs,...]
     python tests/golden.py compare BEFORE.jsonl AFTER.jsonl
 
-``make`` records, for every case of :data:`problems.CASES`, the matrix of every form and the run of ``auto``, of every
+``make`` records, for every case of :data:`cases.CASES`, the matrix of every form and the run of ``auto``, of every
 method that applies and of every free solver; the hashes of instances; resume keys; the bytes of exported programs,
 schedules and certificates; and the verdicts of the papers' claims. ``compare`` requires equal matrices, hashes, files
 and verdicts, and equal values of deterministic runs; other values may differ by 1e-9, relative. Runs that end at a
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from builds import builds, normal, problem_of
-from problems import CASES
+from cases import CASES
 
 from opticoll.analysis.solution_files import write_certificate
 from opticoll.errors import OpticollError

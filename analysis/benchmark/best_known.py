@@ -23,7 +23,6 @@ from opticoll.analysis.benchmark.benchmark_set import (
     BEST,
     EASY_S,
     PROVEN,
-    SIZES,
     SOLUTIONS,
     BestKnown,
     best_known,
@@ -35,10 +34,9 @@ from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.solvers import solution, verify
-from opticoll.solvers.executor import installed_version
 from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
-from opticoll.solvers.task import Proof, Task
+from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -242,27 +240,6 @@ def _ship(problem: BenchmarkProblem, values: Mapping[str, NDArray[np.float64]]) 
 # maintainers ----------------------------------------------------------------------------------------------------------
 
 
-def unsolved(problem: BenchmarkProblem) -> BestKnown:
-    """The record of a new problem: nothing is known but its size, and HiGHS is not known to solve it."""
-    from opticoll.analysis.benchmark.runs import Stated
-
-    stated = Stated.of(problem)
-    return BestKnown(
-        value=None,
-        bound=None,
-        proof=str(Proof.NONE),
-        sense="min" if stated.flip > 0 else "max",
-        method=None,
-        bound_source=None,
-        instance_hash=parse(problem.instance).hash,
-        grade="hard",
-        highs_s=None,
-        limit_s=problem.limit_s or 0.0,
-        size={name: stated.form.size[name] for name in SIZES},
-        opticoll=installed_version(),
-    )
-
-
 def searched(problem: BenchmarkProblem, limit_s: float, methods: Sequence[str] = ()) -> Iterator[tuple[str, Run]]:
     """Run methods of a problem's formulation, by default all, also where the problem leaves out analytic bounds."""
     from opticoll.solvers import solve
@@ -308,7 +285,7 @@ def maintain() -> None:
 def search(names: tuple[str, ...], time_limit: float, methods: tuple[str, ...], solved: bool) -> None:
     """Run methods on the open problems, or on those named, and keep what is better."""
     for problem in problems_named(names):
-        known = best_known().get(problem.name) or unsolved(problem)
+        known = best_known()[problem.name]
         if not known.open and not solved and not names:
             continue
         tried: list[str] = []

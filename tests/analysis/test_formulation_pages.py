@@ -5,7 +5,7 @@ from pathlib import Path
 
 from builds import problem_of
 from case_families import each
-from problems import CASES
+from cases import CASES
 
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.registry import PAPERS

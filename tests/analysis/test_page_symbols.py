@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builds import problem_of
 from case_families import each
-from problems import CASES
+from cases import CASES
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "formulations"
 NAMES = sorted(page.stem for page in PAGES.glob("*.md"))

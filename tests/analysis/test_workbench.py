@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from case_families import each
+from cases import CASES, first_case
 from mutated_solutions import CASES as MUTATED
 from mutated_solutions import declared
-from problems import CASES, first_case
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main

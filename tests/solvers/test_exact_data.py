@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
-from problems import CASES
+from cases import CASES
 from slow_cases import marked
 
 import opticoll as oc

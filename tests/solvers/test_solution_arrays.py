@@ -46,6 +46,10 @@ def checked(tmp_path_factory):
     return result
 
 
+def test_every_formulation_is_among_the_cases():
+    assert {case[0] for case in CASES} == set(formulations())
+
+
 @pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
 def test_wrong_arrays_are_refused_in_one_line(checked, name):
     assert len(checked[name]) >= 10

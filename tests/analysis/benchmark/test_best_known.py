@@ -237,15 +237,3 @@ def test_tags_of_rows_by_hand():
     )
     found = {"binary", "integer", "continuous", "equations", "inequalities"}
     assert set(exported_set.tags(form)) == found | {"set_partitioning", "set_covering", "knapsack", "variable_bound"}
-
-
-def test_a_new_problem_gets_a_record(copied):
-    """A problem that nobody has solved has none yet."""
-    shipped = best_known()[LINEAR]
-    records.write_known({}, records.BEST)
-    done = CliRunner().invoke(records.maintain, ["search", LINEAR, "--method", "highs", "--time-limit", "60"])
-    assert done.exit_code == 0, done.output
-    found = copied()[LINEAR]
-    assert (found.value, found.bound) == pytest.approx((shipped.value, shipped.bound), rel=1e-6)
-    same = ("sense", "proof", "instance_hash", "size")
-    assert [getattr(found, name) for name in same] == [getattr(shipped, name) for name in same]

@@ -519,14 +519,22 @@ def test_units_change_no_residual(scale, units, dx, dy):
 def test_the_set_is_graded_and_covers_every_formulation_it_can():
     from opticoll.formulations import formulations
 
+    unmeasured = {
+        "matrix.program",
+        "topoopt.utility",
+        "alltoall.channels",
+        "alltoall.timestep-child",
+        "lumorph.forwarded-rounds",
+        "lumorph.iteration",
+    }
     problems = benchmark_set.problems()
     assert len(problems) >= 120
     assert len({one.name for one in problems}) == len(problems)
     assert all(one.name.replace("-", "").isalnum() for one in problems)
-    assert len({one.formulation for one in problems}) >= 28
+    assert {one.formulation for one in problems} == set(formulations()) - unmeasured
     assert {one.threads for one in problems} == {1}
     best = benchmark_set.best_known()
-    assert not set(best) - {one.name for one in problems}, "best known values of no problem"
+    assert set(best) == {one.name for one in problems}
     grades = [one.grade for one in best.values()]
     assert set(grades) == set(benchmark_set.GRADES)
     assert benchmark_set.GRADES[1] == sorted(grades, key=benchmark_set.GRADES.index)[len(grades) // 2]
@@ -540,9 +548,6 @@ def test_best_known_values_are_proven_and_of_these_instances():
     from opticoll.instances import parse
 
     best = benchmark_set.best_known()
-    without = sorted({one.name for one in benchmark_set.problems()} - set(best))
-    command = f"python -m opticoll.analysis.benchmark.best_known search {' '.join(without)}"
-    assert not without, f"problems without a best known value, which this finds: {command}"
     hashes = {one.instance: parse(one.instance).hash for one in benchmark_set.problems()}
     for one in benchmark_set.problems():
         assert best[one.name].instance_hash == hashes[one.instance]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import CASES, first_case
 from matplotlib.figure import Figure
 from msgspec import structs
-from problems import CASES, first_case
 from slow_cases import marked
 
 from opticoll.analysis.cli.main import main
