@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
-from cases import CASES
+from cases import CASES, PROBLEMS
 from scipy.sparse import csc_array
 
 from opticoll.formulations import formulation
@@ -32,36 +32,15 @@ TOLERANCE = 1e-12
 
 @cache
 def problem_of(name, spec, settings=()):
-    """A formulation on an instance; what it needs of another comes from its default method."""
+    """A formulation on an instance."""
     model, instance = formulation(name), parse(spec)
-    needed = None
-    if model.needs is not None:
-        solution = {
-            "alltoall.master": fluid,
-            "alltoall.timestep-mcf": fluid_in_steps,
-            "alltoall.min-congestion": first_paths,
-        }[model.needs.formulation]
-        needed = solution(instance, shared_parameters(model, read_parameters(model.parameters, dict(settings), name)))
-    return prepared(model, instance, read_parameters(model.parameters, dict(settings), name), needed)
+    parameters = read_parameters(model.parameters, dict(settings), name)
+    return prepared(model, instance, parameters, needed_of(model, instance, parameters))
 
 
-def fluid(instance, _parameters):
-    """Any flow that a child LP can split: half of every arc's capacity for every source."""
-    return {"g": np.repeat(instance.capacity[:, None] / 2, instance.num_ranks, axis=1)}
-
-
-def fluid_in_steps(instance, parameters):
-    """Any flow in steps that a child LP can split: half of every arc's capacity in every step for every source."""
-    data = formulation("alltoall.timestep-mcf").prepare(instance, parameters)
-    return {"f": np.broadcast_to(instance.capacity[:, None, None] / 2, data.shape), "U": np.ones(data.steps)}
-
-
-def first_paths(instance, _parameters):
-    """The first path of every pair."""
-    paths = formulation("alltoall.min-congestion").prepare(instance, {}).paths
-    x = np.zeros(paths.paths)
-    x[paths.first[:-1]] = 1.0
-    return {"x": x}
+def needed_of(model, instance, parameters):
+    """A solution that a formulation takes its data from, if it does."""
+    return model.needs and PROBLEMS[model.name].needed(instance, shared_parameters(model, parameters))
 
 
 def builds(name, spec, settings):

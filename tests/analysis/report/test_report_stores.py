@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import CASES, first_case
+from cases import PROBLEMS
 from matplotlib.figure import Figure
 from msgspec import structs
 from slow_cases import marked
@@ -26,9 +26,7 @@ from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Record, Run, Task, Termination
 
 #: A small instance of every formulation, with its settings.
-SMALL = {name: first_case(name) for name in CASES} | {
-    "matrix.program": (f"mps:{Path(__file__).resolve().parents[2] / 'data' / 'program.lp'}", {})
-}
+SMALL = {name: one.cases[0] for name, one in PROBLEMS.items()}
 FAILURES = ("unavailable", "refused", "error", "crashed", "interrupted", "time-limit", "infeasible")
 #: A missing value that was written as if it were one.
 UNWRITTEN = re.compile(r"\b(nan|NaN|NaT|<NA>)\b|\bNone\b(?!: every| of)")
@@ -86,10 +84,6 @@ def failure(name: str, termination: str, facts: dict[str, Any], message: str = "
     cell = Cell(Task(name, spec, "highs", seed=seed), f"{name} {termination} {bool(facts)}", spec)
     run = failed_run(cell, Termination(termination), message)
     return replace(run, record=structs.replace(run.record, key=cell.key, **facts))
-
-
-def test_every_formulation_has_an_instance_here() -> None:
-    assert set(SMALL) == set(formulations())
 
 
 def test_an_empty_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
