@@ -14,7 +14,7 @@ from opticoll.formulations.model import forms_of
 from opticoll.solvers.methods import method_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opticoll.analysis.describe import Description, ParameterRow, Sizes
 
@@ -23,18 +23,48 @@ PAGES = ROOT / "docs" / "formulations"
 FORMS = {"pyomo": "Pyomo", "cvxpy": "CVXPY", "matrix": "Sparse matrices"}
 #: Functions of a build that only name indices or count.
 HELPERS = {"arc_names", "group_names", "named_paths", "pair_names", "vertex_names", "_refuse_large", "estimate"}
+#: Sections of every page; further ones, such as "Bounds and closed forms", may follow.
+SECTIONS = ("Sets and data", "Variables", "Objective", "Constraints")
 #: A variable: the first cell of a row of the table below "## Variables". A constraint: the start of a paragraph.
 VARIABLE = re.compile(r"^\| `(\w+)(?:\[[^]`]*\])?`")
 CONSTRAINT = re.compile(r"^`(\w+)(?:\[[^]`]*\])?`")
 
 
+def sections(text: str) -> dict[str, str]:
+    """Text of the sections of a page by their headings."""
+    return dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+
+
+def inclusion(name: str) -> str:
+    """The line of a page that includes its generated part."""
+    return f"```{{include}} ../generated/formulations/{name}.inc"
+
+
+def lacking(name: str, folder: Path = PAGES) -> list[str]:
+    """Headings and other lines that the page of a formulation, if there is one, lacks."""
+    page = folder / f"{name}.md"
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    wanted = [f"## {title}" for title in SECTIONS if title not in sections(text)]
+    return wanted if inclusion(name) in text else [*wanted, inclusion(name)]
+
+
+def missing(names: Iterable[str], folder: Path = PAGES) -> list[str]:
+    """A line for every page that is missing, incomplete, or of no formulation."""
+    others = sorted({page.stem for page in folder.glob("*.md")} - {*names})
+    lines = [f"docs/formulations/{name}.md: there is no formulation {name}" for name in others]
+    for name in names:
+        if wanted := lacking(name, folder):
+            lines.append(f"docs/formulations/{name}.md needs {', '.join(wanted)}; optree.one-stage.md is an example")
+    return lines
+
+
 def stated(text: str) -> tuple[set[str], set[str]]:
     """Names of the variables and of the constraints that a page states."""
-    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    part = sections(text)
     variables = [
-        re.findall(r"`(\w+)", line.split("|")[1]) for line in sections["Variables"].splitlines() if VARIABLE.match(line)
+        re.findall(r"`(\w+)", line.split("|")[1]) for line in part["Variables"].splitlines() if VARIABLE.match(line)
     ]
-    constraints = [result[1] for line in sections["Constraints"].splitlines() if (result := CONSTRAINT.match(line))]
+    constraints = [result[1] for line in part["Constraints"].splitlines() if (result := CONSTRAINT.match(line))]
     return {name for names in variables for name in names}, set(constraints)
 
 

@@ -1,4 +1,4 @@
-"""Write the generated pages of ``docs/reference/``: run ``python docs/tables.py``."""
+"""Write the generated parts of the documentation, and say what pages of formulations lack: run ``docs/tables.py``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
-import instance_page  # noqa: E402  beside this file
+import formulation_pages  # noqa: E402  beside this file
+import instance_page  # noqa: E402
 
 FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
@@ -553,3 +554,6 @@ if __name__ == "__main__":
         (FIGURES / f"{figure}.svg").write_text(drawing, encoding="utf-8")
     for page, content in pages().items():
         (ROOT / page).write_text(content, encoding="utf-8")
+    from opticoll.formulations import formulations
+
+    sys.exit("\n".join(formulation_pages.missing(formulations())) or None)

@@ -34,9 +34,11 @@ from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.solvers import solution, verify
+from opticoll.solvers.adapters.interface import distribution_version
+from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
-from opticoll.solvers.task import Task
+from opticoll.solvers.task import Proof, SolveRequest, Task, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Run
 
 _log = logging.getLogger("opticoll")
+#: Processor time of the first run of HiGHS on a problem without a limit [s].
+FIRST_S = 60.0
 #: Largest solution that is shipped [bytes].
 MOST_BYTES = 100_000
 _PROGRAMS = re.compile(r"\.(mps|lp)(\.gz)?(,.*)?$")
@@ -96,6 +100,29 @@ def write_known(known: Mapping[str, BestKnown], path: Path = BEST) -> None:
     listed = {problem.name for problem in problems()}
     entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
     rewrite(path, json.dumps(entries, indent=1) + "\n")
+
+
+def begun(problem: BenchmarkProblem) -> BestKnown:
+    """The record of a problem that has none: without a value, and graded by a run of HiGHS on one thread."""
+    from opticoll.analysis.benchmark.runs import Stated
+
+    form, limit = Stated.of(problem).form, problem.limit_s or FIRST_S
+    outcome = solve_isolated(form, "highs", SolveRequest(threads=1, cpu_limit_s=limit))
+    seconds = outcome.cpu_s if outcome.termination is Termination.OPTIMAL else None
+    return BestKnown(
+        value=None,
+        bound=None,
+        proof=str(Proof.NONE),
+        sense=formulation(problem.formulation).sense,
+        method=None,
+        bound_source=None,
+        instance_hash=parse(problem.instance).hash,
+        grade=_grade(seconds),
+        highs_s=seconds,
+        limit_s=limit,
+        size=form.size,
+        opticoll=str(distribution_version("opticoll")),
+    )
 
 
 # submitted files ------------------------------------------------------------------------------------------------------
@@ -208,9 +235,9 @@ def submit(problem: BenchmarkProblem, path: Path) -> Submission:
         As :func:`examined`.
     """
     result = examined(problem, path)
-    known = result.record
-    if result.verdict not in ("better", "tighter bound") or known is None:
+    if result.verdict not in ("better", "tighter bound"):
         return result
+    known = result.record or begun(problem)
     better = improved(known, result.value, f"submitted ({path.name})", result.bound, f"submitted ({path.name})")
     assert better is not None
     if known.proof in PROVEN_PROOFS and better.value != known.value:
@@ -268,8 +295,12 @@ def graded(known: BestKnown, runs: Iterable[RunRow]) -> BestKnown:
     seconds = min(ended, default=None)
     if seconds is None and known.limit_s > limit:
         return known  # of runs under a larger limit
-    grade = "hard" if seconds is None else "easy" if seconds < EASY_S else "medium"
-    return replace(known, highs_s=seconds, limit_s=limit, grade=grade)
+    return replace(known, highs_s=seconds, limit_s=limit, grade=_grade(seconds))
+
+
+def _grade(seconds: float | None) -> str:
+    """The grade of a problem that HiGHS solves in this processor time [s], or not within the limit."""
+    return "hard" if seconds is None else "easy" if seconds < EASY_S else "medium"
 
 
 @click.group()
@@ -283,9 +314,12 @@ def maintain() -> None:
 @click.option("--method", "methods", multiple=True, help="Methods to try (default: all).")
 @click.option("--solved", is_flag=True, help="Also problems that are not open.")
 def search(names: tuple[str, ...], time_limit: float, methods: tuple[str, ...], solved: bool) -> None:
-    """Run methods on the open problems, or on those named, and keep what is better."""
+    """Run methods on the open problems, or on those named, and keep what is better.
+
+    A problem that is new in the study gets its first record.
+    """
     for problem in problems_named(names):
-        known = best_known()[problem.name]
+        known = best_known().get(problem.name) or begun(problem)
         if not known.open and not solved and not names:
             continue
         tried: list[str] = []

@@ -164,6 +164,22 @@ def test_problems_are_listed_with_their_sizes_and_an_empty_list_keeps_its_header
     assert empty[1].startswith("problem  grade")
 
 
+def test_a_new_problem_gets_its_first_record(copied):
+    name = "all-gather-dgx1"
+    assert name not in copied()
+    result = CliRunner().invoke(records.maintain, ["search", name], catch_exceptions=False)
+    assert f"{name}, highs: " in result.output
+    first, known = copied()[name], best_known()[name]
+    assert first.proof == "optimal"
+    assert (first.value, first.size, first.instance_hash) == (
+        pytest.approx(known.value),
+        known.size,
+        known.instance_hash,
+    )
+    assert first.grade in benchmark_set.GRADES
+    assert (records.SOLUTIONS / f"{name}.sol.gz").exists()
+
+
 # export ---------------------------------------------------------------------------------------------------------------
 
 
