@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from problems import Draws, Problems, Settings
+from problems import Problems, Settings
 
 from opticoll.formulations import Formulation, formulations
 
@@ -36,23 +36,13 @@ def lacking(model: type[Formulation], problems: Problems) -> Iterator[str]:
         yield "draws (random instances)"
 
 
-def drawn(stated: Mapping[str, Problems]) -> dict[str, Draws]:
-    """Random instances by formulation, in the order of their numbers."""
-    return dict(sorted(((name, one.draws) for name, one in stated.items() if one.draws), key=lambda one: one[1].first))
-
-
 def missing(models: Mapping[str, type[Formulation]], stated: Mapping[str, Problems]) -> list[str]:
-    """A line for every module that is missing, incomplete, of no formulation, or numbers its instances wrongly."""
+    """A line for every module that is missing, incomplete, or of no formulation."""
     places = {name: f"tests/problems/{name.replace('.', '/').replace('-', '_')}.py" for name in {*models, *stated}}
     lines = [f"{places[name]}: there is no formulation {name}" for name in sorted(stated.keys() - models)]
     for name, model in models.items():
         if parts := ", ".join(lacking(model, stated.get(name, Problems()))):
             lines.append(f"{places[name]}: PROBLEMS = Problems(...) needs {parts}; see tests/problems/__init__.py")
-    following = 0
-    for name, draws in drawn(stated).items():
-        if draws.first != following:
-            lines.append(f"{places[name]}: its random instances are numbered from first={following}")
-        following += draws.count
     return lines
 
 

@@ -1,7 +1,7 @@
 """Random instances of at most eight vertices for every integer formulation, from a seed.
 
 They are behind the promise that ``auto`` without a limit ends. As a script, this solves them and prints a line for each
-with its proof and processor time:
+with its proof and processor time; numbers count the cases of one formulation:
 
     python tests/integer_population.py [--only NAME] [--without-bounds] [--limit S] [--from I] [--to I]
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from cases import PROBLEMS, drawn
+from cases import PROBLEMS
 from problems import Draws
 from random_instances import Random
 
@@ -31,13 +31,13 @@ from opticoll.solvers.task import Proof, Run, Task
 
 #: Processor time [s] within which every case ends.
 MOST_S = 20.0
-#: The integer formulations, in the order of the numbers of their cases.
-DRAWS = drawn(PROBLEMS)
+#: The integer formulations.
+DRAWS = {name: one.draws for name, one in PROBLEMS.items() if one.draws is not None}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A formulation, an instance and settings."""
+    """A case of a formulation: its number there, the instance and settings."""
 
     number: int
     formulation: str
@@ -46,22 +46,22 @@ class Case:
 
     def __str__(self) -> str:
         words = " ".join(f"{name}={value}" for name, value in self.settings.items())
-        return f"{self.number} {self.formulation} {self.instance.spec} {words}"
+        return f"{self.formulation} {self.number} {self.instance.spec} {words}"
 
     def task(self, **other: Any) -> Task:
         """The task of solving it by ``auto``."""
         return Task(self.formulation, self.instance, settings=self.settings, **other)
 
 
-def population(seed: int = 0, wanted: Collection[int] | None = None) -> Iterator[Case]:
+def population(seed: int = 0, wanted: Mapping[str, Collection[int]] | None = None) -> Iterator[Case]:
     """The cases, each drawn again until its formulation accepts it.
 
-    With the numbers of the ``wanted`` cases, only these and what is drawn before them for the same formulations.
+    With the numbers of the ``wanted`` cases of formulations, only these and what is drawn before them.
     """
     for name, draws in DRAWS.items():
-        last = draws.numbers[-1] if wanted is None else max({*draws.numbers} & {*wanted}, default=-1)
+        count = draws.count if wanted is None else max(wanted.get(name, ()), default=-1) + 1
         random = np.random.default_rng([seed, *name.encode()])
-        for number in range(draws.first, last + 1):
+        for number in range(count):
             yield _accepted(number, name, draws, random)
 
 
@@ -143,8 +143,8 @@ def main() -> None:
         total += 1
         record = run.record
         ended = run.proof is Proof.OPTIMAL or record.infeasible_by is not None
-        unproven += [] if ended else [case.number]
-        late += [case.number] if used > MOST_S else []
+        unproven += [] if ended else [f"{case.formulation} {case.number}"]
+        late += [f"{case.formulation} {case.number}"] if used > MOST_S else []
         size = f"n={case.instance.n} {record.size.variables or record.model.variables} variables"
         print(
             *([] if ended else ["UNPROVEN"]),

@@ -25,10 +25,6 @@ def test_what_is_missing_is_said_with_its_file():
     (without,) = missing(models, right | {child.name: replace(right[child.name], needed=None)})
     assert "tests/problems/alltoall/child.py" in without
     assert "needs needed (a function that makes a solution of alltoall.master)" in without
-    gap = replace(right[model.name], draws=replace(right[model.name].draws, first=7))
-    assert missing(models, right | {model.name: gap}) == [
-        "tests/problems/alltoall/min_congestion.py: its random instances are numbered from first=0"
-    ]
     assert missing({child.name: child}, right) == [
         "tests/problems/alltoall/min_congestion.py: there is no formulation alltoall.min-congestion"
     ]

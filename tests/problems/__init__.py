@@ -44,21 +44,18 @@ class Draws:
 
     Attributes
     ----------
-    first, count
-        The numbers of its cases begin with ``first``, which follows the last one of all other formulations.
+    count
+        The number of its cases.
     draw
         An instance of at most eight vertices, solved within seconds, and settings. What the formulation refuses is
         drawn again.
+    sample
+        Numbers of the cases that ``make test`` solves.
     """
 
-    first: int
     count: int
     draw: Callable[[Random], Drawn]
-
-    @property
-    def numbers(self) -> range:
-        """The numbers of its cases."""
-        return range(self.first, self.first + self.count)
+    sample: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)

@@ -22,41 +22,49 @@ from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
 
 #: Case of the whole population that ends unproven, see docs/guide/auto.md.
-OPEN = {4}
-#: Cases that HiGHS and our bounds alone do not prove, and others that are quick.
-CHOSEN = (0, 3, 5, 8, 9, 10, 80, 91, 291, 301, 310, 325)
-#: These, and the first case of every other formulation.
-SAMPLE = tuple(sorted({*CHOSEN, *(one.first for one in DRAWS.values() if not {*one.numbers} & {*CHOSEN})}))
-ALL = [number for one in DRAWS.values() for number in one.numbers]
+OPEN = {("alltoall.min-congestion", 4)}
+SAMPLE = {name: draws.sample for name, draws in DRAWS.items()}
+SAMPLED = [(name, number) for name, numbers in SAMPLE.items() for number in numbers]
+WHOLE = [(name, number) for name in SAMPLE for number in range(DRAWS[name].count)]
+ROUTED = "alltoall.min-congestion"
 
 
 @cache
-def cases(wanted=SAMPLE):
-    return {case.number: case for case in population(wanted=wanted)}
+def cases(*, whole=False):
+    return {(case.formulation, case.number): case for case in population(wanted=None if whole else SAMPLE)}
 
 
 @pytest.mark.slow
 def test_the_population_is_of_small_instances():
-    whole = cases(None)
-    assert [*whole] == ALL == [*range(len(ALL))]
+    whole = cases(whole=True)
+    assert [*whole] == WHOLE
     assert all(case.instance.n <= 8 or case.formulation == "sipml.placement" for case in whole.values())
     assert {case.settings.get("kappa") for case in whole.values()} >= {1, 2, 3}
-    assert all(str(whole[number]) == str(case) for number, case in cases().items())
+    assert all(str(whole[key]) == str(case) for key, case in cases().items())
 
 
 def proven(run):
     return run.proof is Proof.OPTIMAL or run.record.infeasible_by is not None
 
 
-@pytest.mark.parametrize("number", SAMPLE)
-def test_a_sample_is_proven(number):
-    run = solve.solve(cases()[number].task())
+@pytest.mark.parametrize(("name", "number"), SAMPLED)
+def test_a_sample_is_proven(name, number):
+    run = solve.solve(cases()[name, number].task())
     assert proven(run), run.record.message
 
 
-@pytest.mark.parametrize("number", [3, 10, 91, *(pytest.param(number, marks=pytest.mark.slow) for number in (5, 16))])
-def test_a_users_formulation_without_bounds_is_proven_too(number):
-    case = cases(SAMPLE if number in SAMPLE else None)[number]
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        (ROUTED, 3),
+        (ROUTED, 10),
+        ("alltoall.sccl", 11),
+        pytest.param(ROUTED, 5, marks=pytest.mark.slow),
+        pytest.param(ROUTED, 16, marks=pytest.mark.slow),
+    ],
+)
+def test_a_users_formulation_without_bounds_is_proven_too(name, number):
+    case = cases(whole=number not in SAMPLE[name])[name, number]
     ours = solve.solve(case.task())
     own = solve.solve(Task(without_bounds(formulation(case.formulation)), case.instance, settings=case.settings))
     assert proven(own), own.record.message
@@ -64,9 +72,9 @@ def test_a_users_formulation_without_bounds_is_proven_too(number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", sorted({*ALL} - OPEN))
-def test_the_whole_population_is_proven_in_time(number):
-    run, used = solved(cases(None)[number].task(), 3 * MOST_S)
+@pytest.mark.parametrize(("name", "number"), [case for case in WHOLE if case not in OPEN])
+def test_the_whole_population_is_proven_in_time(name, number):
+    run, used = solved(cases(whole=True)[name, number].task(), 3 * MOST_S)
     assert proven(run), run.record.message
     assert used <= MOST_S
 

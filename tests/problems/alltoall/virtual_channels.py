@@ -33,6 +33,6 @@ PROBLEMS = Problems(
         ("ring:5", {"layers": "3"}),
     ],
     optimum=Optimum("ring:3,directed", {"layers": 2}, by="layer-assignment"),
-    draws=Draws(first=96, count=16, draw=draw),
+    draws=Draws(16, draw),
     needed=first_paths,
 )

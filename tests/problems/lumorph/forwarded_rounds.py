@@ -23,6 +23,6 @@ PROBLEMS = Problems(
         ("wdm-ring:n=3,wavelengths=2", {"rmax": "2", "collective": "all-gather"}),
     ],
     optimum=Optimum("lightpath:2x2,lasers=2", by="index-algorithm"),
-    draws=Draws(first=360, count=12, draw=draw),
+    draws=Draws(12, draw),
     kinds=[("lightpath:2x2", {}, ()), ("lightpath:2x2", {"rmax": "2"}, ("D", "X"))],
 )

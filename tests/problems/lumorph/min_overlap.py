@@ -32,6 +32,6 @@ PROBLEMS = Problems(
         ("lightpath:2x2,waveguides=4,wafers=2,fibres=1", {"model": "path", "paths": "shortest", "circuits": "all"}),
     ],
     optimum=Optimum("lightpath:2x3", by="negotiated-rerouting"),
-    draws=Draws(first=128, count=16, draw=draw),
+    draws=Draws(16, draw),
     kinds=[("lightpath:2x2", {}, ()), ("lightpath:2x2", {}, ("path_arcs",)), ("lightpath:2x2", {"model": "path"}, ())],
 )

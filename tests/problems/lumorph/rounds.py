@@ -32,7 +32,7 @@ PROBLEMS = Problems(
         ("lightpath:1x3,lasers=1", {"program": "printed", "collective": "scatter", "rmax": "4", "rmin": "2"}),
     ],
     optimum=Optimum("lightpath:2x2", by="certified-rounds"),
-    draws=Draws(first=144, count=16, draw=draw),
+    draws=Draws(16, draw),
     kinds=[
         ("lightpath:2x2", {}, ()),
         ("wdm-ring:n=4,wavelengths=1", {}, ()),

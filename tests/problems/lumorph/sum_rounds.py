@@ -23,6 +23,6 @@ PROBLEMS = Problems(
         ("lightpath:2x1,lasers=1,waveguides=2,wafers=2,fibres=1", {"rmax": "2"}),
     ],
     optimum=Optimum("lightpath:1x3,lasers=2", by="combined-rounds"),
-    draws=Draws(first=160, count=16, draw=draw),
+    draws=Draws(16, draw),
     kinds=[("lightpath:2x2", {}, ()), ("lightpath:2x2", {"rmax": "2"}, ("C", "F"))],
 )

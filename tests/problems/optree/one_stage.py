@@ -18,6 +18,6 @@ PROBLEMS = Problems(
         ("wdm-line:n=3,wavelengths=1", {"colours": "1"}),
     ],
     optimum=Optimum("wdm-line:n=4,wavelengths=1", by="cycle-cover"),
-    draws=Draws(first=176, count=12, draw=draw),
+    draws=Draws(12, draw),
     kinds=[("wdm-ring:n=4,wavelengths=2", {}, ("route_colour",)), ("wdm-ring:n=4,wavelengths=2", {}, ())],
 )

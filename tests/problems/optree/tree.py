@@ -18,6 +18,6 @@ PROBLEMS = Problems(
         ("wdm-ring:n=9,wavelengths=3", {"count": "printed"}),
     ],
     optimum=Optimum("wdm-ring:n=12,wavelengths=2", by="tree-search"),
-    draws=Draws(first=188, count=12, draw=draw),
+    draws=Draws(12, draw),
     kinds=[("wdm-ring:n=4,wavelengths=2", {}, ("radices",)), ("wdm-ring:n=4,wavelengths=2", {}, ())],
 )

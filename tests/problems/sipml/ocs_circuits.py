@@ -18,6 +18,6 @@ PROBLEMS = Problems(
         ("servers:n=4,degree=3,traffic=alltoall", {}),
     ],
     optimum=Optimum("servers:n=4,degree=5,traffic=random,seed=1", {"model": "switches"}, by="koenig-bisection"),
-    draws=Draws(first=200, count=20, draw=draw),
+    draws=Draws(20, draw),
     kinds=[("servers:n=4,degree=3,traffic=alltoall", {}, ("match", "x"))],
 )

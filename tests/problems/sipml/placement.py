@@ -33,7 +33,7 @@ PROBLEMS = Problems(
         ),
     ],
     optimum=Optimum("op-graph:model=chain,splits=1x2x2", {"k": 2}, by="placement-enumeration"),
-    draws=Draws(first=220, count=16, draw=draw),
+    draws=Draws(16, draw),
     kinds=[
         ("op-graph:model=chain,splits=1x4", {"k": "2"}, ("device", "y")),
         ("op-graph:model=chain,splits=1x4", {"k": "2"}, ()),

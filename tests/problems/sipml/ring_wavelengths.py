@@ -28,6 +28,6 @@ PROBLEMS = Problems(
         ("wdm-ring:n=4,wavelengths=3", {"model": "arcs", "traffic": "random", "seed": "3"}),
     ],
     optimum=Optimum("servers:n=5,degree=4,traffic=random,seed=1", by="ring-sets"),
-    draws=Draws(first=236, count=16, draw=draw),
+    draws=Draws(16, draw),
     kinds=[("wdm-ring:n=4,wavelengths=2", {}, ("circuits",)), ("wdm-ring:n=4,wavelengths=2", {}, ())],
 )

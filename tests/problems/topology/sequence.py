@@ -33,7 +33,7 @@ PROBLEMS = Problems(
         ("servers:n=4,degree=1", {"rack": "2", "uplinks": "1", "directed": "true", "configurations": "3"}),
     ],
     optimum=Optimum("servers:n=3,degree=1", {"configurations": 2, "directed": True}, by="sequence-search"),
-    draws=Draws(first=300, count=12, draw=draw),
+    draws=Draws(12, draw, sample=(1, 10)),
     kinds=[
         ("servers:n=3,degree=1", {"directed": "true"}, ("x", "t", "g")),
         ("servers:n=3,degree=1", {"delay": "1", "charge": "changed", "overlap": "true"}, ()),

@@ -22,7 +22,7 @@ PROBLEMS = Problems(
         ("servers:n=4,degree=2,traffic=dlrm", {"all_reduce": "trees", "flows": "pair"}),
     ],
     optimum=Optimum("servers:n=3,degree=2,traffic=dlrm", by="design-search"),
-    draws=Draws(first=280, count=20, draw=draw),
+    draws=Draws(20, draw, sample=(11,)),
     kinds=[
         ("servers:n=4,degree=3,traffic=vgg", {}, ("y",)),
         ("servers:n=4,degree=3,traffic=vgg", {"all_reduce": "trees"}, ("ring_trees",)),

@@ -18,5 +18,5 @@ PROBLEMS = Problems(
         ("servers:n=4,degree=2,traffic=dlrm", {"discount": "first", "traffic": "direct"}),
     ],
     optimum=Optimum("servers:n=5,degree=3,traffic=random,seed=1", by="transportation"),
-    draws=Draws(first=336, count=12, draw=draw),
+    draws=Draws(12, draw),
 )
