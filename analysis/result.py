@@ -540,7 +540,7 @@ class Result(rendering.Printed, Run):
         import pandas as pd
 
         from opticoll.analysis import sensitivity
-        from opticoll.formulations.variables import arc_labels
+        from opticoll.formulations.variables import arc_names
 
         links = self.links
         topology, units = links.topology, {"capacity": links.capacity_unit, "load": links.load_unit}
@@ -553,7 +553,7 @@ class Result(rendering.Printed, Run):
                 "load": links.load,
                 "utilisation": links.utilisation,
             },
-            index=pd.Index(arc_labels(topology), name="arc"),
+            index=pd.Index(arc_names(topology), name="arc"),
         )
         for column, unit in list(units.items()):
             if (absolute := self.scale.converted(unit)) is not None:

@@ -18,7 +18,7 @@ from opticoll.analysis.solution_files import (
     writable,
     write_schedule,
 )
-from opticoll.formulations.variables import TIME, arc_labels
+from opticoll.formulations.variables import TIME, arc_names
 from opticoll.instances import Topology
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Schedule(_Steps):
         topology = self.links.topology
         step, arc, source, target, chunk = self.links.transfers.T
         names = np.array(topology.labels, dtype=object)
-        arcs = np.array(arc_labels(topology), dtype=object)
+        arcs = np.array(arc_names(topology), dtype=object)
         return pd.DataFrame(
             {"step": step, "arc": arcs[arc], "source": names[source], "target": names[target], "chunk": chunk}
         )
@@ -278,7 +278,7 @@ class Rounds:
         own, names, instance = self.rounds, self._labels(), self.result.instance
         assert isinstance(instance, Topology)
         heads = instance.head
-        paths = [" -> ".join([names[s], *names[heads[own.path(k)]]]) for k, s in enumerate(own.circuit_source.tolist())]
+        paths = ["->".join([names[s], *names[heads[own.path(k)]]]) for k, s in enumerate(own.circuit_source.tolist())]
         columns = {
             "round": own.circuit_round,
             "src": names[own.circuit_source],

@@ -22,7 +22,7 @@ from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import NotApplicable, is_own, states
-from opticoll.formulations.variables import TIME, arc_labels
+from opticoll.formulations.variables import TIME, arc_names
 from opticoll.instances import Topology
 from opticoll.instances.arguments import whole_number
 from opticoll.instances.link_changes import with_capacities
@@ -158,7 +158,7 @@ def bottleneck(result: Result) -> Bottleneck:
             )
             return Bottleneck("cut", reason, binding, (names[side].tolist(), names[~side].tolist()))
     if lengths is not None and known and not isinstance(problem, StatedModel):
-        named = dict(zip(arc_labels(result.links.topology), lengths.tolist(), strict=True))
+        named = dict(zip(arc_names(result.links.topology), lengths.tolist(), strict=True))
         reason = (
             f"with these lengths of links, all data need at least {number(result.T)} times the sum of capacity "
             f"times length: T >= {number(result.T)}"

@@ -3,8 +3,8 @@
 Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a
 solver are checked against that declaration before any other use, because an index out of range fails inside numpy.
 
-An axis (:class:`Axis`) names its indices: vertices by the labels of the topology, an arc as ``u -> v``, a commodity as
-``s -> t``, a path by all its vertices. Parallel arcs are numbered: ``u -> v (2)``.
+An axis (:class:`Axis`) names its indices: vertices by the labels of the topology, an arc as ``u->v``, a commodity as
+``s->t``, a path by all its vertices. Parallel arcs are numbered: ``u->v#2``.
 
 Solution files may contain arrays in coordinate form.
 """
@@ -333,7 +333,7 @@ def vertex_names(topology: Topology) -> list[int | str]:
 
 
 def arc_names(topology: Topology) -> list[str]:
-    """Indices of the arcs in Pyomo, ``(m,)``: ``tail->head``, with ``#2``, ... from the second parallel arc on."""
+    """Names of the arcs, also in Pyomo, ``(m,)``: ``tail->head``, with ``#2``, ... from the second parallel arc on."""
     vertices, copies, names = vertex_names(topology), Counter[tuple[int, int]](), []
     for ends in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
         copies[ends] += 1
@@ -391,24 +391,14 @@ def vertex_labels(topology: Topology, vertices: I64 | None = None) -> list[str]:
 
 
 def pair_labels(topology: Topology, sources: I64, targets: I64) -> list[str]:
-    """``s -> t`` for every pair."""
+    """``s->t`` for every pair."""
     names = topology.labels
-    return [f"{names[s]} -> {names[t]}" for s, t in zip(sources.tolist(), targets.tolist(), strict=True)]
-
-
-def arc_labels(topology: Topology) -> list[str]:
-    """``u -> v`` for every arc; parallel arcs are numbered in order."""
-    seen: dict[str, int] = {}
-    results = []
-    for name in pair_labels(topology, topology.tail, topology.head):
-        seen[name] = seen.get(name, 0) + 1
-        results.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return results
+    return [f"{names[s]}->{names[t]}" for s, t in zip(sources.tolist(), targets.tolist(), strict=True)]
 
 
 def arc_axis(topology: Topology) -> Axis:
     """The arcs."""
-    return Axis("arc", topology.arcs, lambda _: arc_labels(topology))
+    return Axis("arc", topology.arcs, lambda _: arc_names(topology))
 
 
 def vertex_axis(name: str, topology: Topology, vertices: I64 | None = None) -> Axis:
@@ -426,7 +416,7 @@ def path_names(paths: PathSet) -> dict[str, list[str]]:
     topology = paths.topology
     names, heads = topology.labels, topology.head.tolist()
     sources = paths.sources[paths.pair].tolist()
-    walks = [" -> ".join([names[s], *(names[heads[a]] for a in paths.path(p))]) for p, s in enumerate(sources)]
+    walks = ["->".join([names[s], *(names[heads[a]] for a in paths.path(p))]) for p, s in enumerate(sources)]
     return {"commodity": pair_labels(topology, paths.sources[paths.pair], paths.targets[paths.pair]), "path": walks}
 
 

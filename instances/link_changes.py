@@ -61,7 +61,7 @@ class LinkNames:
         ----------
         link
             ``"u->v"`` or ``(u, v)`` by labels, or by vertex numbers where no label is a number: all arcs from u to v;
-            ``"u->v#2"`` or ``"u -> v (2)"``: the second one; or the position of one arc.
+            ``"u->v#2"``: the second one; or the position of one arc.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class LinkNames:
                 raise BadInput(msg)
             return np.array([int(link)])
         text = "->".join(map(self._label, link)) if isinstance(link, tuple) else str(link)
-        plain = text.replace(" ", "").replace("(", "#").removesuffix(")")
+        plain = text.replace(" ", "")
         if plain not in self._arcs:
             msg = f"link {text!r}: {topology.spec} has no such link; {nearest(plain, list(self._copies))}"
             raise BadInput(msg)

@@ -125,7 +125,7 @@ def loads(
 
 
 def _ends(drawn: Topology, link: int) -> str:
-    return " -> ".join(label(drawn.labels[end[link]], 16) for end in (drawn.tail, drawn.head))
+    return "->".join(label(drawn.labels[end[link]], 16) for end in (drawn.tail, drawn.head))
 
 
 def _below(title: str, words: str) -> str:

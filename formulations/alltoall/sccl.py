@@ -238,7 +238,7 @@ class ChunkSteps(Formulation):
         return {**size, "integers": size["variables"]}
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Sends f, of chunks ``s -> t #1`` or by source, and rounds U."""
+        """Sends f, of chunks ``s->t #1`` or by source, and rounds U."""
         flow = self.flow
         arc, group, step = flow.axes_of_flow
 

@@ -52,7 +52,6 @@ from opticoll.formulations.variables import (
     Axis,
     Links,
     arc_axis,
-    arc_labels,
     arc_names,
     pair_names,
     path_names,
@@ -297,7 +296,7 @@ def layered_axes(topology: Topology, dependencies: I64, layers: int) -> tuple[Ax
     """Dependencies, ``(|E|, 2)``, as ``arc, next arc``, and layers, numbered from 1."""
 
     def follows(_values: object) -> list[str]:
-        arcs = arc_labels(topology)
+        arcs = arc_names(topology)
         return [f"{arcs[a]}, {arcs[b]}" for a, b in dependencies.tolist()]
 
     return Axis("dependency", len(dependencies), follows), Axis("layer", layers, range(1, layers + 1))

@@ -37,7 +37,7 @@ class Chords:
 
 
 def pair_axis(moves: Transfers) -> Axis:
-    """The pairs ``i -> j``, by server numbers."""
+    """The pairs ``i->j``, by server numbers."""
     return Axis("pair", moves.pairs, lambda _: _names(moves))
 
 
@@ -68,7 +68,7 @@ def walk_axes(moves: Transfers, walk: Walks) -> tuple[Axis, Axis, Axis]:
 
 
 def _names(moves: Transfers) -> list[str]:
-    return [f"{i} -> {j}" for i, j in zip(moves.source.tolist(), moves.target.tolist(), strict=True)]
+    return [f"{i}->{j}" for i, j in zip(moves.source.tolist(), moves.target.tolist(), strict=True)]
 
 
 def pair_links(moves: Transfers, circuits: F64, time: float) -> Links:

@@ -52,7 +52,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.formulations.rounds.segments import splits
 from opticoll.formulations.topoopt.binary_trees import double_binary_tree, tree_traffic
-from opticoll.formulations.variables import Array, Axis, Links, Names, SolutionSize, arc_labels, members, pair_labels
+from opticoll.formulations.variables import Array, Axis, Links, Names, SolutionSize, arc_names, members, pair_labels
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
@@ -261,7 +261,7 @@ def arrays(pool: ServerPool, decode: Callable[[Mapping[str, F64]], CircuitDesign
         return members(Axis("boundary", SolutionSize(count, plus=1)), of=Axis(part, SolutionSize(parts, plus=1)))
 
     def circuits(values: Mapping[str, F64]) -> Names:
-        return arc_labels(decode(values).topology)
+        return arc_names(decode(values).topology)
 
     def routes(values: Mapping[str, F64]) -> Names:
         design = decode(values)

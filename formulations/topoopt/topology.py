@@ -537,7 +537,7 @@ class Wiring(Formulation):
         copies = Array((*pair, Axis("copy", self.copies)), required=False)
         named: Names = self.commodities[0].tolist()
         if self.by_pair:
-            named = [f"{s} -> {t}" for s, t in np.argwhere(self.most > 0).tolist()]
+            named = [f"{s}->{t}" for s, t in np.argwhere(self.most > 0).tolist()]
         return result | {
             "y": copies,
             "f": Array((Axis("commodity", self.commodities[0].size, named), *pair), required=False),

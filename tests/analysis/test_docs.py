@@ -87,8 +87,8 @@ def test_code_of_readme_runs(tmp_path, monkeypatch, capsys):
     assert result.metrics["T"] == pytest.approx(1.5)
     assert f"(T = {result.metrics['T']:.3g})" in text
     printed = capsys.readouterr().out
-    assert "s1 -> s2" in printed
-    assert result.link_loads().loc["s1 -> b", "utilisation"] == pytest.approx(1.0)
+    assert "s1->s2" in printed
+    assert result.link_loads().loc["s1->b", "utilisation"] == pytest.approx(1.0)
     assert (tmp_path / "loads.png").read_bytes().startswith(b"\x89PNG")
 
 

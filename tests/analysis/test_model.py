@@ -291,7 +291,7 @@ def test_links_have_several_names():
     net = oc.topology([("a", "b"), ("a", "b"), ("b", "a")], directed=True)
     arcs = LinkNames(net).arcs
     assert arcs("a->b").tolist() == arcs(("a", "b")).tolist() == [0, 1]
-    assert arcs("a -> b (2)").tolist() == arcs("a->b#2").tolist() == arcs(1).tolist()
+    assert arcs("a -> b#2").tolist() == arcs("a->b#2").tolist() == arcs(1).tolist()
     assert arcs((0, 1)).tolist() == [0, 1]  # by numbers, where no label is one
     assert with_capacities(net, {"a->b#2": 3.0}).capacity.tolist() == [1.0, 3.0, 1.0]
     assert with_capacities(net, {"b->a": 3.0}, factors=True).capacity.tolist() == [1.0, 1.0, 3.0]

@@ -98,7 +98,7 @@ def test_lengths_are_named_where_no_cut_proves_the_bound():
     assert found.kind == "lengths"
     lengths = nx.DiGraph()
     for name, length in found.lengths.items():
-        u, v = name.split(" -> ")
+        u, v = name.split("->")
         lengths.add_edge(u, v, weight=length)
     distance = dict(nx.all_pairs_dijkstra_path_length(lengths))
     total = sum(distance[u][v] for u in distance for v in distance)
