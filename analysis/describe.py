@@ -185,7 +185,7 @@ def _sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) 
     from opticoll.instances import parse
     from opticoll.solvers.auto import choose
     from opticoll.solvers.compilation import compile_built
-    from opticoll.solvers.methods import prepared
+    from opticoll.solvers.methods import prepared, taking_over
     from opticoll.solvers.task import Task
 
     if model.needs is not None:
@@ -198,12 +198,13 @@ def _sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) 
     if known is None:
         known = compile_built(problem, build_model(problem)).size if value.n <= BUILT_VERTICES else {}
     rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(problem)]
+    task, over = Task(model.name, value, settings=dict(settings)), taking_over(model.name, parameters)
     return Sizes(
         instance=value.spec,
         n=value.n,
         arcs=getattr(value, "arcs", None),
         **{key: int(number) for key, number in known.items()},
-        auto=choose(problem, Task(model.name, value, settings=dict(settings)), value, parameters).method,
+        auto=choose(problem, task, value, over).method,
         bounds=rows,
     )
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Bound, Formulation
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.types import Settings
     from opticoll.solvers.methods.method import Beyond, Method
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.task import Outcome, Run, Task
@@ -83,13 +82,14 @@ class MethodChoice:
 
 
 def choose(
-    problem: Formulation, task: Task, instance: object, parameters: Settings, *, sized: bool = True
+    problem: Formulation, task: Task, instance: object, over: list[tuple[Method, Beyond]], *, sized: bool = True
 ) -> MethodChoice:
     """Choose how ``auto`` solves a task, by formulation, parameters, size, structure and tolerance.
 
-    The size is known (``sized``) only once the solution that the data depend on is available.
+    ``over`` are the methods that take over (:func:`~opticoll.solvers.methods.registry.taking_over`). The size is known
+    (``sized``) only once the solution that the data depend on is available.
     """
-    known = [(method, at) for method, at in taking_over(problem.name, parameters) if method.refusal(problem) is None]
+    known = [(method, at) for method, at in over if method.refusal(problem) is None]
     always = next(((method, at) for method, at in known if at.suits is None), None)
     beyond = None if always is None else always[0].name
     if task.form is None and always is not None and (named := _parameter_of(always[0], problem, task)):
@@ -124,10 +124,11 @@ def kind_of(instance: object) -> str:
 
 def fastest_form(problem: Formulation, size: Size | None) -> str:
     """The modelling layer that imports, builds and compiles a model of this size fastest."""
-    if forms_of(problem)[0] == "matrix":  # the instance itself is the model
+    forms = forms_of(problem)
+    if forms[0] == "matrix":  # the instance itself is the model
         return "matrix"
     first = "pyomo" if size is not None and size["nonzeros"] <= PYOMO_NONZEROS else "cvxpy"
-    return next((form for form in (first, "cvxpy", "pyomo") if form in forms_of(problem)), forms_of(problem)[0])
+    return next((form for form in (first, "cvxpy", "pyomo") if form in forms), forms[0])
 
 
 def _size(problem: Formulation) -> tuple[Size | None, str | None]:

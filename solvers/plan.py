@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.instances.types import Setting, Settings
     from opticoll.solvers.exact.exact_form import ExactForm
-    from opticoll.solvers.methods.method import Answer, Context
+    from opticoll.solvers.methods.method import Answer, Beyond, Context
 
     Arrays = dict[str, NDArray[Any]]
     Message = dict[str, Any]
@@ -142,22 +142,24 @@ def make_plan(
         If the instance alone shows that the solve cannot fit in memory.
     """
     formulation = formulation_named(task.formulation)
-    form = task.form or forms_of(formulation)[0]
-    if form not in forms_of(formulation):
-        msg = f"{formulation.name} is not stated in {form!r}; it is in {', '.join(forms_of(formulation))}"
+    forms = forms_of(formulation)
+    form = task.form or forms[0]
+    if form not in forms:
+        msg = f"{formulation.name} is not stated in {form!r}; it is in {', '.join(forms)}"
         raise BadInput(msg)
     _refuse_unknown_method(task.method, formulation)
 
     own, left = _divided(task.settings, formulation.parameters)
     instance = instance_of(task) if instance is None else instance
     parameters = parameters_on(instance, formulation, own)
-    _refuse_too_large(task, formulation, instance, parameters, form)
+    over = taking_over(formulation.name, parameters) if task.method == "auto" else []
+    _refuse_too_large(task, formulation, instance, parameters, form, over)
     problem = prepared(formulation, instance, parameters, needed)
     if task.exact:
         problem.derived()  # raises an error for data that are not fractions
 
     sized = formulation.needs is None or needed is not None
-    choice = choose(problem, task, instance, parameters, sized=sized) if task.method == "auto" else None
+    choice = choose(problem, task, instance, over, sized=sized) if task.method == "auto" else None
     name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
     if method is not None and (reason := method.refusal(problem)) is not None:
@@ -219,7 +221,12 @@ def shared_parameters(formulation: Formulation | type[Formulation], parameters: 
 
 
 def _refuse_too_large(
-    task: Task, formulation: type[Formulation], instance: Instance, parameters: Mapping[str, Any], form: str
+    task: Task,
+    formulation: type[Formulation],
+    instance: Instance,
+    parameters: Settings,
+    form: str,
+    over: list[tuple[Method, Beyond]],
 ) -> None:
     """Refuse what the instance alone shows to be too large, before the data of the model take memory themselves.
 
@@ -231,7 +238,6 @@ def _refuse_too_large(
         return
     method, solver = task.method, task.method
     if method == "auto":
-        over = taking_over(formulation.name, parameters)
         if task.form is None and any(at.most is None or size["variables"] <= at.most for _, at in over):
             return
         method = solver = "highs-ipx"

@@ -185,7 +185,10 @@ def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
     name, settings = "sipml.placement", {"k": "3", "degree": "2"}
     spec = "op-graph:model=random,layers=5,parts=2,training=false,seed=2"
     ((method, beyond),) = taking_over(name, {})
-    monkeypatch.setattr("opticoll.solvers.auto.taking_over", lambda *_: [(method, replace(beyond, proves=True))])
+    for module in ("auto", "plan"):
+        monkeypatch.setattr(
+            f"opticoll.solvers.{module}.taking_over", lambda *_: [(method, replace(beyond, proves=True))]
+        )
     monkeypatch.setattr("opticoll.solvers.auto.SMALL_VARIABLES", 0)
     heuristic = solve.solve(Task(name, spec, "degree-aware", settings=settings))
     run = solve.solve(Task(name, spec, settings=settings))
