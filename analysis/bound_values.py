@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances.arguments import refused
+from opticoll.instances.nearest_names import nearest
 from opticoll.instances.plugin_faults import FAULTS
 from opticoll.instances.plugins import load_plugin
-from opticoll.instances.spec import nearest
 
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation

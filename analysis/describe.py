@@ -17,7 +17,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.model import build_model, forms_of, is_own, title_of
 from opticoll.instances import Topology, plugins
 from opticoll.instances.docstrings import about_parameters, without_sections
-from opticoll.instances.spec import nearest
+from opticoll.instances.nearest_names import nearest
 from opticoll.solvers.task import Fields, Json, plain
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from opticoll.errors import BadInput
-from opticoll.instances.spec import nearest
+from opticoll.instances.nearest_names import nearest
 from opticoll.solvers.task import CheckRecord, Fields, Json, Record
 
 #: Metrics that have the same meaning for several formulations.

@@ -23,7 +23,7 @@ from opticoll.formulations.variables import index_names
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.arguments import number
 from opticoll.instances.demands import traffic_of, uniform
-from opticoll.instances.spec import nearest
+from opticoll.instances.nearest_names import NamesAttributes, nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.compilation import refuse_other_axes
@@ -65,7 +65,7 @@ def _few_steps(form: StandardForm) -> dict[str, Setting]:
     return {STEPS: FEWEST_STEPS + form.row_lower.size // ROWS_A_STEP} if large else {}
 
 
-class Model:
+class Model(NamesAttributes):
     """The stated model of a formulation on an instance, which can be changed by hand and solved.
 
     ``pyomo`` (or ``cvxpy``) is the model itself. Pyomo models are changed in place: constraints and variables added,

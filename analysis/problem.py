@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
 
 
+#: What is called otherwise elsewhere.
+_ELSEWHERE = {
+    **dict.fromkeys(("check", "verify", "violations", "feasible"), "residuals(values) checks a solution"),
+    **dict.fromkeys(("solution", "values", "value", "result", "optimum", "duals"), "solve() returns the solution"),
+    **dict.fromkeys(("build", "export"), "model() returns the model"),
+}
+
+
 class Problem(Printed):
     """A formulation with its data.
 
@@ -115,7 +123,15 @@ class Problem(Printed):
         """
         name = self.formulation.name
         if not states(self.formulation, "certify"):
-            msg = f"{name}: proves no bound from duals; solve() bounds the optimum by those of the solver"
+            msg = (
+                f"{name}: this formulation gives no bound from duals; bounds() gives analytic ones, and solve().bound is "
+                "the best that is proven"
+            )
+            raise BadInput(msg)
+        if isinstance(duals, Result) and not duals.duals:
+            msg = (
+                f"{name}: the result of {duals.record.method} has no duals; its bound is result.bound, others bounds()"
+            )
             raise BadInput(msg)
         given = duals.duals if isinstance(duals, Result) else duals
         solved = (duals.values or {}).keys() if isinstance(duals, Result) else ()
@@ -145,6 +161,10 @@ class Problem(Printed):
             "bound": "" if best is None else f"{number(best.value, 12)}   ({best.name})",
         }
         return {name: text for name, text in stated.items() if text}
+
+    def _place(self, name: str) -> str | None:
+        own = f"it is formulation.{name}" if hasattr(self.formulation, name) else None
+        return _ELSEWHERE.get(name, own)
 
     @property
     def _title(self) -> str:

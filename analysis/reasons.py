@@ -34,6 +34,8 @@ class Reasons(Printed):
         Names of the vertices on the two sides of a cut, ``from`` and ``to``.
     links
         The links with a price, the dearest first: ``arc`` and the columns of :meth:`opticoll.Result.link_loads`.
+    lengths
+        Length of every link where lengths are the proof, by name.
     rows
         The rows and bounds that contradict each other: ``kind``, ``name``, ``statement``; None if there is a solution.
     facts
@@ -46,6 +48,7 @@ class Reasons(Printed):
     links: list[dict[str, Json]] | None = None
     rows: list[dict[str, Json]] | None = None
     facts: Mapping[str, Json] | None = None
+    lengths: Mapping[str, float] | None = None
 
     @property
     def _title(self) -> str:
@@ -57,6 +60,10 @@ class Reasons(Printed):
         for side, names in (self.sides or {}).items():
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             lines[side] = ", ".join(map(str, names[:SHOWN])) + more
+        if self.lengths is not None:
+            from opticoll.analysis.sensitivity import lengths_line
+
+            lines["lengths"] = lengths_line(self.lengths)
         return lines
 
     def tables(self) -> list[Listing]:
@@ -75,7 +82,8 @@ class Reasons(Printed):
         if self.rows is not None:
             return {"kind": self.kind, **(self.facts or {}), "rows": self.rows}
         found = {} if self.links is None else {"sides": self.sides, "links": self.links}
-        return {"kind": self.kind, "reason": self.reason, **found}
+        lengths = {} if self.lengths is None else {"lengths": dict(self.lengths)}
+        return {"kind": self.kind, "reason": self.reason, **found, **lengths}
 
 
 def reasons(result: Result) -> Reasons:
@@ -90,6 +98,7 @@ def reasons(result: Result) -> Reasons:
             return Reasons(result.record.bound_source, why, links=[])
         limit = result.bottleneck()
         sides = None if limit.sides is None else dict(zip(("from", "to"), limit.sides, strict=True))
-        return Reasons(limit.kind, limit.reason, sides, frame_rows(limit.links.reset_index()))
+        links = frame_rows(limit.links.reset_index())
+        return Reasons(limit.kind, limit.reason, sides, links, lengths=limit.lengths)
     except OpticollError as error:
         return Reasons(None, str(error))

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticoll.formulations.variables import TIME
+from opticoll.instances.nearest_names import NamesAttributes
 from opticoll.solvers.task import NOTE, Proof
 from opticoll.solvers.verify import FEASIBLE
 
@@ -89,7 +90,7 @@ class Listing(NamedTuple):
     note: str = ""
 
 
-class Printed:
+class Printed(NamesAttributes):
     """What prints as lines of text below a title, and in a notebook as a table.
 
     A dataclass that inherits from it is declared with ``repr=False``.

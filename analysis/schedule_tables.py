@@ -20,6 +20,7 @@ from opticoll.analysis.solution_files import (
 )
 from opticoll.formulations.variables import TIME, arc_names
 from opticoll.instances import Topology
+from opticoll.instances.nearest_names import NamesAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class _Steps:
+class _Steps(NamesAttributes):
     """A schedule in synchronous steps, which can be executed: ``chunks`` are those requested per shard."""
 
     result: Result
@@ -244,7 +245,7 @@ class Configurations(_Steps):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Rounds:
+class Rounds(NamesAttributes):
     """Circuits and transfers in rounds, as :mod:`opticoll.formulations.rounds.round_schedule` defines them."""
 
     result: Result

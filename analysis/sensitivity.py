@@ -119,11 +119,20 @@ class Bottleneck(Printed):
         lines["links"] = f"{len(self.links)} with a price" if priced else "no prices; sensitivity() says why"
         if len(self.links):
             lines["dearest"] = _names(list(self.links.index))
+        if self.lengths is not None:
+            lines["lengths"] = lengths_line(self.lengths)
         return lines
 
     @property
     def _title(self) -> str:
         return "bottleneck"
+
+
+def lengths_line(lengths: Mapping[str, float]) -> str:
+    """Lengths of links on one line, the greatest first."""
+    far = sorted((one for one in lengths.items() if one[1] > 0), key=lambda one: -one[1])
+    rest = "" if len(far) == len(lengths) else "; 0 for all others"
+    return _names([f"{name}: {length:.6g}" for name, length in far]) + rest
 
 
 def _names(names: list[str], most: int = 8) -> str:
@@ -160,8 +169,8 @@ def bottleneck(result: Result) -> Bottleneck:
     if lengths is not None and known and not isinstance(problem, StatedModel):
         named = dict(zip(arc_names(result.links.topology), lengths.tolist(), strict=True))
         reason = (
-            f"with these lengths of links, all data need at least {number(result.T)} times the sum of capacity "
-            f"times length: T >= {number(result.T)}"
+            f"with the lengths below, all data need at least {number(result.T)} times the sum of capacity times "
+            f"length: T >= {number(result.T)}"
         )
         return Bottleneck("lengths", reason, binding, lengths=named)
     row = next((row for row in result.bound_rows() if row["name"] == result.record.bound_source), None)

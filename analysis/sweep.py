@@ -35,7 +35,8 @@ from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations.bounded_quantity import Sense, declaration
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.arguments import check_mapping, number
-from opticoll.instances.spec import expand, nearest
+from opticoll.instances.nearest_names import nearest
+from opticoll.instances.spec import expand
 from opticoll.solvers.task import Fields, Task, plain, texts
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances.arguments import check_mapping, read_text
 from opticoll.instances.docstrings import about_parameters
-from opticoll.instances.spec import nearest
+from opticoll.instances.nearest_names import nearest
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -17,8 +17,9 @@ from opticoll.formulations.bounded_quantity import declaration
 from opticoll.formulations.model import Bound, Formulation, is_own
 from opticoll.instances import plugins
 from opticoll.instances.contribution_checks import functions
+from opticoll.instances.nearest_names import nearest
 from opticoll.instances.plugin_faults import place_of
-from opticoll.instances.spec import contributed, is_spec, modules_of, nearest
+from opticoll.instances.spec import contributed, is_spec, modules_of
 from opticoll.instances.topology import Instance
 
 #: Titles of the papers; each has a sub-package of formulations.

@@ -12,7 +12,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.instances.arguments import refuse_masked
-from opticoll.instances.spec import nearest
+from opticoll.instances.nearest_names import nearest
 from opticoll.instances.topology import Topology, parse_rate, split_rate
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ as ``all-digraphs:n=5,d=2`` for all its members; see :func:`expand`.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import itertools
 import math
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import plugins
 from opticoll.instances.arguments import read_text
+from opticoll.instances.nearest_names import nearest
 from opticoll.instances.plugin_faults import blamed, place_of
 
 if TYPE_CHECKING:
@@ -251,21 +251,6 @@ def modules_behind(spec: str) -> set[str]:
 
 def _first_line(function: Callable[..., Any]) -> str:
     return (inspect.getdoc(function) or "").split("\n", 1)[0].rstrip(".")
-
-
-#: Maximum number of names in a hint.
-MOST_NAMED = 40
-
-
-def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
-    """Return a hint for an error message: the closest known name, or a list of the known names."""
-    last = [name for name in known if name.rpartition(".")[2] == word or name.lower() == str(word).lower()]
-    close = last if len(last) == 1 else difflib.get_close_matches(str(word), list(known), n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    names = sorted(known)
-    more = f", ... ({len(names)} in total)" if len(names) > MOST_NAMED else ""
-    return "known: " + ", ".join(names[:MOST_NAMED]) + more
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: str) -> dict[str, Any]:

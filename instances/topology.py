@@ -29,6 +29,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.instances.arguments import array_of, number, whole_number
+from opticoll.instances.nearest_names import NamesAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,7 +110,7 @@ def parse_rate(text: str, where: str = "rate") -> float:
     return _bits(_RATE.fullmatch(word), word, where, "rate; write for example 100Gb/s (bits) or 12.5GB/s (bytes)")
 
 
-class Instance(ABC):
+class Instance(NamesAttributes, ABC):
     """A frozen value for which a formulation is solved.
 
     Attributes

@@ -20,8 +20,9 @@ from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import Topology, parse, plugins
 from opticoll.instances.demands import DemandSpec
+from opticoll.instances.nearest_names import nearest
 from opticoll.instances.plugin_faults import exits_refused
-from opticoll.instances.spec import modules_behind, nearest
+from opticoll.instances.spec import modules_behind
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.adapters.interface import distribution_version

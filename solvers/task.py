@@ -23,6 +23,7 @@ from opticoll.errors import BadInput, BadOption
 from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import Instance
 from opticoll.instances.arguments import check_mapping, flag, number, refused, whole_number
+from opticoll.instances.nearest_names import NamesAttributes
 from opticoll.instances.types import Json
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ class Progress(TypedDict):
 _READING = threading.Lock()
 
 
-class Fields(msgspec.Struct, frozen=True, kw_only=True):
+class Fields(NamesAttributes, msgspec.Struct, frozen=True, kw_only=True):
     """Immutable fields, accessible as attributes or, as in the JSON object, by name: ``record["gap"]``."""
 
     @classmethod

@@ -17,7 +17,8 @@ from opticoll.analysis.sweep import instances_of
 from opticoll.errors import BadInput
 from opticoll.instances import Instance, Topology, parse
 from opticoll.instances.arguments import check_mapping, refused, whole_number
-from opticoll.instances.spec import Dimensions, nearest
+from opticoll.instances.nearest_names import nearest
+from opticoll.instances.spec import Dimensions
 from opticoll.solvers.task import Fields, Task, texts
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from opticoll.analysis.papers.paper_figure import modules_about
 from opticoll.analysis.store.schema import environment
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import plugins
-from opticoll.instances.spec import contributed, nearest
+from opticoll.instances.nearest_names import nearest
+from opticoll.instances.spec import contributed
 from opticoll.solvers.executor import JobCrashed, make_executor
 from opticoll.solvers.shared_files import publish
 from opticoll.solvers.task import Environment, plain

@@ -10,7 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
-from opticoll.instances.spec import contributed, modules_of, nearest
+from opticoll.instances.nearest_names import nearest
+from opticoll.instances.spec import contributed, modules_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,6 +23,7 @@ from opticoll.analysis.store.schema import damaged, environment, read_record_fil
 from opticoll.analysis.store.tables import CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.variables import NamedArrays, stored
+from opticoll.instances.nearest_names import NamesAttributes
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
 from opticoll.solvers.task import Needed, plain
@@ -52,7 +53,7 @@ def _allows_new_entries(folder: Path) -> bool:
     return True
 
 
-class Store:
+class Store(NamesAttributes):
     """A folder of run records.
 
     Parameters

@@ -136,7 +136,7 @@ def study(
         return table
     unknown = [name for name in wanted if name not in table]
     if unknown:
-        from opticoll.instances.spec import nearest
+        from opticoll.instances.nearest_names import nearest
 
         msg = f"study: no column {unknown[0]!r}; {nearest(unknown[0], list(map(str, table.columns)))}"
         raise BadInput(msg)

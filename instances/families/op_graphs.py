@@ -12,7 +12,8 @@ import numpy as np
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances.arguments import whole_number
-from opticoll.instances.spec import Dimensions, family, nearest
+from opticoll.instances.nearest_names import nearest
+from opticoll.instances.spec import Dimensions, family
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:

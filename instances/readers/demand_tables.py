@@ -259,7 +259,7 @@ def rank_numbers(topology: Topology, names: set[str], what: str) -> dict[str, in
     BadFile
         For a name that is not a rank, or a label shared by several ranks.
     """
-    from opticoll.instances.spec import nearest
+    from opticoll.instances.nearest_names import nearest
 
     labels = [topology.labels[v] for v in topology.terminals.tolist()]
     known = {label: rank for rank, label in enumerate(labels)}

@@ -6,7 +6,8 @@ from functools import cache
 
 from opticoll.errors import MethodMismatch
 from opticoll.instances import plugins
-from opticoll.instances.spec import contributed, modules_of, nearest
+from opticoll.instances.nearest_names import nearest
+from opticoll.instances.spec import contributed, modules_of
 from opticoll.solvers.adapters.command_line import configured
 from opticoll.solvers.adapters.interface import Adapter
 

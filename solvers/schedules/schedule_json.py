@@ -45,8 +45,8 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.formulations.model import NotApplicable
+from opticoll.instances.nearest_names import nearest
 from opticoll.instances.readers import reading
-from opticoll.instances.spec import nearest
 from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, Move, moves_document, run_moves
 from opticoll.solvers.schedules.foreign_schedules import foreign_tool, is_tree_file, read_foreign, run_sends, run_trees

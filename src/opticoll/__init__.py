@@ -23,8 +23,10 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         return list(homes)
     if name not in homes:
-        msg = f"module 'opticoll' has no attribute {name!r}; it offers {', '.join(homes)}"
-        raise AttributeError(msg)
+        from opticoll.instances.nearest_names import nearest
+
+        msg = f"module 'opticoll' has no attribute {name!r}; {nearest(name, homes)}"
+        raise AttributeError(msg, name=name, obj=None)
     value = getattr(import_module(homes[name]), name)
     if isinstance(value, FunctionType):  # its errors speak of arguments, not of options of the command line
         value = import_module("opticoll.analysis.wording").python_door(value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import opticoll as oc
+from opticoll.instances.nearest_names import NamesAttributes
 
 RING = "ring:4"  # T = 2 for uniform demand: half of the 8 shards of two hops pass each way
 
@@ -124,8 +126,52 @@ def test_parameters_without_effect_are_refused(formulation: str, instance: str, 
 
 
 def test_a_formulation_without_bounds_from_duals_says_so() -> None:
-    with pytest.raises(oc.BadInput, match="proves no bound from duals"):
+    with pytest.raises(oc.BadInput, match=r"gives no bound from duals; bounds\(\) gives analytic ones"):
         oc.problem("lumorph.rounds", MESH).certify({})
+
+
+def test_a_result_without_duals_says_so() -> None:
+    problem = oc.problem("optree.tree", "wdm-ring:n=7,wavelengths=2")
+    with pytest.raises(oc.BadInput, match=r"the result of \S+ has no duals; its bound is result.bound"):
+        problem.certify(problem.solve())
+
+
+def test_a_missing_attribute_is_answered_by_the_one_that_was_meant() -> None:
+    problem = oc.problem("alltoall.broadcast", RING)
+    result = problem.solve()
+    for one, name, hint in (
+        (problem, "check", "residuals(values) checks a solution"),
+        (problem, "bound", "did you mean 'bounds'?"),
+        (problem, "root", "it is formulation.root"),
+        (result, "solution", "the solution is in values, as tables in frames"),
+        (result, "message", "it is record.message"),
+        (result, "objectiv", "did you mean 'objective'?"),
+        (result, "F", "it is metrics['F']"),
+        (result.record, "settigns", "did you mean 'settings'?"),
+        (result.instance, "capacities", "did you mean 'capacity'?"),
+        (problem.model(), "slove", "did you mean 'solve'?"),
+        (result.schedule(), "frames", "did you mean 'frame'?"),
+        (oc, "slove", "did you mean 'solve'?"),
+    ):
+        with pytest.raises(AttributeError) as refused:
+            getattr(one, name)
+        said = str(refused.value)
+        assert f"has no attribute {name!r}" in said
+        assert "\n" not in said
+        assert said.endswith(f"; {hint}")
+    assert not hasattr(result, "_repr_png_")
+    assert copy.deepcopy(problem.instance) == copy.copy(result).instance
+
+
+class Failing(NamesAttributes):
+    @property
+    def broken(self) -> int:
+        return {}.absent  # type: ignore[attr-defined,no-any-return]
+
+
+def test_a_property_that_fails_keeps_its_own_error() -> None:
+    with pytest.raises(AttributeError, match="'dict' object has no attribute 'absent'"):
+        _ = Failing().broken
 
 
 class Knapsack(oc.Formulation):

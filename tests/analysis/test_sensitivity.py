@@ -96,6 +96,10 @@ def test_lengths_are_named_where_no_cut_proves_the_bound():
     result = oc.solve("alltoall.master", "genkautz:n=8,d=2", method="highs")
     found = result.bottleneck()
     assert found.kind == "lengths"
+    arc, length = max(found.lengths.items(), key=lambda one: one[1])
+    assert f"{arc}: {length:.6g}" in str(found)
+    assert f"{arc}: {length:.6g}" in str(result.why())  # which speaks of "the lengths below"
+    assert result.why().document()["lengths"] == found.lengths
     lengths = nx.DiGraph()
     for name, length in found.lengths.items():
         u, v = name.split("->")

@@ -247,7 +247,7 @@ def pattern_of(
     """
     from opticoll.errors import BadInput
     from opticoll.formulations.model import read_parameters
-    from opticoll.instances.spec import nearest
+    from opticoll.instances.nearest_names import nearest
 
     if algorithm not in ALGORITHMS:
         msg = f"no algorithm {algorithm!r}; {nearest(algorithm, ALGORITHMS)}"
