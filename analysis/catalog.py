@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from opticoll.solvers.adapters import Adapter
 
 
+#: Lists that hold what is looked for under another name.
+CALLED = {
+    **dict.fromkeys(("families", "family", "modifiers", "populations", "topologies", "specs"), "instances"),
+    **dict.fromkeys(("models", "problems"), "formulations"),
+    **dict.fromkeys(("adapters",), "solvers"),
+}
+
+
 class NameRow(TypedDict):
     """A name of any kind: a row of ``opticoll list --json``."""
 

@@ -7,10 +7,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from opticoll.analysis.catalog import CALLED
 from opticoll.errors import BadInput
 from opticoll.instances.nearest_names import nearest
 from opticoll.solvers.task import CheckRecord, Fields, Json, Record
 
+#: Commands that print JSON without a schema.
+WITHOUT = ("design", "benchmark list", "benchmark submit")
 #: Metrics that have the same meaning for several formulations.
 _METRICS = {
     "F": {"type": ["number", "null"], "description": "Concurrent flow [1 / T]."},
@@ -265,8 +268,13 @@ def schema(command: str) -> dict[str, Json]:
         If the command has no such output.
     """
     known = outputs()
+    if command in WITHOUT:
+        msg = f"schema: there is no schema of what {command!r} prints as JSON"
+        raise BadInput(msg)
     if command not in known:
-        msg = f"schema: no JSON output of {command!r}; {nearest(command, list(known))}"
+        other = CALLED.get(command.removeprefix("list "))
+        near = nearest(command, list(known)) if other is None else f"did you mean 'list {other}'?"
+        msg = f"schema: no JSON output of {command!r}; {near}"
         raise BadInput(msg)
     result: dict[str, Any] = msgspec.json.schema(known[command])
     return {

@@ -539,4 +539,8 @@ def model(
     """
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
     forms = forms_of(formulation_named(formulation))
-    return Model(_planned(formulation, instance, form or ("pyomo" if "pyomo" in forms else forms[0]), chosen))
+    layer = form or ("pyomo" if "pyomo" in forms else forms[0])
+    if layer == "matrix":
+        msg = "model: form 'matrix' cannot be changed by hand; give 'pyomo' or 'cvxpy', whose .matrix is the matrix"
+        raise BadInput(msg)
+    return Model(_planned(formulation, instance, layer, chosen))

@@ -124,8 +124,8 @@ class Problem(Printed):
         name = self.formulation.name
         if not states(self.formulation, "certify"):
             msg = (
-                f"{name}: this formulation gives no bound from duals; bounds() gives analytic ones, and solve().bound is "
-                "the best that is proven"
+                f"{name}: this formulation gives no bound from duals; bounds() gives analytic ones, and solve().bound "
+                "is the best that is proven"
             )
             raise BadInput(msg)
         if isinstance(duals, Result) and not duals.duals:

@@ -105,7 +105,8 @@ def solve(
     demand
         What is sent: a string as for ``--set demand``, or data (array, DataFrame, or dict of pairs).
     method, form
-        A solver, a method of the formulation, or ``"auto"``; ``"pyomo"`` or ``"cvxpy"``.
+        A solver, a method of the formulation, or ``"auto"``; ``"pyomo"``, ``"cvxpy"``, or ``"matrix"`` where the
+        formulation is stated as such.
     time_limit, memory_limit
         Limits of the whole solve: wall clock [s], and memory of its processes [GiB].
     tol, seed, threads

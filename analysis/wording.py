@@ -31,7 +31,8 @@ _WORDS = (
     (re.compile(r"--set ([A-Za-z_][\w.]*)=([^\s;,()]+)"), r"\1='\2'"),
     (re.compile(r"--set ([A-Za-z_][\w.]*)\b"), r"\1="),
     (re.compile(r"--in\b"), "--variables"),
-    (re.compile(rf"--({_OPTIONS}) [A-Z]{{2,}}\b"), lambda found: _argument(found[1])),  # the name of a value
+    (re.compile(r"--(memory-limit) ([A-Z]{2,})\b"), lambda found: f"{_argument(found[1])}={found[2]}"),
+    (re.compile(rf"--({_OPTIONS}) ([A-Z]{{2,}})\b(?!\.)"), lambda found: f"{_argument(found[1])}='{found[2]}'"),
     (re.compile(r"--(bound|dask|variables) (\S+):(?=\s)"), r"\1='\2':"),
     (re.compile(r"--over '([^']+)'"), r"over='\1'"),
     (re.compile(r"--(method|form|demand|shard|routing) ([^\s;,()]+)( or [a-z][\w-]*)?"), r"\1='\2'\3"),

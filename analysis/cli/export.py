@@ -7,14 +7,19 @@ from pathlib import Path
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.options import FORMULATION, INSTANCE, SET, OutputFile
+from opticoll.analysis.cli.options import FORMS, FORMULATION, INSTANCE, SET, OutputFile
 
 
 @click.command()
 @FORMULATION
 @INSTANCE
 @click.option("--to", "path", required=True, type=OutputFile(), metavar="FILE.mps|FILE.lp", help="File to write.")
-@click.option("--form", metavar="pyomo|cvxpy", help="Modelling layer (default: the first one of the formulation).")
+@click.option(
+    "--form",
+    metavar=FORMS,
+    help="Modelling layer, or matrix where it is stated as such; `opticoll describe FORMULATION` lists the forms, the "
+    "default first.",
+)
 @SET
 def export(formulation: str, instance: str, path: Path, form: str | None, settings: dict[str, str]) -> int:
     """Write the model as an MPS or LP file.

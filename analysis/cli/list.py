@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from opticoll.analysis.catalog import CALLED
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.options import JSON, SOLVERS
+from opticoll.analysis.cli.options import JSON, SOLVERS, Kind
 
 #: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
 LISTED = {
@@ -20,7 +21,7 @@ LISTED = {
 
 
 @click.command("list")
-@click.argument("kind", required=False, type=click.Choice(list(LISTED)))
+@click.argument("kind", required=False, type=Kind(LISTED, CALLED))
 @SOLVERS
 @JSON
 def list_command(kind: str | None, as_json: bool) -> int:

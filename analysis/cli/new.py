@@ -13,6 +13,8 @@ from shlex import quote
 
 import click
 
+from opticoll.analysis.cli.options import Kind
+
 # Plug-ins ------------------------------------------------------------------------------------------------------
 
 #: Kinds of examples that `opticoll new` writes; their templates are package data.
@@ -21,7 +23,7 @@ _TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=Kind(KINDS))
 @click.argument("name")
 @click.option(
     "--dir",

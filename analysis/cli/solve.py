@@ -11,6 +11,7 @@ import click
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import (
     CERTIFICATE,
+    FORMS,
     FORMULATION,
     INSTANCE,
     JSON,
@@ -41,8 +42,9 @@ if TYPE_CHECKING:
 @METHOD
 @click.option(
     "--form",
-    metavar="pyomo|cvxpy",
-    help="Modelling layer of the stated model; with auto, also solve that model at any size (default: the faster one).",
+    metavar=FORMS,
+    help="Modelling layer of the stated model, or matrix where it is stated as such; with auto, also solve that model "
+    "at any size (default: the faster one). `opticoll describe FORMULATION` lists the forms.",
 )
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
 @click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all processes of the solve [GiB].")

@@ -9,14 +9,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 from reference import RUN_KEYS
 
-from opticoll.analysis.cli.main import main
+import opticoll as oc
+from opticoll.analysis import json_outputs
+from opticoll.analysis.cli.main import cli, main
 from opticoll.analysis.schedule_lines import executed_lines
 from opticoll.analysis.store import Store
+from opticoll.formulations.model import FORMS as MODEL_FORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
@@ -189,6 +196,50 @@ def test_export(capfd: pytest.CaptureFixture[str], tmp_path: Path, suffix: str) 
     assert main(["export", "alltoall.master", "ring:4", "--to", str(file)]) == 0
     assert capfd.readouterr().out == ""
     assert file.stat().st_size > 100
+
+
+def test_the_forms_that_export_takes_are_those_that_help_and_describe_name(capfd, tmp_path: Path) -> None:
+    for name in ("export", "solve"):
+        assert main([name, "--help"]) == 0
+        (line,) = [line for line in capfd.readouterr().out.splitlines() if "--form" in line]
+        assert set(line.split()[1].split("|")) == set(MODEL_FORMS)
+    file = str(tmp_path / "model.mps")
+    for form in as_json(capfd, "describe", "alltoall.master")[0]["forms"]:
+        assert main(["export", "alltoall.master", "ring:4", "--to", file, "--form", form]) == 0
+    assert main(["export", "alltoall.link-mcf", "ring:4", "--to", file, "--form", "matrix"]) == 2
+    assert "is not stated in 'matrix'; it is in cvxpy, pyomo" in capfd.readouterr().err
+    with pytest.raises(oc.BadInput, match="form 'matrix' cannot be changed by hand"):
+        oc.model("alltoall.master", "ring:4", form="matrix")
+
+
+@pytest.mark.parametrize("asked", ["list families", "list topologies", "list instance"])
+def test_lists_under_other_names_are_known(capfd: pytest.CaptureFixture[str], asked: str) -> None:
+    assert main(asked.split()) == 2
+    assert "'instances'" in capfd.readouterr().err
+    assert main(["schema", *asked.split()]) == 2
+    assert "did you mean 'list instances'?" in capfd.readouterr().err
+
+
+def test_the_help_of_schema_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "--help"]) == 0
+    shown = capfd.readouterr().out.replace(",", " ").split()
+    assert {name for name in json_outputs.outputs() if " " not in name} <= set(shown)
+
+
+def test_commands_whose_json_has_no_schema_say_so(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "design"]) == 2
+    assert "there is no schema of what 'design' prints" in capfd.readouterr().err
+    printing = set(commands_with_json(cli))
+    assert printing - {name.removeprefix("list ") for name in json_outputs.outputs()} == set(json_outputs.WITHOUT)
+
+
+def commands_with_json(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[str]:
+    """The commands that take ``--json``."""
+    if isinstance(command, click.Group):
+        for name, one in command.commands.items():
+            yield from commands_with_json(one, (*names, name))
+    if any("--json" in one.opts for one in command.params):
+        yield " ".join(names)
 
 
 def test_bounds(capfd: pytest.CaptureFixture[str]) -> None:

@@ -131,7 +131,8 @@ def test_new_names_a_family_as_specs_do(tmp_path, capfd):
         (["bound", "../up"], "cannot be used"),
         (["bound", "mine", "--dir", "nowhere"], "create it first"),
         (["bound", "there"], "already exists"),
-        (["thing", "mine"], "is not one of"),
+        (["thing", "mine"], "known: bound, claim, family"),
+        (["solvr", "mine"], "did you mean 'solver'?"),
     ],
 )
 def test_new_refuses(words, message, tmp_path, monkeypatch, capfd):

@@ -93,7 +93,7 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
 @each(
     ("settings", "message"),
     [
-        ({"delay": "3.7us"}, "is in seconds; add shard, such as 64MB"),
+        ({"delay": "3.7us"}, "is in seconds; add shard='SIZE', such as 64MB"),
         ({"delay": 20e-6, "shard": "8MB"}, "has no unit; write a time, such as 20us, or omit shard"),
         ({"delay": "20", "shard": "8MB"}, "delay=20 has no unit"),
         ({"bandwidth": "100Gb/s"}, "a bandwidth is for times in seconds"),

@@ -597,7 +597,7 @@ def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
         ("servers:n=4,degree=2", {"configurations": 65}, "0 to 64 configurations"),
         ("servers:n=4,degree=2", {"delay": -1.0}, "nonnegative"),
         ("servers:n=4,degree=2", {"startup": -1.0}, "startup=-1.0 must be finite"),
-        ("servers:n=4,degree=2", {"delay": "3.7us"}, "is in seconds: add shard and bandwidth='RATE'"),
+        ("servers:n=4,degree=2", {"delay": "3.7us"}, "is in seconds: add shard='SIZE' and bandwidth='RATE'"),
         ("servers:n=4,degree=2", {"startup": "3.7us", "shard": "1MB"}, "needs the bandwidth of a circuit"),
         (
             "servers:n=4,degree=2",

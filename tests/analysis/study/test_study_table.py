@@ -48,6 +48,8 @@ def test_messages_are_in_the_words_of_python():
     assert in_python("use --set paths=all without lmax") == "use paths='all' without lmax"
     assert in_python("use --method highs or scip, or --time-limit 5") == "use method='highs' or scip, or time_limit=5"
     assert in_python("omit --sense; name them (--in), or --tol 0") == "omit sense; name them (variables), or tol=0"
+    assert in_python("add --shard SIZE and --set bandwidth=RATE") == "add shard='SIZE' and bandwidth='RATE'"
+    assert in_python("override it with --memory-limit GIB") == "override it with memory_limit=GIB"
     assert in_python("see `opticoll solve x --exact`, or --exact") == "see `opticoll solve x --exact`, or exact=True"
     assert in_python("error: unknown option --other") == "error: unknown option --other"
     with pytest.raises(oc.BadInput) as refused:
