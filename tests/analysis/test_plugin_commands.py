@@ -96,6 +96,29 @@ def test_examples_pass_their_tests_as_they_stand(tmp_path, monkeypatch):
     assert passed == {f"test_{name.replace('-', '_')}.py" for name in NAMES.values()}
 
 
+def test_examples_follow_the_rules_of_this_repository(tmp_path):
+    for kind in KINDS:
+        write_example(kind, NAMES[kind], tmp_path)
+    plugins_ = sorted(path for path in tmp_path.glob("*.py") if not path.name.startswith("test_"))
+    tests = sorted(tmp_path.glob("test_*.py"))
+    rules = ["--config", ROOT.parent / "pyproject.toml", "--no-cache"]
+    for words in (
+        ["check", *rules, *plugins_],
+        ["check", *rules, "--extend-ignore", "D,C901", *tests],  # as for the tests of this repository
+        ["format", "--check", *rules, *plugins_, *tests],
+    ):
+        done = outside(ROOT.parent, "-m", "ruff", *map(str, words))
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_examples_are_typed(tmp_path):
+    files = [path for kind in KINDS for path in write_example(kind, NAMES[kind], tmp_path)]
+    plugins_ = [str(path) for path in files if not path.name.startswith("test_")]
+    done = outside(ROOT.parent, "-m", "mypy", "--config-file", str(ROOT.parent / "pyproject.toml"), *plugins_)
+    assert done.returncode == 0, done.stdout
+
+
 def test_new_says_how_to_use_what_it_wrote(tmp_path, capfd):
     assert main(["new", "formulation", "broadcast", "--dir", str(tmp_path)]) == 0
     words = capfd.readouterr().err.splitlines()[-1].split()
