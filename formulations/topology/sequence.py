@@ -184,6 +184,11 @@ class TopologySequence(Formulation):
         return 2 * self.configurations - 1 if self.overlap else self.configurations
 
     @property
+    def held(self) -> bool:
+        """Whether the model has the rows ``held``: of two nodes, none sends on what it received."""
+        return self.relays == "step" and self.n > 2
+
+    @property
     def off(self) -> Mask:
         """Pairs of different nodes, ``(n, n)``."""
         return ~np.eye(self.n, dtype=bool)
@@ -269,7 +274,7 @@ class TopologySequence(Formulation):
         mutual = 0 if self.directed else circuits // 2
         ordered, fixed = K * (M - 1) * pairs, 0 if self.standing is None else M * pairs
         setting, waiting = changes * M * changing, windows * changing
-        step = states if self.relays == "step" else 0
+        step = states if self.held else 0
         starting = K * (self.startup > 0)
         R, rack = self.racks.racks, self.racks.rack_of
         crossing = K * M * int((rack[:, None] != rack[None, :]).sum())

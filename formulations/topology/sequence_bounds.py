@@ -63,11 +63,12 @@ carries at most C delay shards, over circuits of both configurations: they count
 walk remains one of ``pass``. Then sum_k t_k + delay (K-1) is at least the right-hand side above and the same for ports,
 without the delay on the right, and of course the objective >= delay (K-1).
 
-Start-up. At least one configuration is used. With ``charge=any`` and K' used ones, the walks and the capacity are those
-of the K': the bound is the least over K' <= K of bound(K') + startup K', plus delay (K-1). With ``charge=changed``
-every one of the K' merged configurations is used, as others can be left out, except the start perhaps: startup K', or
-startup max(K'-1, 1) with a start. With ``overlap`` an unused configuration has changes in which data flow: the bound is
-that for K, plus startup.
+Start-up. At least one configuration is used, without ``overlap``. With ``charge=any`` and K' used ones, the walks and
+the capacity are those of the K': the bound is the least over K' <= K of bound(K') + startup K', plus delay (K-1). With
+``charge=changed`` every one of the K' merged configurations is used, as others can be left out, except the start
+perhaps: startup K', or startup max(K'-1, 1) with a start. With ``overlap`` an unused configuration has changes in which
+data flow: the bound is that for K, plus startup if all changes together, delay (K-1), are shorter than that; otherwise
+all data may flow in changes, and no configuration need be used.
 
 Racks. k of R racks with w nodes in all are left by at most U_k = min(w d, (n-w) d, k U, (R-k) U, c k (R-k)) circuits of
 a configuration. What their nodes send to the others, or receive, over U_k is a bound on sum_k t_k: for single racks,
@@ -327,18 +328,28 @@ def bounds(data: TopologySequence) -> list[Bound]:
             best, reason = value, f"{why}; least for {configurations} of up to {data.configurations} configurations"
     return [
         _bound("choice", best, reason, exact=exact),
-        *(_bound(name, time + least(data.startup), why, exact=exact) for name, (time, why) in any_number.items()),
+        *(
+            _bound(name, time + least(data.startup) * _started(data, time, 1), why, exact=exact)
+            for name, (time, why) in any_number.items()
+        ),
     ]
 
 
 def _with_delay(data: TopologySequence, flow: Time, configurations: int) -> Time:
     """Lower bound on the objective of this many configurations from one on what they and changes carry."""
     changes = (data.configurations if data.charge == "any" else configurations) - 1
-    started = 1 if data.overlap else configurations
-    if data.standing is not None and data.charge == "changed":
-        started = max(started - 1, 1)
     waiting = least(data.delay) * changes
+    started = _started(data, flow, configurations)
     return (max(flow, waiting) if data.overlap else flow + waiting) + least(data.startup) * started
+
+
+def _started(data: TopologySequence, flow: Time, configurations: int) -> int:
+    """The fewest of so many configurations that are used, if they and changes take at least ``flow``."""
+    if data.overlap:
+        return int(least(data.delay) * (data.configurations - 1) < flow)
+    if data.standing is not None and data.charge == "changed":
+        return max(configurations - 1, 1)
+    return configurations
 
 
 def _bound(name: str, value: Time, reason: str, *, exact: bool) -> Bound:

@@ -206,7 +206,7 @@ def _send(model: pyo.ConcreteModel, data: TopologySequence, sets: Indices, const
 
     model.capacity = pyo.Constraint(range(P), sets.pairs, rule=capacity)
     model.stock = pyo.Constraint(states, rule=stock)
-    if data.relays == "step":
+    if data.held:
         model.held = pyo.Constraint(states, rule=lambda m, *at: outflow(m, *at) <= held_before(m, *at))
         constraints["held"] = (P, data.n, data.n)
     due = [(s, u) for s in sets.senders for u in V if D[s][u] > 0]
@@ -328,7 +328,7 @@ def build_cvxpy(data: TopologySequence) -> CvxpyModel:
     earlier = ones(again, B[bp[again] - 1, bs[again], bu[again]], (S, S))
     moved = (entering - leaving)[stocks]
     named["stock"] = Named(b - earlier @ b - moved @ g == 0, B.shape, stocks)
-    if data.relays == "step":
+    if data.held:
         named["held"] = Named(leaving[stocks] @ g - earlier @ b <= 0, B.shape, stocks)
     due = np.flatnonzero((bp == P - 1) & (data.demand[bs, bu] > 0))
     named["served"] = Named(b[due] >= data.demand[bs[due], bu[due]], (n, n), stocks[due] - (P - 1) * n * n)

@@ -402,6 +402,9 @@ MODELS = [
     ),
     (3, 1, {"configurations": 3, "startup": 4.0, "relays": "step", "charge": "changed", "delay": 0.5}),
     (3, 1, {"configurations": 2, "startup": 0.5, "delay": 1.0, "overlap": True, "directed": True}),
+    (3, 1, {"configurations": 2, "startup": 0.5, "delay": 4.0, "overlap": True, "directed": True}),
+    (2, 1, {"configurations": 2, "startup": 0.3, "delay": 1.0, "overlap": True}),
+    (2, 1, {"configurations": 2, "relays": "step"}),
     (3, 1, {"configurations": 3, "rack": 2, "uplinks": 1}),
     (4, 2, {"configurations": 2, "rack": 2, "cables": 2, "delay": 0.5}),
     (3, 1, {"configurations": 2, "startup": 9.0, "delay": 0.5, "directed": True}),
@@ -438,12 +441,15 @@ def within_racks(counts, rack, cables=0, uplinks=0, **_):
 
 
 def least_started(configurations, demand, startup, *, delay, overlap, step):
-    """Least time with the start-up of every configuration that is used, of all choices of those."""
+    """Least time with the start-up of every configuration that is used, of all choices of those.
+
+    With ``overlap`` all data may flow in the changes, and no configuration need be used.
+    """
     if startup == 0:
         return time_of(configurations, demand, delay=delay, overlap=overlap, step=step)
     best = np.inf
     for used in product((False, True), repeat=len(configurations)):
-        if any(used):
+        if any(used) or overlap:
             time = time_of(configurations, demand, delay=delay, overlap=overlap, step=step, used=used)
             best = min(best, time + startup * sum(used))
     return best
