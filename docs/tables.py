@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from opticoll.analysis.benchmark.run_comparison import Compared
+    from opticoll.solvers.methods import Beyond
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
@@ -24,6 +25,7 @@ import instance_page  # noqa: E402
 
 FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
+AUTO, LIMITS = "docs/guide/auto.md", "limits"
 DESIGNS, RECORDS = "docs/guide/design.md", "records"
 LIBRARY, LIBRARY_TABLE = "docs/guide/design-library.md", "library"
 #: Sizes of the page on designs.
@@ -119,6 +121,26 @@ def with_formulations(text: str) -> str:
     from opticoll.analysis.benchmark.documents import replaced
 
     return replaced(text, BLOCK, formulation_table())
+
+
+def with_limits(text: str) -> str:
+    """Text of the page on ``auto`` with the sizes beyond which methods take over."""
+    from opticoll.analysis.benchmark.documents import replaced
+    from opticoll.solvers.methods import methods
+
+    found: dict[tuple[str, str], list[tuple[Beyond, str]]] = {}
+    for name, method in methods().items():
+        for beyond in method.takes_over:
+            where = "".join(f", `{parameter}={value}`" for parameter, value in beyond.where.items())
+            found.setdefault((f"`{beyond.formulation}`", where), []).append((beyond, f"`{name}`"))
+    lines = ["| Formulation | largest model: variables; nonzeros | certified method beyond |", "|---|---|---|"]
+    for (formulation, where), listed in sorted(found.items()):
+        *others, last = [name for _, name in sorted(listed, key=lambda one: one[0].suits is None)]
+        names = f"{', '.join(others)} or {last}, whichever suits" if others else last
+        names += "" if others or listed[0][0].suits is None else ", if it suits"
+        size = max((beyond.variables, beyond.nonzeros or 0) for beyond, _ in listed)
+        lines.append(f"| {formulation}{where} | {size[0]:,}; {size[1]:,} | {names} |")
+    return replaced(text, LIMITS, "\n".join(lines))
 
 
 # commands -----------------------------------------------------------------------------------------------------------
@@ -535,6 +557,7 @@ def pages() -> dict[str, str]:
         "docs/reference/commands.md": commands_page(),
         "docs/reference/json.md": json_page(),
         instance_page.PAGE: instance_page.page(),
+        AUTO: with_limits((ROOT / AUTO).read_text(encoding="utf-8")),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
         LIBRARY: with_library((ROOT / LIBRARY).read_text(encoding="utf-8")),
         guide_tables.PAGE: guide_tables.with_tables((ROOT / guide_tables.PAGE).read_text(encoding="utf-8")),

@@ -35,6 +35,7 @@ def test_generated_pages_are_current():
         "reference/commands",
         "reference/json",
         "reference/instances",
+        "guide/auto",
         "guide/design",
         "guide/design-library",
         "guide/reconfigure",
@@ -134,6 +135,7 @@ def test_links_point_to_existing_files(name):
 def test_every_block_of_the_documents_has_something_that_writes_it():
     generated = {
         (tables().BLOCK,),
+        (tables().LIMITS,),
         (tables().RECORDS,),
         (tables().LIBRARY_TABLE,),
         (tables().PUBLISHED,),
