@@ -22,45 +22,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAMES = sorted(package_adapters())
-BAD_VALUES = {
-    "highs": ("presolve", "blah"),
-    "highs-simplex": ("simplex_iteration_limit", "many"),
-    "highs-ipx": ("primal_feasibility_tolerance", -1.0),
-    "highs-pdlp": ("threads", -3),
-    "highs-hipo": ("presolve", "blah"),
-    "glop": ("use_dual_simplex", "perhaps"),
-    "pdlp": ("restart_strategy", "SOMETIMES"),
-    "cp-sat": ("search_branching", "UPWARDS"),
-    "scip": ("limits/gap", -1.0),
-    "gurobi": ("Method", 99),
-    "mosek": ("MSK_IPAR_NUM_THREADS", "x"),
-    "clarabel": ("max_iter", "many"),
-    "cupdlpx": ("iteration_limit", "many"),
-    "xpress": ("timelimit", -5),
-    "copt": ("LpMethod", 99),
-    "cplex": ("lpmethod", 99),
-}
-MISSPELT = {
-    "highs": ("tme_limit", "time_limit"),
-    "glop": ("use_dual_simplx", "use_dual_simplex"),
-    "pdlp": ("iteration_limt", "iteration_limit"),
-    "cp-sat": ("max_time_in_second", "max_time_in_seconds"),
-    "scip": ("limits/tim", "limits/time"),
-    "gurobi": ("TimeLimt", "TimeLimit"),
-    "mosek": ("MSK_IPAR_NUM_THREAD", "MSK_IPAR_NUM_THREADS"),
-    "clarabel": ("max_itr", "max_iter"),
-    "cupdlpx": ("iteration_limt", "iteration_limit"),
-    "xpress": ("timelimt", "timelimit"),
-    "copt": ("TimeLimt", "TimeLimit"),
-    "cplex": ("timelimt", "timelimit"),
+#: A misspelt option, the one that is meant, and an option with a wrong value, by adapter.
+HIGHS = ("tme_limit", "time_limit")
+WRONG_OPTIONS: dict[str, tuple[tuple[str, str], tuple[str, Any]]] = {
+    "highs": (HIGHS, ("presolve", "blah")),
+    "highs-simplex": (HIGHS, ("simplex_iteration_limit", "many")),
+    "highs-ipx": (HIGHS, ("primal_feasibility_tolerance", -1.0)),
+    "highs-pdlp": (HIGHS, ("threads", -3)),
+    "highs-hipo": (HIGHS, ("presolve", "blah")),
+    "glop": (("use_dual_simplx", "use_dual_simplex"), ("use_dual_simplex", "perhaps")),
+    "pdlp": (("iteration_limt", "iteration_limit"), ("restart_strategy", "SOMETIMES")),
+    "cp-sat": (("max_time_in_second", "max_time_in_seconds"), ("search_branching", "UPWARDS")),
+    "scip": (("limits/tim", "limits/time"), ("limits/gap", -1.0)),
+    "gurobi": (("TimeLimt", "TimeLimit"), ("Method", 99)),
+    "mosek": (("MSK_IPAR_NUM_THREAD", "MSK_IPAR_NUM_THREADS"), ("MSK_IPAR_NUM_THREADS", "x")),
+    "clarabel": (("max_itr", "max_iter"), ("max_iter", "many")),
+    "cupdlpx": (("iteration_limt", "iteration_limit"), ("iteration_limit", "many")),
+    "xpress": (("timelimt", "timelimit"), ("timelimit", -5)),
+    "copt": (("TimeLimt", "TimeLimit"), ("LpMethod", 99)),
+    "cplex": (("timelimt", "timelimit"), ("lpmethod", 99)),
 }
 
 
 RESULTS: dict[str, Future[dict[str, dict[str, Any]]]] = {}
 
 
-def wrong_options(name: str) -> tuple[tuple[str, str], tuple[str, Any]]:
-    return MISSPELT.get(name, MISSPELT["highs"]), BAD_VALUES[name]
+def wrong_options(name: str) -> tuple[tuple[str, ...], tuple[str, Any] | None]:
+    return WRONG_OPTIONS.get(name, (AdapterContract.misspelt, AdapterContract.bad_value))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -69,7 +57,7 @@ def batteries(request: pytest.FixtureRequest) -> Iterator[None]:
     selected = {item.cls.name for item in request.session.items if item.cls and issubclass(item.cls, AdapterContract)}
     with ThreadPoolExecutor(2) as pool:
         for name in sorted(selected & set(NAMES)):
-            (wrong, _), bad = wrong_options(name)
+            (wrong, *_), bad = wrong_options(name)
             RESULTS[name] = pool.submit(results, name, wrong, bad)
         yield
         pool.shutdown(cancel_futures=True)
@@ -90,6 +78,11 @@ def contract_of(name: str) -> type[Started]:
 
 
 globals().update({f"Test_{name.replace('-', '_')}": contract_of(name) for name in NAMES})
+
+
+def test_every_adapter_has_wrong_options() -> None:
+    without = [name for name in NAMES if name not in WRONG_OPTIONS]
+    assert not without, f"state wrong options of {', '.join(without)} in WRONG_OPTIONS of {__file__}"
 
 
 def test_an_adapter_without_options_needs_no_wrong_ones() -> None:
