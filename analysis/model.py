@@ -13,8 +13,8 @@ import numpy as np
 
 from opticoll.analysis.original_limit import original_limit
 from opticoll.analysis.plots.style import label
+from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import WIDTH
-from opticoll.analysis.wording import python_door
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own, read_parameters
@@ -27,10 +27,10 @@ from opticoll.instances.nearest_names import NamesAttributes, nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.compilation import refuse_other_axes
-from opticoll.solvers.known import Known
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
 from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
 from opticoll.solvers.task import PROVEN, Task, Termination, joined_messages
+from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
     import threading
@@ -349,7 +349,7 @@ class Model(NamesAttributes):
             else:
                 given = {**self._plan.parameters, **options}
                 task = Task(type(self.formulation), self.instance, method, self.form, given, *limits, exact=exact)
-            known = Known(
+            known = WarmStart(
                 self._usual_start(form) if start is None and not linear else None,
                 source="the solution before",
                 basis=basis,

@@ -17,14 +17,14 @@ import numpy as np
 from opticoll.analysis import rendering
 from opticoll.analysis.bounds import BoundRow, rows_of
 from opticoll.analysis.interruption import stoppable_here
+from opticoll.analysis.output_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.progress_line import progress_here
+from opticoll.analysis.python_words import in_python
 from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
-from opticoll.analysis.solution_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.units import Scale, timed
-from opticoll.analysis.wording import in_python
 from opticoll.errors import BadInput, LimitSpent, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
@@ -38,11 +38,11 @@ from opticoll.instances.topology import parse_size
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
 from opticoll.solvers.compilation import index_labels
-from opticoll.solvers.known import Known
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.stated_models import Loader, layer_of, stated_task
 from opticoll.solvers.stated_program_files import program_document
 from opticoll.solvers.task import PROVEN, Proof, Record, Run, Task, Termination, plain
+from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
     import threading
@@ -216,7 +216,7 @@ def run_task(
     *,
     shard: DataSize | None = None,
     start: StartLike | None = None,
-    known: Known | None = None,
+    known: WarmStart | None = None,
     log: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
@@ -243,7 +243,7 @@ def run_task(
         Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     if start is not None:
         given = _known(start, task)
-        known = replace(known or Known(), values=given.values, source=given.source)
+        known = replace(known or WarmStart(), values=given.values, source=given.source)
     watched = on_progress is not None or log
     with (
         nullcontext(on_progress) if watched else progress_here(model.name) as shown,
@@ -291,7 +291,7 @@ def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> st
     return shard
 
 
-def _known(start: StartLike, task: Task) -> Known:
+def _known(start: StartLike, task: Task) -> WarmStart:
     """The solution from which a task starts.
 
     Raises
@@ -299,24 +299,24 @@ def _known(start: StartLike, task: Task) -> Known:
     BadInput
         If it is none of the task's problem.
     """
-    from opticoll.solvers.solution import read_start
+    from opticoll.solvers.solution_json import read_start
 
     model = formulation_named(task.formulation)
     if isinstance(start, Run):
         if start.values is None or not start.verified:
             msg = f"start: the run ended with {start.termination} and has no verified solution"
             raise BadInput(msg)
-        return Known(start.values, f"the given solution of {start.record.formulation}")
+        return WarmStart(start.values, f"the given solution of {start.record.formulation}")
     if isinstance(start, str | Path):
         path = Path(start)
-        return Known(read_start(model, as_instance(task.instance), path, task.settings), f"start {path}")
+        return WarmStart(read_start(model, as_instance(task.instance), path, task.settings), f"start {path}")
     if isinstance(start, Topology):
-        return Known(_design_on(start, task), f"the given topology {start.spec}")
+        return WarmStart(_design_on(start, task), f"the given topology {start.spec}")
     if not isinstance(start, Mapping):
         msg = f"start: must be a result, named values or a file, not {type(start).__name__}"
         raise BadInput(msg)
     values: Any = dict(start)
-    return Known(values, "start")
+    return WarmStart(values, "start")
 
 
 def _design_on(topology: Topology, task: Task) -> dict[str, NDArray[np.float64]]:
@@ -667,14 +667,14 @@ class Result(rendering.Printed, Run):
         -------
         The worst violation of every block of constraints, relative to its size; up to 1e-6 counts as satisfied.
         """
-        from opticoll.solvers import solution
+        from opticoll.solvers import solution_json
         from opticoll.solvers.methods.registry import prepared
 
         plan, values = self.solved()
         needed = None if self.needed is None else self.needed.values
         data = prepared(plan.problem, plan.instance, plan.parameters, needed)
         model = type(plan.problem)
-        return solution.recomputed_violations(model, plan.instance, plan.parameters, data, values, needed)
+        return solution_json.recomputed_violations(model, plan.instance, plan.parameters, data, values, needed)
 
     def save(self, path: str | Path) -> Path:
         """Write the solution as JSON, or a certificate: ``.vipr`` of an exact optimum, or ``.proof.json``.
@@ -687,7 +687,7 @@ class Result(rendering.Printed, Run):
         BadInput
             For another suffix, a certificate of a run without an exact answer, or a file that cannot be written.
         """
-        from opticoll.solvers import solution
+        from opticoll.solvers import solution_json
         from opticoll.solvers.exact.combinatorial import is_combinatorial
         from opticoll.solvers.exact.vipr_file import is_certificate
 
@@ -699,7 +699,7 @@ class Result(rendering.Printed, Run):
         if target.suffix.lower() != ".json":
             msg = f"{target}: name a solution .json, a proof .vipr; save a schedule with result.schedule().save(PATH)"
             raise BadInput(msg)
-        document: dict[str, Json] = {**solution.solution_document(self)}
+        document: dict[str, Json] = {**solution_json.solution_document(self)}
         if isinstance(self.instance, StatedProgram):
             document["program"] = program_document(self.instance)
         document["record"] = {name: plain(self.record[name]) for name in DESCRIPTION}
@@ -711,7 +711,7 @@ class Result(rendering.Printed, Run):
         return write_text(target, json.dumps(plain(document), allow_nan=False) + "\n")
 
     def write(self, outputs: Outputs) -> Written:
-        """Write several files; see :meth:`opticoll.analysis.solution_files.Outputs.write`."""
+        """Write several files; see :meth:`opticoll.analysis.output_files.Outputs.write`."""
         return outputs.write(self)
 
     def plot(self, *, layout: str | Places | ArrayLike = "auto", title: str | None = None) -> Figure:

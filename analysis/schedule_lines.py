@@ -23,7 +23,7 @@ def written_lines(kind: str, written: Mapping[str, object]) -> dict[str, str]:
     kind
         ``"schedule"``, ``"paths"`` or ``"certificate"``.
     written
-        What :mod:`opticoll.analysis.solution_files` found when it wrote the file.
+        What :mod:`opticoll.analysis.output_files` found when it wrote the file.
     """
     facts: dict[str, Any] = dict(written)
     if kind != "schedule" or "rounds" in facts:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.plots.style import counted, label
-from opticoll.analysis.rendering import WIDTH, number
-from opticoll.analysis.solution_files import (
+from opticoll.analysis.output_files import (
     ScheduleRequest,
     kept_rows,
     schedule_request,
     writable,
     write_schedule,
 )
+from opticoll.analysis.plots.style import counted, label
+from opticoll.analysis.rendering import WIDTH, number
 from opticoll.formulations.variables import TIME, arc_names
 from opticoll.instances import Topology
 from opticoll.instances.nearest_names import NamesAttributes

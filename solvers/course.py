@@ -15,9 +15,9 @@ from opticoll.errors import NoSolution
 from opticoll.formulations.model import is_own
 from opticoll.instances.plugin_faults import place_of
 from opticoll.solvers import solver_log, verify
-from opticoll.solvers.known import Known
 from opticoll.solvers.own_limits import BOUNDS_S, LimitReached
 from opticoll.solvers.task import SolveRequest, Times
+from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ class Course:
     plan: Plan
     budget: Budget
     deadline: float | None
-    known: Known = field(default_factory=Known)
+    known: WarmStart = field(default_factory=WarmStart)
     start: StartRecord | None = None
     start_used: list[str] = field(default_factory=list)
     times: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(Times.__struct_fields__))

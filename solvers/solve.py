@@ -23,13 +23,13 @@ from opticoll.solvers.compilation import compile_built
 from opticoll.solvers.course import Course
 from opticoll.solvers.isolation import write_isolated
 from opticoll.solvers.judgement import Checked, at_optimum, check_values, gather_bounds, judge, met
-from opticoll.solvers.known import Known, kept
 from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.own_limits import Budget, LimitReached
 from opticoll.solvers.plan import Plan, instance_of, make_plan, needed_task
 from opticoll.solvers.procedure import run_procedure
 from opticoll.solvers.record import properties, record_of
 from opticoll.solvers.task import Run, Task, Termination, joined_messages
+from opticoll.solvers.warm_start import WarmStart, kept
 
 if TYPE_CHECKING:
     import threading
@@ -56,7 +56,7 @@ def solve(
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
     log: TextIO | None = None,
-    known: Known | None = None,
+    known: WarmStart | None = None,
 ) -> Run:
     """Solve a task.
 
@@ -91,7 +91,7 @@ def solve(
         return _exactly(_solve(task, None, budget, known), budget)
 
 
-def _solve(task: Task, instance: Instance | None, budget: Budget, known: Known | None = None) -> Run:
+def _solve(task: Task, instance: Instance | None, budget: Budget, known: WarmStart | None = None) -> Run:
     """The six steps: parse, prepare, build, solve, verify, record; then other methods, if ``auto`` continues."""
     try:
         with budget.reading() as limits:
@@ -100,7 +100,7 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: Known |
         needed = _solve_needed(task, instance, first, budget)
         with budget.reading() as limits:
             plan = first if needed is None else make_plan(task, instance=instance, needed=needed.values)
-            known = Known() if known is None else known.checked(plan)
+            known = WarmStart() if known is None else known.checked(plan)
             refutation = plan.problem.refute()
             if refutation is None:
                 memory.refuse_plan(task, plan)

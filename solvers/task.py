@@ -490,7 +490,7 @@ class ScheduleFault(TypedDict):
 
 
 class CheckRecord(TypedDict):
-    """The verdict on a solution, schedule or certificate, see :func:`opticoll.solvers.solution.check`.
+    """The verdict on a solution, schedule or certificate, see :func:`opticoll.solvers.solution_json.check`.
 
     ``violations`` has the worst violation of every block of constraints, ``claimed`` the objective that the file
     states. For a schedule, ``objective`` is its time, ``schedule`` its first violation, and there are no ``settings``.

@@ -24,7 +24,7 @@ import numpy as np
 from builds import builds, normal, problem_of
 from cases import CASES
 
-from opticoll.analysis.solution_files import write_certificate
+from opticoll.analysis.output_files import write_certificate
 from opticoll.errors import OpticollError
 from opticoll.formulations import formulation
 from opticoll.instances import parse

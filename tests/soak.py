@@ -41,7 +41,7 @@ from opticoll.instances.spec import FAMILIES, expand, load_families
 from opticoll.solvers import relaxation, shared_files, solve
 from opticoll.solvers.own_limits import LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.solution import check, solution_document
+from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
 from opticoll.solvers.worker import ROOT
 

@@ -33,7 +33,7 @@ from opticoll.analysis.benchmark.benchmark_set import (
 from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
 from opticoll.instances import parse
-from opticoll.solvers import solution, verify
+from opticoll.solvers import solution_json, verify
 from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.shared_files import rewrite
@@ -182,7 +182,7 @@ def examined(problem: BenchmarkProblem, path: Path) -> Submission:
         If the file cannot be read, or is of another problem.
     """
     known = best_known().get(problem.name)
-    checked = solution.check(problem.formulation, problem.instance, path, dict(problem.settings))
+    checked = solution_json.check(problem.formulation, problem.instance, path, dict(problem.settings))
     if not checked["verified"]:
         return Submission(problem.name, checked["objective"], None, known, "refused", str(checked["reason"]))
     value, bound = checked["objective"], checked["bound"]
@@ -246,7 +246,7 @@ def submit(problem: BenchmarkProblem, path: Path) -> Submission:
     write_known(best_known() | {problem.name: better})
     if better.value != known.value:
         model, instance = formulation(problem.formulation), parse(problem.instance)
-        _ship(problem, solution.read_start(model, instance, path, dict(problem.settings)))
+        _ship(problem, solution_json.read_start(model, instance, path, dict(problem.settings)))
     return result
 
 

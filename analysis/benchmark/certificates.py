@@ -126,7 +126,7 @@ def certify(problem: BenchmarkProblem, limit_s: float, folder: Path = FOLDER, *,
     exact
         Whether to solve it exactly; otherwise only a combinatorial certificate is tried.
     """
-    from opticoll.analysis.solution_files import write_certificate
+    from opticoll.analysis.output_files import write_certificate
     from opticoll.instances import parse
     from opticoll.solvers import solve
     from opticoll.solvers.task import Task
@@ -212,7 +212,7 @@ def fill(
 
 def verify(problem: BenchmarkProblem, entry: Certified, folder: Path = FOLDER) -> str | None:
     """Reason why a problem's shipped certificate does not prove its fraction; None if it does, or is not shipped."""
-    from opticoll.solvers.solution import check
+    from opticoll.solvers.solution_json import check
 
     if entry.file is None:
         return None

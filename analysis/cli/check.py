@@ -38,9 +38,9 @@ def check(formulation: str, instance: str, file: Path, settings: dict[str, str],
     """
     with output.diverted_stdout():
         from opticoll.analysis.schedule_lines import executed_lines
-        from opticoll.solvers import solution
+        from opticoll.solvers import solution_json
 
-        result = solution.check(formulation, instance, file, settings)
+        result = solution_json.check(formulation, instance, file, settings)
         if result["verified"] and result["objective"] is not None:
             from opticoll.analysis.benchmark.best_known import remark
 

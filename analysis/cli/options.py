@@ -242,7 +242,7 @@ def schedule_options(command: Callable[..., int]) -> Callable[..., int]:
             raise click.UsageError(msg)
         request = None
         if path is not None:
-            from opticoll.analysis.solution_files import schedule_request
+            from opticoll.analysis.output_files import schedule_request
 
             request = schedule_request(path, **given)  # type: ignore[arg-type]
         return command(schedule=request, **options)

@@ -110,7 +110,7 @@ def solve(
     from datetime import UTC, datetime
 
     from opticoll.analysis.interruption import stoppable
-    from opticoll.analysis.solution_files import Outputs, errors_kept
+    from opticoll.analysis.output_files import Outputs, errors_kept
     from opticoll.solvers.task import Task
 
     refuse_together(("--no-store", "--store"))

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import structs
 
 from opticoll.analysis.store import schema
-from opticoll.analysis.store.currency import confirm
+from opticoll.analysis.store.current_records import confirm
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
 from opticoll.analysis.store.tables import CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
@@ -235,7 +235,7 @@ class Store(NamesAttributes):
         return answers
 
     def confirm(self, names: Iterable[str]) -> None:
-        """Note that records still answer their cells, which makes them current (:mod:`.currency`)."""
+        """Note that records still answer their cells, which makes them current (:mod:`.current_records`)."""
         confirm(self.root / CONFIRMED, names)
 
     def solution(self, name: str) -> tuple[Mapping[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:

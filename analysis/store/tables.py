@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from opticoll.analysis.store import schema
-from opticoll.analysis.store.currency import confirmations, create_views
+from opticoll.analysis.store.current_records import confirmations, create_views
 from opticoll.analysis.store.schema import damaged, read_record_file, warn
 from opticoll.errors import BadFile, BadInput
 

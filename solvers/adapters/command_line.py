@@ -25,7 +25,7 @@ import numpy as np
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
 from opticoll.instances.nearest_names import nearest
 from opticoll.instances.readers.reading import decode, read_bytes
-from opticoll.instances.readers.solution_files import SolFile, positions, read_sol
+from opticoll.instances.readers.solver_solutions import SolFile, positions, read_sol
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     Adapter,

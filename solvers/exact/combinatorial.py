@@ -146,8 +146,8 @@ def check(model: type[Formulation], instance: Instance, path: Path, parameters: 
 
     Returns
     -------
-    A record as returned by :func:`opticoll.solvers.solution.check`, with ``objective_exact`` and ``certificate``, see
-    :func:`opticoll.solvers.exact.vipr_verify.check_certificate`.
+    A record as returned by :func:`opticoll.solvers.solution_json.check`, with ``objective_exact`` and ``certificate``,
+    see :func:`opticoll.solvers.exact.vipr_verify.check_certificate`.
 
     Raises
     ------

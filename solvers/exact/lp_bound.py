@@ -27,8 +27,8 @@ import numpy as np
 from opticoll.errors import ModelError, NoSolution
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import fraction_down, fraction_up
-from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, fault
+from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 
 if TYPE_CHECKING:
     import threading
@@ -107,7 +107,7 @@ def exact_relaxation(
 
 
 def in_worker(left_s: float, stated: tuple[Any, ...], report: Report) -> object:
-    """Solve a relaxation exactly; target of :func:`opticoll.solvers.exact.apart.call_apart`."""
+    """Solve a relaxation exactly; target of :func:`opticoll.solvers.exact.in_worker.call_apart`."""
     timed_out = f"nothing is proven within {left_s:.3g} s"
     return answer_apart(left_s, stated, exact_relaxation_here, timed_out)
 

@@ -24,9 +24,9 @@ from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.auto import bounds_of, fastest_form
 from opticoll.solvers.compilation import compile_built
-from opticoll.solvers.exact.apart import answer_apart, call_apart
 from opticoll.solvers.exact.arguments.argument import arguments
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
+from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 from opticoll.solvers.exact.lifted_flows import GROUPED, answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.own_limits import CHECK_S, LimitReached, OwnLimits
@@ -208,7 +208,7 @@ def in_floats(needed: Arrays) -> dict[str, NDArray[np.float64]]:
 
 
 def in_worker(left_s: float, stated: tuple[Any, ...], report: Report) -> object:
-    """Solve a program exactly; target of :func:`opticoll.solvers.exact.apart.call_apart`."""
+    """Solve a program exactly; target of :func:`opticoll.solvers.exact.in_worker.call_apart`."""
     return answer_apart(left_s, stated, solve_exactly, TIMED_OUT)
 
 

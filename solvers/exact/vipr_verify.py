@@ -119,9 +119,9 @@ def check_certificate(
 
     Returns
     -------
-    A record as returned by :func:`opticoll.solvers.solution.check`, with ``objective_exact``, a fraction as a string,
-    None unless the interval is a point, and ``certificate``, None if it fails: ``infeasible``, ``low``, ``high``
-    (fractions as strings), ``constraints``, ``derivations``, ``nonzeros``, ``solutions``.
+    A record as returned by :func:`opticoll.solvers.solution_json.check`, with ``objective_exact``, a fraction as a
+    string, None unless the interval is a point, and ``certificate``, None if it fails: ``infeasible``, ``low``,
+    ``high`` (fractions as strings), ``constraints``, ``derivations``, ``nonzeros``, ``solutions``.
 
     Raises
     ------

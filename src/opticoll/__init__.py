@@ -29,7 +29,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(msg, name=name, obj=None)
     value = getattr(import_module(homes[name]), name)
     if isinstance(value, FunctionType):  # its errors speak of arguments, not of options of the command line
-        value = import_module("opticoll.analysis.wording").python_door(value)
+        value = import_module("opticoll.analysis.python_words").python_door(value)
     globals()[name] = value
     return value
 

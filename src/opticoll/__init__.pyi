@@ -21,8 +21,8 @@ from opticoll.analysis.reconfiguration.sequence_records import best_sequence as 
 from opticoll.analysis.repair import repair as repair
 from opticoll.analysis.result import Result as Result
 from opticoll.analysis.result import solve as solve
-from opticoll.analysis.result_files import check as check
-from opticoll.analysis.result_files import load as load
+from opticoll.analysis.saved_results import check as check
+from opticoll.analysis.saved_results import load as load
 from opticoll.analysis.store import Store as Store
 from opticoll.analysis.study.study_table import study as study
 from opticoll.analysis.sweep import sweep as sweep

@@ -19,7 +19,7 @@ from opticoll.analysis.study.running import run_study
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import parse
 from opticoll.solvers.executor import InProcess
-from opticoll.solvers.solution import check
+from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Termination
 
 SOLVE = ("solve", "alltoall.master", "ring:3", "--method", "highs-simplex")

@@ -18,7 +18,7 @@ from opticoll.instances import MatrixProgram, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.isolation import call_isolated
-from opticoll.solvers.solution import check
+from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Proof, Task
 
 MIXED = """NAME t

@@ -16,7 +16,7 @@ from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_kno
 from opticoll.formulations import formulation
 from opticoll.solvers import solve
 from opticoll.solvers.isolation import call_isolated
-from opticoll.solvers.solution import check
+from opticoll.solvers.solution_json import check
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from opticoll.solvers import attempt, solve, verify
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.plan import make_plan, resume_key
-from opticoll.solvers.solution import check, solution_document
+from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages, plain
 
 

@@ -20,7 +20,7 @@ from opticoll.formulations.variables import Array, SolutionSize, check_arrays, c
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.compilation import compile_model
-from opticoll.solvers.solution import check, solution_document
+from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Task
 
 ROOT = Path(__file__).resolve().parents[2]

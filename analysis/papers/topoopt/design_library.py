@@ -33,7 +33,7 @@ from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 from opticoll.solvers import solve
 from opticoll.solvers.methods.topoopt.design_search import Oracle
-from opticoll.solvers.solution import FORMAT, coordinates
+from opticoll.solvers.solution_json import FORMAT, coordinates
 from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:

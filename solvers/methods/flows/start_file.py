@@ -28,7 +28,7 @@ class StartFile(str):
         path = str(text).strip()
         if not path:
             return super().__new__(cls, path)
-        from opticoll.solvers.solution import MAX_BYTES
+        from opticoll.solvers.solution_json import MAX_BYTES
 
         return super().__new__(cls, pinned(f"{PREFIX}{path}", MAX_BYTES).removeprefix(PREFIX))
 
@@ -51,7 +51,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     BadFile
         If it is not such a document, or has other vertices or sources.
     """
-    from opticoll.solvers.solution import MAX_BYTES, read_document
+    from opticoll.solvers.solution_json import MAX_BYTES, read_document
 
     path, _ = read_pinned(name, MAX_BYTES, "start", "name a solution file that solve --solution wrote")
     topology = data.topology

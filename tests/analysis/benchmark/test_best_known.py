@@ -21,7 +21,7 @@ from opticoll.analysis.benchmark.benchmark_set import SOLUTIONS, best_known, pro
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers import solution
+from opticoll.solvers import solution_json
 
 NAME, LINEAR = "min-congestion-hypercube-3", "link-mcf-hypercube-3"
 FOLDER = SOLUTIONS
@@ -84,7 +84,7 @@ def test_an_infeasible_file_shows_the_objective_of_its_columns_too(tmp_path):
     path, _ = solution_of(NAME, tmp_path)
     path.write_text(path.read_text().replace("=obj= 4\n", "=obj= 3\n").replace("\nLambda 4\n", "\nLambda 3\n"))
     problem = records.problem_of(path)
-    checked = solution.check(problem.formulation, problem.instance, path, dict(problem.settings))
+    checked = solution_json.check(problem.formulation, problem.instance, path, dict(problem.settings))
     assert (checked["verified"], checked["objective"]) == (False, 4.0)
     assert "the file's columns give 3; the objective is recomputed from the solution" in checked["notes"]
 

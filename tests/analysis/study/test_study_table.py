@@ -3,8 +3,8 @@
 import pytest
 
 import opticoll as oc
+from opticoll.analysis.python_words import in_python
 from opticoll.analysis.study.study_table import COLUMNS
-from opticoll.analysis.wording import in_python
 
 
 def test_a_study_by_its_parts(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from opticoll.solvers import solve
 from opticoll.solvers.compilation import compile_model
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.solution import check, solution_document
+from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Proof, Task, Termination
 
 UP_TO_16 = [spec for spec in (*SMALL, *MEDIUM) if parse(spec).n <= 16]

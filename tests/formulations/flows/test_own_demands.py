@@ -37,7 +37,7 @@ from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.schedules import link_schedule, shard_routes
 from opticoll.solvers.schedules.schedule_json import links_document, read_schedule, routes_document, verify_document
-from opticoll.solvers.solution import solution_document
+from opticoll.solvers.solution_json import solution_document
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -18,7 +18,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.instances import parse
 from opticoll.solvers.schedules.schedule_json import verify_file
-from opticoll.solvers.solution import check
+from opticoll.solvers.solution_json import check
 
 DATA = Path(__file__).parents[2] / "data" / "third-party"
 

@@ -38,7 +38,7 @@ from opticoll.solvers.schedules.schedule_json import (
     verify_program,
 )
 from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
-from opticoll.solvers.solution import check
+from opticoll.solvers.solution_json import check
 
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -26,7 +26,7 @@ from opticoll.analysis.papers.topoopt.design_library import (
 )
 from opticoll.analysis.store import Store
 from opticoll.errors import BadInput
-from opticoll.solvers import solution
+from opticoll.solvers import solution_json
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
@@ -86,13 +86,13 @@ def test_files_are_accepted_by_the_checker_unless_changed(tmp_path):
         given = np.loadtxt(demand, delimiter=",")
         assert (given == library_demand()[: row.nodes, : row.nodes]).all()
         spec = f"servers:n={row.nodes},degree=2,traffic=file:{demand}"
-        record = solution.check("topoopt.topology", spec, path, {"parallel": 1})
+        record = solution_json.check("topoopt.topology", spec, path, {"parallel": 1})
         assert record["verified"]
         assert record["objective"] == pytest.approx(float(row.value), rel=1e-7)
         document = json.loads(path.read_text())
         document["values"]["route_bytes"]["value"][0] *= 1.5
         path.write_text(json.dumps(document))
-        assert not solution.check("topoopt.topology", spec, path, {"parallel": 1})["verified"]
+        assert not solution_json.check("topoopt.topology", spec, path, {"parallel": 1})["verified"]
 
 
 def test_better_runs_enter_the_table(tmp_path, monkeypatch):

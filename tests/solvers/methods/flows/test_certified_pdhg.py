@@ -31,7 +31,7 @@ from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.methods.flows.start_file import read_start
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.solution import solution_document
+from opticoll.solvers.solution_json import solution_document
 from opticoll.solvers.task import Proof, Task, Termination
 
 relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])

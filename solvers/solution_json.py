@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
-    from opticoll.instances.readers.solution_files import SolFile
+    from opticoll.instances.readers.solver_solutions import SolFile
     from opticoll.solvers.task import CheckRecord, Run
 
 FORMAT = "opticoll-solution/1"
@@ -411,7 +411,7 @@ def _sol_bound(
     form: StandardForm, duals: Mapping[str, float], path: Path, program: MatrixProgram | None
 ) -> float | None:
     """The bound that duals by the name of their row prove; None if they prove nothing."""
-    from opticoll.instances.readers.solution_files import positions
+    from opticoll.instances.readers.solver_solutions import positions
     from opticoll.solvers.adapters.interface import plain_names
 
     rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
@@ -437,7 +437,7 @@ def _sol_values(
     BadFile
         As :func:`check_sol`.
     """
-    from opticoll.instances.readers.solution_files import positions, read_sol
+    from opticoll.instances.readers.solver_solutions import positions, read_sol
     from opticoll.solvers.adapters.highs import file_order
     from opticoll.solvers.adapters.interface import plain_names
     from opticoll.solvers.compilation import compile_built

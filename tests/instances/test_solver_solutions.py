@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.solution_files import parse_sol, read_sol
+from opticoll.instances.readers.solver_solutions import parse_sol, read_sol
 
 MIP = "c Problem:\nc Objective:  Obj = 4 (MINimum)\nc\ns mip 1 2 o 4\ni 1 2\nj 1 0.5\nj 2 3\ne o f\n"
 BASIC = "c Problem:\nc\ns bas 1 2 f f 4\ni 1 l 2 -0.5\nj 1 b 0.5 0\nj 2 l 0 1\ne o f\n"

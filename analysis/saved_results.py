@@ -17,7 +17,7 @@ from opticoll.formulations.model import forms_of, read_parameters
 from opticoll.formulations.registry import paper_of
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.readers.reading import as_path
-from opticoll.solvers import solution, verify
+from opticoll.solvers import solution_json, verify
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.stated_program_files import ONLY_MATRIX, read_program
 from opticoll.solvers.task import Proof, Record, Run, Size, SolverInfo, Task, Termination, Times, joined_messages, texts
@@ -62,8 +62,8 @@ def load(
         If the file is not a solution document, or its arrays are not those of the formulation.
     """
     file = as_path(path, "load")
-    document = solution.read_document(file)
-    if document.get("format") != solution.FORMAT:
+    document = solution_json.read_document(file)
+    if document.get("format") != solution_json.FORMAT:
         msg = f"{file}: is a schedule, not a solution; oc.check executes schedules"
         raise BadFile(msg)
     model, stated = _formulation_in(document, file, formulation)
@@ -78,7 +78,7 @@ def load(
     if "demand" in document:
         given["demand"] = _matrix_in(document["demand"], file)
     parameters = read_parameters(model.parameters, given, str(file))
-    result = solution.read_solution(model, own, parameters, document, file)
+    result = solution_json.read_solution(model, own, parameters, document, file)
     by_name = formulation is None and model is not StatedModel
     task = Task(model.name if by_name else model, own, settings=parameters)
     described = _described(document.get("record"), file)
@@ -146,7 +146,7 @@ def _formulation_in(
     return model, stated
 
 
-def _proven(result: solution.StatedSolution, tol: float) -> dict[str, Any]:
+def _proven(result: solution_json.StatedSolution, tol: float) -> dict[str, Any]:
     """What checker and bounds say about the solution, by field of the record."""
     verified = max(result.violations.values(), default=0.0) <= verify.FEASIBLE
     bounds = [*([result.bound] if result.bound else []), *bounds_of(result.data)]
@@ -252,7 +252,7 @@ def check(
     *,
     demand: object = None,
 ) -> CheckRecord:
-    """Verify a solution or schedule file for a problem; see :func:`opticoll.solvers.solution.check`.
+    """Verify a solution or schedule file for a problem; see :func:`opticoll.solvers.solution_json.check`.
 
     The problem is stated as for ``oc.solve``: formulation, instance, parameters and demand.
     """
@@ -267,4 +267,4 @@ def check(
         raise BadInput(msg)
     own = instance if isinstance(instance, str) else as_instance(instance)
     stated = settings if demand is None else {**(settings or {}), "demand": demand}
-    return solution.check(formulation, own, path, stated)
+    return solution_json.check(formulation, own, path, stated)

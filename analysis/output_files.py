@@ -73,10 +73,10 @@ class Outputs:
         written: dict[str, Mapping[str, object]] = {}
         failures: list[OpticollError] = []
         if self.solution is not None and run.verified:
-            from opticoll.solvers import solution
+            from opticoll.solvers import solution_json
 
             with errors_kept(failures):
-                document = plain(solution.solution_document(run))
+                document = plain(solution_json.solution_document(run))
                 write_text(self.solution, json.dumps(document, allow_nan=False) + "\n")
         if self.schedule is not None and run.verified:
             with errors_kept(failures):
@@ -300,7 +300,7 @@ def kept_rows(problem: Formulation) -> str | None:
 def _write_rounds(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     """Write the rounds of a verified run, read them back and replay them."""
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.solvers import solution
+    from opticoll.solvers import solution_json
     from opticoll.solvers.schedules.schedule_json import rounds_document
     from opticoll.solvers.schedules.schedule_kinds import schedule_of
 
@@ -311,14 +311,14 @@ def _write_rounds(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     schedule = schedule_of(plan, run.values, request.chunks)
     assert isinstance(schedule, RoundSchedule)
     write_text(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
-    result = solution.check(plan.problem.name, plan.instance, path, plan.parameters)
+    result = solution_json.check(plan.problem.name, plan.instance, path, plan.parameters)
     size = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
     return {"file": str(path), **size, "delivers": result["verified"], "violation": result["reason"] or None}
 
 
 def _write_configurations(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     """Write the circuits and transfers of a verified run, read them back and execute them."""
-    from opticoll.solvers import solution
+    from opticoll.solvers import solution_json
     from opticoll.solvers.schedules.schedule_json import configurations_document
     from opticoll.solvers.schedules.schedule_kinds import schedule_of
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
@@ -329,7 +329,7 @@ def _write_configurations(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     schedule = schedule_of(plan, run.values, request.chunks)
     assert isinstance(schedule, SequenceSchedule)
     write_text(path, json.dumps(configurations_document(plan.instance, schedule)) + "\n")
-    result = solution.check(plan.problem.name, plan.instance, path, plan.parameters)
+    result = solution_json.check(plan.problem.name, plan.instance, path, plan.parameters)
     return {
         "file": str(path),
         "chunks": schedule.per_shard,

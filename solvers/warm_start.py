@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Known:
+class WarmStart:
     """What a caller has already.
 
     Parameters
@@ -51,7 +51,7 @@ class Known:
     form: StandardForm | None = None
     want_basis: bool = False
 
-    def checked(self, plan: Plan) -> Known:
+    def checked(self, plan: Plan) -> WarmStart:
         """The same, after the formulation's checker has accepted the values.
 
         Raises
