@@ -146,7 +146,8 @@ class StagedCalls(Formulation):
         Raises
         ------
         NotApplicable
-            As for ``lumorph.co-scheduling``, and for an iteration that does not state its stages.
+            As for ``lumorph.co-scheduling``, for an iteration that does not state its stages, and for ``first=calls``
+            without ``overlap``.
         """
         given = cls._completed(parameters)
         member, time, call = timed_calls(instance, given, NAME)
@@ -156,6 +157,9 @@ class StagedCalls(Formulation):
                 f"{NAME}: {instance.spec} does not state when what is computed; use training:random,..,stages=S, or "
                 "TrainingIteration(.., stages=..) in Python"
             )
+            raise NotApplicable(msg)
+        if given["first"] != "transfers" and not given["overlap"]:
+            msg = f"{NAME}: first=calls has no effect with overlap=false, which leaves all calls to the end"
             raise NotApplicable(msg)
         pairs = call.size * (call.size + 1) // 2 if given["batches"] else call.size
         if len(instance.stages) * pairs > MOST_CHOICES:

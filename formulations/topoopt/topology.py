@@ -51,7 +51,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import (
+    Bound,
+    CvxpyModel,
+    Formulation,
+    Named,
+    NotApplicable,
+    Parameter,
+    PyomoModel,
+    changed_from_defaults,
+)
 from opticoll.formulations.topoopt import circuit_design
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, default_rings, server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
@@ -362,14 +371,19 @@ class Wiring(Formulation):
         Raises
         ------
         NotApplicable
-            For anything but a server pool with traffic, a negative ``parallel``, or more ports than ``parallel``
-            allows to use.
+            For anything but a server pool with traffic, a negative ``parallel``, more ports than ``parallel`` allows to
+            use, or a choice of rings where nothing is all-reduced.
         """
         pool, given = server_pool(instance, NAME), cls._completed(parameters)
         parallel = given["parallel"]
         if parallel < 0:
             msg = f"{NAME}: parallel={parallel}; give the maximum number of circuits of a pair, or 0 for no limit"
             raise NotApplicable(msg)
+        if not pool.groups:
+            stated = {name: given[name] for name in ("rings", "all_reduce")}
+            for name in changed_from_defaults(cls.parameters, stated):
+                msg = f"{NAME}: {name}={given[name]} has no effect on {pool.spec}, which all-reduces nothing"
+                raise NotApplicable(msg)
         limit = min(parallel or pool.degree, pool.degree)
         if limit * (pool.n - 1) < pool.degree:
             msg = (

@@ -145,13 +145,17 @@ class CircuitUtility(Formulation):
         Raises
         ------
         NotApplicable
-            For anything but a pool of servers with traffic of the chosen kind.
+            For anything but a pool of servers with traffic of the chosen kind, or ``traffic=direct`` where nothing is
+            all-reduced.
         """
         pool = server_pool(instance, NAME)
         given = cls._completed(parameters)
         demand = pool.traffic if given["traffic"] == "all" else pool.point_to_point
         if not demand.any():
             msg = f"{NAME}: {pool.spec} has no point-to-point traffic; use traffic=all"
+            raise NotApplicable(msg)
+        if given["traffic"] != "all" and not pool.groups:
+            msg = f"{NAME}: traffic=direct has no effect on {pool.spec}, which all-reduces nothing"
             raise NotApplicable(msg)
         return cls(pool, demand, given["discount"])
 

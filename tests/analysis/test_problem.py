@@ -115,6 +115,10 @@ MESH = "lightpath:2x2,lasers=4,waveguides=1"
         ("lumorph.sum-rounds", MESH, {"root": 1}),
         ("optree.tree", "wdm-ring:n=16,wavelengths=4", {"conversion": "serial"}),
         ("sipml.ring-wavelengths", "servers:n=4,degree=2", {"volume": 2.0}),
+        ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", {"rings": "default"}),
+        ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", {"all_reduce": "trees"}),
+        ("topoopt.utility", "servers:n=4,degree=3,traffic=alltoall", {"traffic": "direct"}),
+        ("lumorph.iteration", "training:random,gpus=4,calls=3,seed=1,stages=2", {"overlap": "false", "first": "calls"}),
     ],
 )
 def test_parameters_without_effect_are_refused(formulation: str, instance: str, settings: dict[str, object]) -> None:

@@ -47,8 +47,7 @@ def in_six_stages():
 
 
 @each("boundaries", ["transfers", "stages"])
-@each("first", ["transfers", "calls"])
-@each("overlap", [True, False])
+@each(("overlap", "first"), [(True, "transfers"), (True, "calls"), (False, "transfers")])
 @each("spec", ["training:random,gpus=8,calls=5,seed=3,stages=3", "by hand", "six stages"])
 def test_the_builds_are_one_matrix(spec, overlap, first, boundaries):
     instance = {"by hand": by_hand, "six stages": in_six_stages}.get(spec, lambda: parse(spec))()

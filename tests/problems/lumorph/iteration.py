@@ -16,6 +16,8 @@ def draw(random: Random) -> Drawn:
         "first": str(random.choice(["transfers", "calls"])),
         "boundaries": str(random.choice(["transfers", "stages"])),
     }
+    if not settings["overlap"]:
+        settings["first"] = "transfers"
     stages = int(random.integers(1, 5))
     return parse(f"training:random,gpus={gpus},calls={calls},seed={seed},stages={stages}"), settings
 
