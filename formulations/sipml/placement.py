@@ -16,7 +16,7 @@ min H C  s.t.
     precede[e,g]   S_v >= S_u + p_u/H + (b_e/B)/H (a_ug - a_vg)            (one row for all g if B = 0)
     before[uv,g]   S_u + p_u/H <= S_v + 3 - y_uv - a_ug - a_vg
     after[uv,g]    S_v + p_v/H <= S_u + 2 + y_uv - a_ug - a_vg
-    memory[g]      sum_v (m_v/M) a_vg <= 1                             (M > 0)
+    memory[g]      sum_v (m_v/M) a_vg <= 1                             (M > 0, some m_v > 0)
   rule=degree
     link[e,g,h]    a_ug + a_vh - q_gh <= 1                             (g != h)
     sends[g]       sum_h q_gh <= Delta
@@ -124,6 +124,11 @@ class Placement(Formulation):
         """Bytes m_v that every sub-operation occupies, ``(n,)``."""
         graph = self.graph
         return np.asarray(self.states * graph.weights + np.bincount(graph.head, graph.volume, self.n))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the memory of GPUs is limited, and some sub-operation occupies any."""
+        return self.memory > 0 and bool(self.occupied.any())
 
     @cached_property
     def forced(self) -> F64:
@@ -275,7 +280,7 @@ class Placement(Formulation):
             order = pick(row, i, i.size, pairs)
             add("before", gap @ S + order @ y + both @ a <= 3 - p[u[i]], (pairs, k), i * k + g)
             add("after", both @ a - gap @ S - order @ y <= 2 - p[v[i]], (pairs, k), i * k + g)
-        if self.memory:
+        if self.crowded:
             held = np.flatnonzero(self.occupied)
             share = np.repeat(self.occupied[held] / self.memory, k)
             on = np.tile(np.arange(k), held.size)
@@ -348,7 +353,7 @@ class Placement(Formulation):
                 U, G, rule=lambda b, u, v, g: b.S[v] + p[v] <= b.S[u] + 2 + b.y[u, v] - b.a[u, g] - b.a[v, g]
             )
             named |= {"before": (U, k), "after": (U, k)}
-        if self.memory:
+        if self.crowded:
             m, M = self.occupied.tolist(), self.memory
             held = [v for v in range(n) if m[v]]
             model.memory = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(m[v] / M * b.a[v, g] for v in held) <= 1)
@@ -366,7 +371,7 @@ class Placement(Formulation):
         rows, entries, integers = 2 * n, n * k + 2 * n, n * k + pairs
         rows += m * (k if self.bandwidth else 1) + 2 * pairs * k
         entries += m * (4 * k if self.bandwidth else 2) + 10 * pairs * k
-        if self.memory:
+        if self.crowded:
             rows += k
             entries += k * int(np.count_nonzero(self.occupied))
         if m and not self.free:

@@ -90,6 +90,8 @@ if TYPE_CHECKING:
 NAME = "topology.sequence"
 #: Maximum number of entries of the flows of a solution.
 MOST_FLOWS = 20_000_000
+#: Part of its demand that a solver may leave out within its tolerance.
+SHORT = 1e-5
 #: Maximum number of configurations.
 MOST_CONFIGURATIONS = 64
 
@@ -370,10 +372,12 @@ class TopologySequence(Formulation):
         return result
 
     def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Round circuits, drop what flows where none is, and make configurations as long as their loads.
+        """Round circuits, drop what flows where none is, serve all demand, and make configurations as long as loads.
 
         A program may let a circuit that is not set carry its tolerance times L, which is too much in its rows. What is
-        dropped is missing in the end: the checker decides whether that is little enough. None without the arrays.
+        dropped is missing in the end, as is what a solver left out within its tolerance: the flow of a source that
+        serves its demand but for a part of :data:`SHORT` grows by as much; of more, the checker decides. None without
+        the arrays.
         """
         if set(self.arrays(())) - set(values) - {"w", "b", "e"}:
             return None
@@ -382,6 +386,7 @@ class TopologySequence(Formulation):
         counts, stride = x.sum(axis=3), 2 if self.overlap else 1
         t, moved = np.maximum(values["t"], 0.0), np.maximum(self._moved(values), 0.0)
         g = np.where(self._room(counts, np.ones_like(t))[:, None] > 0, moved, 0.0)
+        g *= self._shortfall(g)[:, None, None]
         load = g[::stride].sum(axis=1) / np.maximum(counts, 1.0)
         t = np.maximum(t, load.max(axis=(1, 2)))
         stock = np.cumsum(g.sum(axis=2) - g.sum(axis=3), axis=0) * (self.off & self.sends[:, None])
@@ -390,6 +395,13 @@ class TopologySequence(Formulation):
             e = np.minimum(counts[:-1], counts[1:])
             result["e"] = e * result["z"][:, None, None] if "z" in result else e
         return result
+
+    def _shortfall(self, g: F64) -> F64:
+        """Demand over what is served, at the worst of a source's targets, ``(n,)``; 1 if more than SHORT is missing."""
+        served = (g.sum(axis=2) - g.sum(axis=3)).sum(axis=0)
+        ratio = np.divide(self.demand, served, out=np.ones_like(served), where=(self.demand > 0) & (served > 0))
+        worst = ratio.max(axis=1)
+        return np.where((worst > 1.0) & (worst <= 1.0 + SHORT), worst, 1.0)
 
     def _moved(self, values: Mapping[str, F64]) -> F64:
         """Flows without entries that no variable has, ``(P, n, n, n)``."""

@@ -707,6 +707,20 @@ def test_repair_rounds_drops_and_lengthens(settings):
     assert data.repair({"x": near["x"]}) is None
 
 
+@pytest.mark.parametrize("missing", [1e-8, 1e-6])
+def test_a_solver_that_leaves_out_its_tolerance_of_the_demand_is_repaired(missing):
+    """What is sent and how long it takes grow until everything is served; of more, the checker decides."""
+    demand = np.array([[0, 0, 0], [0, 0, 0.537], [0.881, 0, 0]])
+    data = sequence_data(3, 1, 2, demand=demand, directed=True)
+    run = oc.solve(NAME, "servers:n=3,degree=1", configurations=2, demand=demand, directed=True, method="highs")
+    values = {name: run.values[name] * (1 - missing if name in ("g", "t") else 1.0) for name in ("x", "g", "t")}
+    assert data.residuals(values)["served"] == pytest.approx(missing)
+    assert data.residuals(data.repair(values))["served"] <= 1e-15
+    assert data.objective(data.repair(values)) == pytest.approx(0.881, rel=1e-12)
+    values["g"] = 0.9 * values["g"]
+    assert data.residuals(data.repair(values))["served"] >= 0.09
+
+
 def test_a_circuit_within_the_tolerance_of_a_solver_is_repaired():
     result = oc.solve(
         NAME,

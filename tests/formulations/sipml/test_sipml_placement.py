@@ -177,6 +177,14 @@ def test_memory_forces_delays_and_is_checked():
         placement.Placement.prepare(graph, {**parameters, "memory": 2 / 2**30})
 
 
+@pytest.mark.parametrize("form", ["pyomo", "cvxpy"])
+def test_a_limited_memory_that_nothing_occupies(form):
+    """Without parameters and data the limit is no row; two sub-operations on two GPUs take as long as the longer."""
+    graph = OpGraph([1.0, 3.0], [0, 1], [], [], [])
+    run = solve.solve(Task(NAME, graph, method="highs", form=form, settings={"k": 2, "memory": 1.0}))
+    assert run.objective == pytest.approx(3.0)
+
+
 def test_memory_end_to_end():
     """A memory that just holds an even spread: Algorithm 1 keeps to it or says which sub-operation has no room."""
     spec = "op-graph:model=transformer,layers=2,parts=4,hidden=256"
