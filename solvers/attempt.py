@@ -23,6 +23,7 @@ from opticoll.solvers.procedure import last_saved, send
 from opticoll.solvers.relaxation import (
     CLAIMED,
     FARKAS,
+    NO_FLOW,
     UNBOUNDED,
     crossed,
     has_solution,
@@ -176,10 +177,12 @@ def without_solution(course: Course, form: StandardForm, solved: Solved) -> Solv
     if status == "unbounded" and (not form.is_mip or course.relaxed(form, has_solution)):
         course.notes.append(UNBOUNDED)
         return replace(solved, outcome=replace(out, termination=Termination.UNBOUNDED))
+    if status in ("optimal", "unbounded") and not form.is_mip:
+        where = "" if course.task.exact else ", which --exact returns"
+        course.notes.append(f"{CLAIMED}: there is one in rational arithmetic{where}")
+        return replace(solved, outcome=replace(out, termination=Termination.TOLERANCE))
     if out.termination is Termination.INFEASIBLE:
-        there_is_one = status in ("optimal", "unbounded") and not form.is_mip
-        hint = f"; --method {PROOF} may prove it" if form.is_mip else ""
-        course.notes.append(f"{CLAIMED}: there is one in rational arithmetic" if there_is_one else CLAIMED + hint)
+        course.notes.append(CLAIMED + (f"; --method {PROOF} may prove it" if form.is_mip else ""))
     return solved
 
 
@@ -208,6 +211,9 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
             stop=course.budget.stop,
         )
     answer: Answer = call.values if call.ending is None else last_saved(call.values, call.ending)
+    if answer.termination in NO_SOLUTION and answer.infeasible_by is None and plan.problem.concurrent is not None:
+        answer.termination = Termination.TOLERANCE
+        course.notes += [] if answer.values is not None else [NO_FLOW]
     if answer.bound is not None and answer.bound_source is not None:
         bounds += (Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"),)
     return Solved(

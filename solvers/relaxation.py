@@ -226,6 +226,11 @@ SOLVER = "highs"
 #: Description of an exact proof of infeasibility, and the message if there is no proof at all.
 FARKAS = "multipliers of the rows in rational arithmetic"
 CLAIMED = "only the solver claims that there is no solution; this is not verified"
+#: Message where a method calls a concurrent flow infeasible: F = 0 always has one, and so has every long enough time.
+NO_FLOW = (
+    "the solver called this flow infeasible, which no concurrent flow is, as it may where numbers differ by many "
+    "magnitudes; another method may solve it, with --exact in rational arithmetic"
+)
 #: Message about a program that has solutions, but no best one.
 UNBOUNDED = "the objective is unbounded: proven by a solution and a ray in rational arithmetic"
 

@@ -127,8 +127,8 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: WarmSta
     run = finish(course, solved, needed, list(analytic) or None)
     if plan.choice is None:
         return auto.explained(run)
-    # No time is finite, but F = 0 may be feasible.
-    if plan.method_name == auto.TIME_FORM and run.termination is Termination.INFEASIBLE:
+    misled = run.termination in (Termination.INFEASIBLE, Termination.TOLERANCE) and not run.verified
+    if plan.method_name == auto.TIME_FORM and misled:  # no time is finite, F = 0 may be
         other = _solve(msgspec.structs.replace(task, method=auto.SIMPLEX), instance, budget, known)
         record = msgspec.structs.replace(other.record, key=run.record.key, requested=run.record.requested)
         return replace(other, task=task, record=record)
