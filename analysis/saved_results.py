@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from opticoll.instances.types import DataSize
     from opticoll.solvers.task import CheckRecord
 
+#: Message about a solution whose bound was not proven by duals.
+NO_BOUND = (
+    "note: the search that bounded the optimum is not in the file; solve again with start=, or keep a proof: "
+    "exact=True and result.save('FILE.vipr')"
+)
+
 
 def load(
     path: str | Path,
@@ -84,6 +90,10 @@ def load(
     described = _described(document.get("record"), file)
     if model is StatedModel and ONLY_MATRIX not in (described.get("message") or ""):
         described["message"] = joined_messages(described.get("message") or "", ONLY_MATRIX)
+    proven = _proven(result, task.tol)
+    unproven = proven["proof"] is Proof.FEASIBLE and described.get("termination") is Termination.OPTIMAL
+    if unproven and NO_BOUND not in (described.get("message") or ""):
+        described["message"] = joined_messages(described.get("message") or "", NO_BOUND)
     record = Record(
         **described,
         formulation=model.name,
@@ -96,7 +106,7 @@ def load(
         objective=result.objective,
         violations=result.violations,
         settings=texts(parameters),
-        **_proven(result, task.tol),
+        **proven,
     )
     needed = None
     if result.needed is not None and model.needs is not None:

@@ -15,6 +15,11 @@ LOSSY = 0.01
 ROUND_OFF = 1e-9
 
 
+def _percent(loss: float) -> str:
+    """A loss in percent; 0 where it is rounding."""
+    return f"{100 * loss if loss > ROUND_OFF else 0.0:.3g} %"
+
+
 def written_lines(kind: str, written: Mapping[str, object]) -> dict[str, str]:
     """What a written file of a kind holds and what it loses, by name of the line.
 
@@ -36,7 +41,7 @@ def written_lines(kind: str, written: Mapping[str, object]) -> dict[str, str]:
         "steps": number(facts.get("steps")),
         "configurations": number(facts.get("configurations")),
         "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
-        "loss": f"{100 * loss:.3g} %",
+        "loss": _percent(loss),
         "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives)",
         "keeps": facts.get("keeps", ""),
         "T by chunks": ", ".join(f"{D}: {time:.7g}" for D, time in several.items()),
@@ -46,7 +51,7 @@ def written_lines(kind: str, written: Mapping[str, object]) -> dict[str, str]:
     elif program and facts["simulated_time"] and facts["fluid_time"]:  # a program has no synchronous steps
         loss = max(facts["simulated_time"] / facts["fluid_time"] - 1, 0.0)
         lines["T"] = f"{number(facts['fluid_time'], 8)} of the flow, {number(facts['time'], 8)} in synchronous steps"
-        lines["loss"] = f"{100 * loss:.3g} %   (simulated time above the flow's)"
+        lines["loss"] = f"{_percent(loss)}   (simulated time above the flow's)"
     if loss > LOSSY:
         lines["loss"] += "   (other numbers of chunks may lose less: --chunks N,N,...)"
     if program:

@@ -18,7 +18,7 @@ from reference import RUN_KEYS
 import opticoll as oc
 from opticoll.analysis import json_outputs
 from opticoll.analysis.cli.main import cli, main
-from opticoll.analysis.schedule_lines import executed_lines
+from opticoll.analysis.schedule_lines import executed_lines, written_lines
 from opticoll.analysis.store import Store
 from opticoll.formulations.model import FORMS as MODEL_FORMS
 
@@ -515,3 +515,11 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
 def test_round_off_is_not_printed_as_a_distance_from_the_bound(over: float, message: str) -> None:
     lines = executed_lines({"ranks": 4, "T_bound": 2.0, "over_bound": over})
     assert f"this one is {message}" in lines["T bound"]
+
+
+@pytest.mark.parametrize(("loss", "message"), [(2.2e-16, "0 %"), (0.005, "0.5 %")])
+@pytest.mark.parametrize("program", [{}, {"target": "msccl", "channels": 1, "multiple_of": 4}])
+def test_round_off_is_not_printed_as_a_loss(loss: float, message: str, program: dict[str, object]) -> None:
+    times = {"time": 3 * (1 + loss), "fluid_time": 3.0, "simulated_time": 3 * (1 + loss)}
+    facts = {"file": "s.xml", "chunks": 1, "loss": loss, "time_by_chunks": {}, "delivers": True, **times, **program}
+    assert written_lines("schedule", facts)["loss"].split("   ")[0] == message

@@ -671,3 +671,19 @@ def test_a_solution_for_a_demand_in_memory_is_checked_with_it(tmp_path):
         oc.check("alltoall.link-mcf", "ring:3", file)
     with pytest.raises(BadInput, match="use the same demand"):
         oc.check("alltoall.link-mcf", "ring:3", file, demand={("0", "1"): 2.0})
+
+
+def test_a_loaded_integer_program_says_why_its_bound_is_not_proven(tmp_path):
+    program = tmp_path / "two.lp"
+    program.write_text("Maximize\n obj: 5 x + 4 y\nSubject To\n c1: 2 x + 3 y <= 7\nGeneral\n x y\nEnd\n")
+    solved = oc.solve("matrix.program", f"mps:{program}")
+    file = solved.save(tmp_path / "two.json")
+    assert solved.proof == "optimal"
+    for _ in range(2):  # saved again, it says so once
+        loaded = oc.load(file)
+        assert loaded.proof == "feasible"
+        assert loaded.record.message.count("is not in the file; solve again with start=") == 1
+        loaded.save(file)
+    assert oc.solve("matrix.program", f"mps:{program}", start=loaded).proof == "optimal"
+    flow = oc.solve("alltoall.master", "ring:4").save(tmp_path / "flow.json")  # proven by its duals
+    assert not oc.load(flow).record.message
