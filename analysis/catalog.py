@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from opticoll.formulations.model import Parameter
-    from opticoll.solvers.adapters import Adapter
 
 
 #: Lists that hold what is looked for under another name.
@@ -198,14 +196,14 @@ def solver_table() -> pd.DataFrame:
 
 
 def solvers() -> list[SolverRow]:
-    """Solver adapters with the licence state that a probe finds, all probed at once."""
+    """Solver adapters with the licence state that a probe finds, those of every package in a worker of its own."""
     from opticoll.instances.plugins import load_installed
     from opticoll.solvers.adapters import adapters
+    from opticoll.solvers.isolation import probe_all
 
     load_installed()
     results = list(adapters().values())
-    with ThreadPoolExecutor(max_workers=max(len(results), 1)) as pool:
-        states = list(pool.map(_licence, results))
+    states = probe_all(results)
     return [
         {
             "name": adapter.name,
@@ -213,25 +211,14 @@ def solvers() -> list[SolverRow]:
             "algorithm": adapter.algorithm,
             "installed": adapter.installed(),
             "version": adapter.version(),
-            **state,
+            "usable": states[adapter.name].usable,
+            "licence": states[adapter.name].state,
+            "remedy": states[adapter.name].remedy or None,
             "capabilities": asdict(adapter.capabilities),
             "install": adapter.install or f"pip install {adapter.distribution}",
         }
-        for adapter, state in zip(results, states, strict=True)
+        for adapter in results
     ]
-
-
-class _Licence(TypedDict):
-    usable: bool
-    licence: str
-    remedy: str | None
-
-
-def _licence(adapter: Adapter) -> _Licence:
-    from opticoll.solvers.isolation import probe
-
-    state = probe(adapter.name)
-    return {"usable": state.usable, "licence": state.state, "remedy": state.remedy or None}
 
 
 def studies() -> list[StudyRow]:

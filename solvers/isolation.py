@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -29,7 +30,7 @@ from opticoll.solvers.task import Outcome, SolveRequest, Termination
 from opticoll.solvers.worker import start_job, worker_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -469,3 +470,32 @@ def probe(adapter_name: str) -> LicenceState:
 def probe_in_worker(solver: str, report: Report) -> LicenceState:
     """Probe the licence in the worker; target of :func:`probe`."""
     return adapter(solver).probe_licence()
+
+
+def probe_all(chosen: Iterable[Adapter]) -> dict[str, LicenceState]:
+    """Test whether solvers can be used here, as :func:`probe` does, with one worker for those of a package."""
+    groups: dict[str, list[str]] = {}
+    for one in chosen:
+        groups.setdefault(one.package or one.name, []).append(one.name)
+    with ThreadPoolExecutor(max_workers=max(len(groups), 1)) as pool:
+        return {name: state for found in pool.map(_probe_together, groups.values()) for name, state in found.items()}
+
+
+def _probe_together(names: list[str]) -> dict[str, LicenceState]:
+    """Test the solvers of a package in a worker; those after one that ends it are tested alone."""
+    found: dict[str, LicenceState] = {}
+    if len(names) > 1 and adapter(names[0]).installed():
+        answer = call_isolated(
+            "opticoll.solvers.isolation:probe_together_in_worker", {"solvers": names}, wall_limit_s=60, threads=1
+        )
+        found = answer.values if answer.finished else {}
+    return {name: found[name] if name in found else probe(name) for name in names}
+
+
+def probe_together_in_worker(solvers: list[str], report: Report) -> dict[str, LicenceState]:
+    """Probe the licences of several solvers in the worker; target of :func:`probe_all`."""
+    found = {}
+    for name in solvers:
+        with suppress(SolverUnavailable):  # tested alone, it says why
+            found[name] = adapter(name).probe_licence()
+    return found

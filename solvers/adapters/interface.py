@@ -233,7 +233,15 @@ class Adapter(ABC):
         return read
 
     def probe_licence(self) -> LicenceState:
-        """Check the licence; imports the package, so call it in a worker."""
+        """Check that the package loads, and the licence if it needs one; imports the package, so call it in a worker.
+
+        Raises
+        ------
+        SolverUnavailable
+            If the package cannot be loaded.
+        """
+        for module in self.modules or (self.package,):
+            self.load(module)
         return LicenceState(usable=True, state="free")
 
     @abstractmethod

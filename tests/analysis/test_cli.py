@@ -300,6 +300,29 @@ def test_list_solvers_probes_licences(capfd: pytest.CaptureFixture[str]) -> None
     assert rows["highs"]["version"]
 
 
+def test_a_free_solver_whose_package_cannot_be_loaded_is_not_usable(capfd, tmp_path: Path) -> None:
+    (tmp_path / "broken_wheel").mkdir()
+    (tmp_path / "broken_wheel/__init__.py").write_text("raise ImportError('libfoo.so: not found')\n")
+    plugin = tmp_path / "broken.py"
+    plugin.write_text(
+        "from opticoll.solvers.adapters.interface import Adapter, Capabilities\n"
+        "class One(Adapter):\n"
+        "    name, title, package, distribution = 'one', 'One', 'broken_wheel', 'broken'\n"
+        "    algorithm, capabilities = 'none', Capabilities(lp=True)\n"
+        "    def solve(self, form, request, progress): ...\n"
+        "class Other(One):\n"
+        "    name = 'other'\n"
+        "ADAPTER = [One(), Other()]\n"
+    )
+    done = command("list", "solvers", "--json", "--plugin", str(plugin), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    for name in ("one", "other"):
+        assert not rows[name]["usable"]
+        assert "cannot be loaded (libfoo.so: not found)" in rows[name]["licence"]
+    assert rows["highs"]["usable"]
+
+
 def test_claims_have_the_keys_of_the_contract(capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
     from opticoll.analysis.ledger import ledger
     from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict
