@@ -7,7 +7,7 @@ the proof of infeasibility are kept, so that few of them are tried. Bounds of co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +93,20 @@ def search_in_worker(form: StandardForm, time_limit_s: float | None, report: Rep
     return _Search(form, time_limit_s).found()
 
 
+def _above_tolerances(form: StandardForm) -> StandardForm:
+    """A linear program whose largest side or bound is below 1, in another unit, in which it is 1.
+
+    The same rows contradict each other in every unit; in a large one, sides are below the tolerances of solvers.
+    """
+    sides = form.row_lower, form.row_upper, form.col_lower, form.col_upper
+    finite = np.abs(np.concatenate(sides))
+    largest = float(finite[np.isfinite(finite)].max(initial=0.0))
+    if form.is_mip or not 0 < largest < 1:
+        return form
+    scaled = [side / largest for side in sides]
+    return replace(form, row_lower=scaled[0], row_upper=scaled[1], col_lower=scaled[2], col_upper=scaled[3])
+
+
 class _Search:
     """The deletion filter on one program, in HiGHS."""
 
@@ -103,6 +117,7 @@ class _Search:
 
         from opticoll.solvers.adapters.highs import pass_form
 
+        form = _above_tolerances(form)
         self.highspy, self.form, self.clock = highspy, form, time.monotonic
         self.until = None if time_limit_s is None else self.clock() + time_limit_s
         self.highs: Any = highspy.Highs()

@@ -66,6 +66,17 @@ def test_every_part_is_needed(whole):
     assert tried >= 5
 
 
+@pytest.mark.parametrize("capacity", [1e-6, 1.0, 1e6])
+def test_the_unit_of_capacities_does_not_matter(capacity):
+    """The one link out of a vertex and a flow of 1 % more than it carries, however small both are."""
+    net = oc.topology({("a", "b"): capacity, ("b", "a"): 4 * capacity})
+    model = oc.model("alltoall.master", net)
+    model.pyomo.wish = pyo.Constraint(expr=1.01 * capacity <= model.pyomo.F)
+    table = model.solve().conflict()
+    assert {"wish", "capacity[a->b]"} <= set(table["name"])
+    assert "capacity[b->a]" not in set(table["name"])
+
+
 def test_a_result_names_its_conflict():
     model = oc.model("alltoall.master", "ring:4")
     model.pyomo.wish = pyo.Constraint(expr=model.pyomo.F >= 0.6)
