@@ -28,7 +28,7 @@ class FailureRow(Fields, frozen=True, kw_only=True):
     """Maximum loads [bytes] after a circuit has failed, by repair; None where a repair is impossible.
 
     ``least`` is the least maximum load over the circuits that are left, with free routes and shares of rings, and
-    ``bound`` a lower bound on it; None if they were not computed.
+    ``bound`` a lower bound on it; None if they were not computed, or if some traffic is left without a path.
     """
 
     circuit: str
@@ -82,8 +82,12 @@ class Repairs(Printed, Fields, frozen=True, kw_only=True):
             "intact": f"{self.load:.6g} bytes over the busiest circuit",
         }
         if self.least is not None:
-            after = max(one.least for one in self.failures if one.least is not None)
-            lines["least"] = f"{self.least:.6g} bytes over the same circuits, {after:.6g} after the worst failure"
+            after = [one.least for one in self.failures if one.least is not None]
+            apart = len(self.failures) - len(after)
+            parts = [f"{self.least:.6g} bytes over the same circuits"]
+            parts += [f"{max(after):.6g} after the worst failure"] if after else []
+            parts += [f"{apart} of the failures leave traffic without a path"] if apart else []
+            lines["least"] = ", ".join(parts)
         return {**lines, "check": f"worst violation {self.violation:.2g}"}
 
     def tables(self) -> list[Listing]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 
+import networkx as nx
+import numpy as np
 import pytest
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
+from opticoll.instances.servers import ServerPool
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 POOL = "servers:n=6,degree=3,traffic=candle"
 
@@ -64,3 +68,26 @@ def test_bad_input_is_one_line(arguments, message):
     with pytest.raises(BadInput, match=message) as caught:
         oc.repair(*(given if options else arguments), **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_failure_that_cuts_traffic_off_has_no_least_load(seed):
+    """Paths over the circuits that are left decide it; ratios to the least load count the other failures alone."""
+    rng = np.random.default_rng(seed)
+    traffic = rng.choice([0.0, 0.0, 1.0, 2.0, 5.0], (5, 5))
+    np.fill_diagonal(traffic, 0.0)
+    pool = ServerPool(5, 2, traffic)
+    result, circuits = oc.repair(pool), topology_finder(pool).circuits.tolist()
+    ratios = []
+    for one in result.failures:
+        left = nx.MultiDiGraph(circuits)
+        left.remove_edge(*map(int, one.circuit.split("-")))
+        left.add_nodes_from(range(5))
+        whole = all(nx.has_path(left, s, t) for s, t in np.argwhere(traffic).tolist())
+        assert (one.least is not None) == (one.bound is not None) == (one.reroute is not None) == whole
+        if one.least is not None and one.swap is not None:
+            ratios.append(one.swap / one.least)
+    (row,) = (row for row in result.rows if row.repair == "swap")
+    assert row.worst_over_least == (max(ratios) if ratios else None)
+    apart = sum(one.least is None for one in result.failures)
+    assert (f"{apart} of the failures leave traffic without a path" in result.lines()["least"]) == (apart > 0)

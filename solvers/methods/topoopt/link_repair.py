@@ -159,7 +159,7 @@ class Failure:
     """Maximum loads [bytes] after a circuit of a pair has failed: by way (None: impossible), and the least.
 
     ``bound`` is a lower bound on the maximum load of any routes and rings over the circuits that are left; it and
-    ``least`` are None if they were not computed.
+    ``least`` are None if they were not computed, or if these circuits leave some traffic without a path.
     """
 
     pair: Pair
@@ -182,7 +182,7 @@ def failures(problem: Wiring, design: CircuitDesign, pairs: list[Pair], *, optim
         loads = {way: None if one is None else one.max_load for way, one in after.items()}
         worst = max((violation(design, pair, one) for one in after.values() if one is not None), default=0.0)
         best = best_on(problem, without(design.circuits, pair)) if optimum else None
-        least, bound = (None, None) if best is None else (best.value, best.bound)
+        least, bound = (None, None) if best is None or best.value == np.inf else (best.value, best.bound)
         results.append(Failure(pair, loads, least, bound, worst))
     return results
 
