@@ -138,29 +138,20 @@ class PaperLedger:
                 patch.setattr(owner, attribute, replacement(getattr(owner, attribute)))
             return examined(self.claims[name], **changes).verdict
 
-    def missing(self) -> list[str]:
-        """Claims without a second measurement that need one: accusations, and headlines that are reproduced."""
-        return [
-            name
-            for name, verdict in self.verdicts.items()
-            if self.claims[name].id not in self.by_claim
-            and (verdict.accuses or (verdict is Verdict.REPRODUCED and self.claims[name].weight == Weight.HEADLINE))
-        ]
-
-    def misnamed(self) -> list[str]:
-        """Claims that name another second measurement than the one registered, or none although one is needed."""
-        return [
-            name
-            for name, claim in self.claims.items()
-            if (claim.second or self.verdicts[name].accuses)
-            and (claim.id not in self.by_claim or claim.second != self.by_claim[claim.id].__name__)
-        ]
-
-    def not_turned(self) -> list[str]:
-        """Measured claims with a verdict on them that no case changes."""
-        turned = {name for (name, _, verdict, *_), _ in self.cases() if verdict is not self.verdicts[name]}
-        return [
-            name
-            for name, claim in self.claims.items()
-            if claim.measure and name not in turned and name not in self.undecided.split()
-        ]
+    def lacking(self) -> list[str]:
+        """A line for everything that the module of the paper or a claim lacks."""
+        lines = [f"{self.paper}.{name} has a verdict and is no claim" for name in {*self.verdicts} - {*self.claims}]
+        turned = {name for (name, _, verdict, *_), _ in self.cases() if verdict is not self.verdicts.get(name)}
+        for name, claim in self.claims.items():
+            verdict, second = self.verdicts.get(name), self.by_claim.get(claim.id)
+            if verdict is None:
+                lines.append(f"{claim.id} has no verdict in LEDGER")
+                continue
+            headline = verdict is Verdict.REPRODUCED and claim.weight == Weight.HEADLINE
+            if second is None and (verdict.accuses or headline or claim.second):
+                lines.append(f'{claim.id} needs a second measurement, decorated with LEDGER.second("{claim.id}")')
+            elif second is not None and claim.second != second.__name__ and (claim.second or verdict.accuses):
+                lines.append(f'{claim.id} does not name its second measurement: second="{second.__name__}"')
+            if claim.measure and name not in turned and name not in self.undecided.split():
+                lines.append(f"{claim.id} needs a case in LEDGER.falsified that changes its verdict")
+        return [f"tests/ledgers/{self.paper}.py: {line}" for line in lines]

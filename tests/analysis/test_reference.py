@@ -70,6 +70,7 @@ def test_a_formulation_is_described_in_full(name, capfd):
     model = formulations()[name]
     one = next(one for one in describe(name) if one.kind == "formulation")
     assert "Source" in one.text
+    assert model.where, 'where: the place in the paper, or "ours" (CONTRIBUTING.md)'
     assert [p.name for p in one.parameters] == [p.name for p in model.parameters]
     assert one.forms == forms_of(model)
     assert "highs" in one.solvers

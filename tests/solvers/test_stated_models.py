@@ -24,7 +24,7 @@ def test_the_stated_models_have_the_optimum_that_is_known(name):
 
 def value_of(name, known):
     """The optimum, by a method of another kind, by another model, or as published."""
-    if isinstance(known.by, float):
+    if isinstance(known.by, (int, float)):
         return known.by
     method, settings = ("highs", known.by) if isinstance(known.by, dict) else (known.by, known.settings)
     run = oc.solve(oc.Task(name, known.instance, method, settings=settings))
