@@ -33,8 +33,7 @@ def lacking(model: type[Formulation], problems: Problems) -> Iterator[str]:
     if model.name != FROM_FILES and problems.optimum is None:
         yield "optimum (an instance, and how its optimum is known without the stated model)"
     if model.name != FROM_FILES and model.problem == "MILP" and problems.draws is None:
-        following = sum(one.draws.count for one in STATED.values() if one.draws)
-        yield f"draws (random instances, numbered from first={following})"
+        yield "draws (random instances)"
 
 
 def missing(models: Mapping[str, type[Formulation]], stated: Mapping[str, Problems]) -> list[str]:
