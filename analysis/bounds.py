@@ -115,7 +115,7 @@ def bound_rows(
     from opticoll.formulations import formulations
 
     if isinstance(instance, str) and ":" not in instance and instance in formulations():
-        msg = f"bounds: {instance!r} is a formulation; the instance comes first: bounds('ring:8', {instance!r})"
+        msg = f"bounds: {instance!r} is a formulation; the instance comes first, then the formulation"
         raise BadInput(msg)
     if settings is not None:
         check_mapping(settings, "bounds: settings")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import Printed, number
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
@@ -243,6 +244,7 @@ class WhatIf(Printed):
     _of: Result = field(repr=False)
     _solve: Callable[..., Result] = field(repr=False)
 
+    @python_door
     def solve(self, **options: Any) -> Result:
         """Solve the changed instance; ``options`` are those of :func:`opticoll.solve`, such as ``time_limit``."""
         plan = self._of.solved()[0]

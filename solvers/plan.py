@@ -319,6 +319,10 @@ def _refuse_unknown_settings(
         solver.refuse_options(left)
 
 
+#: Options of a solve that are no settings.
+_OWN = ("method", "form", "time-limit", "memory-limit", "tol", "seed", "threads", "exact", "start", "log", "shard")
+
+
 @contextmanager
 def parameters_named(plan: Plan) -> Iterator[None]:
     """Add the parameters to the error for an unknown solver option, since the user may have meant one of them."""
@@ -331,7 +335,9 @@ def parameters_named(plan: Plan) -> Iterator[None]:
         if unknown is None or not known:
             raise
         meant = difflib.get_close_matches(unknown.lower(), list(known), n=1)
-        closest = f"; did you mean {known[meant[0]]!r}?" if meant else ""
+        named = [] if "did you mean" in text else _OWN
+        own = difflib.get_close_matches(unknown.lower().replace("_", "-"), named, n=1, cutoff=0.75)
+        closest = f"; did you mean {known[meant[0]]!r}?" if meant else f"; did you mean --{own[0]}?" if own else ""
         owners = {plan.problem.name: plan.parameters, plan.method_name: plan.method_parameters}
         owner = " and ".join(name for name, stated in owners.items() if stated)
         msg = f"{text}; parameters of {owner}: {', '.join(known.values())}{closest}"

@@ -167,6 +167,19 @@ def test_a_missing_attribute_is_answered_by_the_one_that_was_meant() -> None:
     assert copy.deepcopy(problem.instance) == copy.copy(result).instance
 
 
+def test_refusals_of_a_problem_speak_of_python() -> None:
+    problem = oc.problem("alltoall.master", RING)
+    for refused, said in (
+        (lambda: problem.solve(method="hihgs"), "did you mean 'highs'?"),
+        (lambda: problem.solve(methd="highs"), "did you mean method?"),
+        (lambda: problem.solve().what_if(2.0).solve(method="hihgs"), "did you mean 'highs'?"),
+    ):
+        with pytest.raises(oc.BadInput) as error:
+            refused()
+        assert said in str(error.value)
+        assert "--" not in str(error.value)
+
+
 class Failing(NamesAttributes):
     @property
     def broken(self) -> int:
