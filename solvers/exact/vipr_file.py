@@ -191,6 +191,7 @@ class _Rows:
     def __init__(self, form: ExactForm) -> None:
         self.form = form
         self.at: dict[tuple[str, int], int] = {}
+        self.equations: set[int] = set()
         for j, (low, high) in enumerate(zip(form.col_lower, form.col_upper, strict=True)):
             for side, end in (("l", low), ("u", high)):
                 if end is not None:
@@ -203,6 +204,8 @@ class _Rows:
             if high is not None:
                 self.at["U", i] = self.count if low is None or low != high else self.count - 1
                 self.count += low is None or low != high
+            if low is not None and low == high:
+                self.equations.add(self.at["L", i])
 
     def lines(self) -> Iterator[str]:
         form = self.form
@@ -298,13 +301,18 @@ class _Proof:
         if leaf.farkas or self.step is None:
             yield self.line(position, self.goal, "lin", terms, last)
         elif self.step == 1:
-            yield self.line(position, self.goal, "lin" if absurd else "rnd", terms, last)
+            yield self.line(position, self.goal, "lin" if absurd else self.kind(terms), terms, last)
         elif absurd:
             yield self.line(position, self.rounded, "lin", terms, position + 1)
             yield self.line(position + 1, self.goal, "lin", {position: self.step}, last)
         else:
-            yield self.line(position, self.rounded, "rnd", {i: a / self.step for i, a in terms.items()}, position + 1)
+            divided = {i: a / self.step for i, a in terms.items()}
+            yield self.line(position, self.rounded, self.kind(terms), divided, position + 1)
             yield self.line(position + 1, self.goal, "lin", {position: self.step}, last)
+
+    def kind(self, terms: Iterable[int]) -> str:
+        """How constraints are combined: the format rounds no equation, and a solution in integers leaves no need."""
+        return "lin" if self.rows.equations.issuperset(terms) else "rnd"
 
     def line(self, position: int, stated: str, kind: str, terms: Mapping[int, Fraction], last: int) -> str:
         return f"D{position} {stated} {{ {kind} {_vector(terms.items())} }} {last}\n"

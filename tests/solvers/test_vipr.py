@@ -153,6 +153,19 @@ def bounded() -> tuple[ExactForm, ExactAnswer]:
     return form, ExactAnswer("bounded", Fraction(3), (Fraction(1), Fraction(0)), nodes, bound=Fraction(4))
 
 
+def equations(k: Fraction) -> tuple[ExactForm, ExactAnswer]:
+    """Minimize 3k x + 5k y over whole x = 1 and y = 2: equations alone prove 13k, and the format rounds none."""
+    form = form_of([[1, 0], [0, 1]], [(1, 1), (2, 2)], [(0, 3), (0, 3)], [3 * k, 5 * k], "min", [True, True])
+    x = (Fraction(1), Fraction(2))
+    return form, ExactAnswer("optimal", 13 * k, x, (Leaf({0: 3 * k, 1: 5 * k}),))
+
+
+def nothing() -> tuple[ExactForm, ExactAnswer]:
+    """Without an objective, no row is needed."""
+    form = form_of([[1]], [(None, 1)], [(0, 3)], [0], "min", [True])
+    return form, ExactAnswer("optimal", Fraction(0), (Fraction(1),), (Leaf({}),))
+
+
 WRITTEN = {
     "bounded": bounded(),
     "linear": linear(),
@@ -188,10 +201,18 @@ def test_both_checkers_accept_the_examples(name, tmp_path):
     assert alone(text)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+#: Proofs without an inequality, of which more may be stated than is needed: an equation in place of an inequality.
+EQUATIONS = {
+    "equations": equations(Fraction(1)),
+    "equations in tenths": equations(Fraction(1, 10)),
+    "no objective": nothing(),
+}
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, *EQUATIONS])
 @pytest.mark.parametrize("ending", [".vipr", ".vipr.gz"])
 def test_what_is_written_is_proven(name, ending, tmp_path):
-    form, answer = WRITTEN[name]
+    form, answer = (WRITTEN | EQUATIONS)[name]
     assert fault(form, answer) is None
     path = tmp_path / f"a{ending}"
     facts = vipr_file.write(path, form, answer, name)
