@@ -149,6 +149,18 @@ def named_after_its_content(path: Path) -> bool:
     return any(re.search(rf"^{re.escape(mark)}", text, re.M) for mark in marks)
 
 
+#: Folders of tests that mirror no room: data that tests read.
+TEST_DATA = {"data", "ledgers", "problems"}
+
+
+def test_no_room_is_empty_and_tests_mirror_the_rooms():
+    rooms = {name.rpartition(".")[0] for name, path in modules().items() if path.stem != "__init__"}
+    empty = [name for name, path in modules().items() if path.stem == "__init__" and name not in rooms]
+    assert not [name for name in empty if not any(room.startswith(f"{name}.") for room in rooms)]
+    tested = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    assert not [str(one) for one in tested if one.parts and one.parts[0] not in TEST_DATA and not (ROOT / one).is_dir()]
+
+
 def test_a_file_name_means_one_thing_within_a_layer():
     places = defaultdict(list)
     for path in modules().values():
