@@ -130,8 +130,9 @@ class Bottleneck(Printed):
 
 
 def lengths_line(lengths: Mapping[str, float]) -> str:
-    """Lengths of links on one line, the greatest first."""
-    far = sorted((one for one in lengths.items() if one[1] > 0), key=lambda one: -one[1])
+    """Lengths of links on one line, the greatest first, without those that are nothing beside it."""
+    least = NOTHING * max(lengths.values(), default=0.0)
+    far = sorted((one for one in lengths.items() if one[1] > least), key=lambda one: -one[1])
     rest = "" if len(far) == len(lengths) else "; 0 for all others"
     return _names([f"{name}: {length:.6g}" for name, length in far]) + rest
 

@@ -84,7 +84,12 @@ def each_difference(first, second):
     if len(columns) < first.A.shape[1] or len(rows) < first.A.shape[0]:
         yield "two rows or columns of one name"
     for kind, ours, theirs in (("column", columns, other_columns), ("row", rows, other_rows)):
-        yield from (f"{kind} {name}: only in one" for name in sorted(ours.keys() ^ theirs.keys()))
+        yield from (
+            f"{kind} {name}: only in the {'first' if name in ours else 'second'} build, whose {kind}s are called "
+            f"{', '.join(sorted(map(str, ours if name in ours else theirs))[:3])}, ..., those of the other "
+            f"{', '.join(sorted(map(str, theirs if name in ours else ours))[:3])}, ..."
+            for name in sorted(ours.keys() ^ theirs.keys())
+        )
         for name in ours.keys() & theirs.keys():
             if not same(ours[name], theirs[name]):
                 yield f"{kind} {name}: {ours[name]}, {theirs[name]}"

@@ -74,6 +74,8 @@ def claims(
             rows: list[Any] = kept(identifiers, store_at(store))
         else:
             home = None if no_store else writable_store(store)
+            if wanted > 1:
+                notify(f"{wanted} claims are measured; `opticoll claims --cached` shows stored measurements")
             rows = _gathered(
                 _until_interrupted(ledger(identifiers, home, resume=resume, seed=seed, jobs=jobs)), "claims"
             )

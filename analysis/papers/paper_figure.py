@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
@@ -117,8 +119,8 @@ def settings_of(rows: pd.DataFrame, name: str, default: str = "") -> list[str]:
     return [str(json.loads(text or "{}").get(name, default)) for text in rows["settings"]]
 
 
-#: The papers; each has a subpackage of claims, figures and benchmark tables.
-PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
+#: The papers: subpackages of claims, figures and benchmark tables.
+PAPERS = tuple(one.name for one in iter_modules([str(Path(__file__).parent)]) if one.ispkg)
 
 
 def modules_about(subject: str) -> list[str]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import pytest
-from ledgers import alltoall, lumorph, optree, sipml, topoopt
 from second_measurements import OPEN, REPRODUCED
 from slow_cases import marked
 
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.ledger.ledger import claims
 
-LEDGERS = {module.LEDGER.paper: module.LEDGER for module in (alltoall, lumorph, optree, sipml, topoopt)}
+HOME = Path(__file__).resolve().parents[2] / "ledgers"
+LEDGERS = {path.stem: import_module(f"ledgers.{path.stem}").LEDGER for path in sorted(HOME.glob("*.py"))}
 CLAIMS = [(paper, name) for paper, one in LEDGERS.items() for name in sorted(one.verdicts)]
 CASES = [(paper, *case) for paper, one in LEDGERS.items() for case in one.cases()]
 #: Claims on random samples.
@@ -57,7 +59,9 @@ def test_what_a_claim_lacks_is_said():
 
 
 def test_every_paper_has_its_ledger():
-    assert set(LEDGERS) == {claim.paper for claim in claims().values()}
+    papers = {claim.paper for claim in claims().values()}
+    assert not papers - set(LEDGERS), "write tests/ledgers/PAPER.py for these papers, as those of others"
+    assert {paper: one.paper for paper, one in LEDGERS.items()} == {paper: paper for paper in papers}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,7 @@ def test_every_paper_has_its_ledger():
 )
 def test_the_verdict_and_the_second_measurement(paper, name):
     row = LEDGERS[paper].confirm(name)
-    assert row.reason
+    assert row.reason, f"{paper}.{name}: its Measurement states no reason for the verdict"
     if row.verdict.accuses:
         assert row.saved_by, "it says which reading would save the claim"
         assert row.second, "it names its second measurement"
