@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[np.float64]]
 
-#: A raw solution with a worst violation above this is repaired if possible.
-EXACT = 1e-9
+#: A raw solution with a worst violation above this is repaired if possible: several of them stay below ``verify.PAST``.
+EXACT = 1e-10
 #: Errors of the optimality conditions up to which a gap that remains is due to rounding, not to the solver.
 ACCURATE = 1e-8
 

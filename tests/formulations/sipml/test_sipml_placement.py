@@ -185,6 +185,13 @@ def test_a_limited_memory_that_nothing_occupies(form):
     assert run.objective == pytest.approx(3.0)
 
 
+def test_a_tolerance_of_the_solver_is_no_contradiction():
+    """4 and 4 on one GPU, 5 on the other: HiGHS may overlap the first two by 1e-8, which the repair takes back."""
+    graph = OpGraph([4.0, 5.0, 4.0], [0, 1, 2], [], [], [])
+    run = solve.solve(Task(NAME, graph, method="highs", settings={"k": 2, "degree": 2}))
+    assert (run.proof, run.objective) == (Proof.OPTIMAL, 8.0)
+
+
 def test_memory_end_to_end():
     """A memory that just holds an even spread: Algorithm 1 keeps to it or says which sub-operation has no room."""
     spec = "op-graph:model=transformer,layers=2,parts=4,hidden=256"
