@@ -87,7 +87,8 @@ def modules_of(package: str) -> list[str]:
 
 
 def reference() -> None:
-    """Write one page per sub-package: its modules with their docstrings."""
+    """Write one page per sub-package: its modules with their docstrings; pages of packages that are gone go, too."""
+    written = set()
     for layer in LAYERS:
         pages: dict[str, list[str]] = {}
         for name in [layer, *modules_of(layer)]:
@@ -104,6 +105,10 @@ def reference() -> None:
                 )  # members of __all__ are documented in their own modules
                 parts += [f".. automodule:: {name}", *(["   :members:"] if whole else []), ""]
             write(GENERATED / "api" / f"{package}.rst", "\n".join(parts))
+            written.add(f"{package}.rst")
+    for page in (GENERATED / "api").iterdir():
+        if page.name not in written:
+            page.unlink()
 
 
 def import_types() -> None:
