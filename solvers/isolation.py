@@ -13,7 +13,6 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -452,50 +451,44 @@ def modules_of(adapter_name: str) -> tuple[str, ...]:
 @cache
 def probe(adapter_name: str) -> LicenceState:
     """Test in a worker whether a solver can be used here; cached for this process."""
-    chosen = adapter(adapter_name)
-    if not chosen.installed():
-        return LicenceState(usable=False, state="not installed", remedy=chosen.install)
-    try:
-        answer = call_isolated(
-            "opticoll.solvers.isolation:probe_in_worker", {"solver": adapter_name}, wall_limit_s=60, threads=1
-        )
-    except SolverUnavailable as error:
-        return LicenceState(usable=False, state=str(error), remedy=chosen.install)
-    if not answer.finished:
-        return LicenceState(usable=False, state=f"probe failed: {answer.message}", remedy=chosen.install)
-    state: LicenceState = answer.values
-    return state
-
-
-def probe_in_worker(solver: str, report: Report) -> LicenceState:
-    """Probe the licence in the worker; target of :func:`probe`."""
-    return adapter(solver).probe_licence()
+    return _probed([adapter_name])[adapter_name]
 
 
 def probe_all(chosen: Iterable[Adapter]) -> dict[str, LicenceState]:
     """Test whether solvers can be used here, as :func:`probe` does, with one worker for those of a package."""
+    from concurrent.futures import ThreadPoolExecutor
+
     groups: dict[str, list[str]] = {}
     for one in chosen:
         groups.setdefault(one.package or one.name, []).append(one.name)
     with ThreadPoolExecutor(max_workers=max(len(groups), 1)) as pool:
-        return {name: state for found in pool.map(_probe_together, groups.values()) for name, state in found.items()}
+        return {name: state for found in pool.map(_probed, groups.values()) for name, state in found.items()}
 
 
-def _probe_together(names: list[str]) -> dict[str, LicenceState]:
-    """Test the solvers of a package in a worker; those after one that ends it are tested alone."""
-    found: dict[str, LicenceState] = {}
-    if len(names) > 1 and adapter(names[0]).installed():
-        answer = call_isolated(
-            "opticoll.solvers.isolation:probe_together_in_worker", {"solvers": names}, wall_limit_s=60, threads=1
-        )
-        found = answer.values if answer.finished else {}
-    return {name: found[name] if name in found else probe(name) for name in names}
+def _probed(names: list[str]) -> dict[str, LicenceState]:
+    """Test solvers in one worker; if it dies, each of several in a worker of its own."""
+    states = {name: LicenceState(usable=False, state="not installed", remedy=adapter(name).install) for name in names}
+    installed = [name for name in names if adapter(name).installed()]
+    if not installed:
+        return states
+    answer = call_isolated(
+        "opticoll.solvers.isolation:probe_in_worker", {"solvers": installed}, wall_limit_s=60, threads=1
+    )
+    if answer.finished:
+        return {**states, **answer.values}
+    if len(installed) > 1:
+        return {**states, **{name: probe(name) for name in installed}}
+    (name,) = installed
+    failed = LicenceState(usable=False, state=f"probe failed: {answer.message}", remedy=adapter(name).install)
+    return {**states, name: failed}
 
 
-def probe_together_in_worker(solvers: list[str], report: Report) -> dict[str, LicenceState]:
-    """Probe the licences of several solvers in the worker; target of :func:`probe_all`."""
+def probe_in_worker(solvers: list[str], report: Report) -> dict[str, LicenceState]:
+    """Probe the licences in the worker; target of :func:`probe`."""
     found = {}
     for name in solvers:
-        with suppress(SolverUnavailable):  # tested alone, it says why
+        try:
             found[name] = adapter(name).probe_licence()
+        except SolverUnavailable as error:
+            found[name] = LicenceState(usable=False, state=str(error), remedy=adapter(name).install)
     return found
