@@ -4,7 +4,6 @@ if __name__ != "opticoll.instances":
     msg = "instances is part of opticoll now: import opticoll.instances"
     raise ImportError(msg)
 
-from opticoll.instances.deferred_imports import SELDOM_USED, defer
 from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, save_topology
@@ -14,8 +13,6 @@ from opticoll.instances.servers import ServerPool
 from opticoll.instances.spec import describe, parse
 from opticoll.instances.topology import Instance, Topology
 from opticoll.instances.training_iteration import TrainingIteration
-
-defer(*SELDOM_USED)
 
 __all__ = [
     "Instance",

@@ -237,10 +237,12 @@ class DaskCluster(Executor):
         self.address = address
         place = _scheduler(address)
         _check_listening(address, place)
+        self._level = logging.getLogger("distributed").level
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported by our own errors
         try:
             self._client = distributed.Client(place, timeout=f"{ANSWER_S}s", set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
+            logging.getLogger("distributed").setLevel(self._level)
             msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
             raise BadOption(msg) from error
         try:
@@ -343,6 +345,7 @@ class DaskCluster(Executor):
         """Disconnect from the cluster, which keeps running."""
         with suppress(Exception):
             self._client.close(timeout=2)
+        logging.getLogger("distributed").setLevel(self._level)
 
 
 def installed_version() -> str:

@@ -66,8 +66,8 @@ class OwnLimits:
         if self._limits != (None, None, None):
             self._begun_s = time.process_time()
             self._lock, self._done = threading.Lock(), threading.Event()
-            caller = (threading.get_ident(), wakeable())
-            self._thread = threading.Thread(target=self._watch, args=caller, daemon=True)
+            wake, self._unwake = wakeable()
+            self._thread = threading.Thread(target=self._watch, args=(threading.get_ident(), wake), daemon=True)
             self._thread.start()
         return self
 
@@ -78,6 +78,8 @@ class OwnLimits:
                     self._done.set()
             if self.ending is not None:
                 clear_raised(LimitReached)
+                _report_unraisable_again()
+            self._unwake()
 
     def _watch(self, thread: int, wake: bool) -> None:
         while self.ending is None:
@@ -111,28 +113,38 @@ class OwnLimits:
 def _report_unraisable_but_limits() -> None:
     """Let ``sys.unraisablehook`` report every exception that Python ignores except :class:`LimitReached`."""
     usual = sys.unraisablehook
-    if getattr(usual, "but_limits", False):
+    if hasattr(usual, "but_limits"):
         return
 
     def report(ignored: sys.UnraisableHookArgs) -> None:
         if ignored.exc_type is not LimitReached:
             usual(ignored)
 
-    report.but_limits = True  # type: ignore[attr-defined]
+    report.but_limits = usual  # type: ignore[attr-defined]
     sys.unraisablehook = report
 
 
-def wakeable() -> bool:
-    """Let :func:`raise_in` wake this thread; False where that is impossible.
+def _report_unraisable_again() -> None:
+    """Let ``sys.unraisablehook`` be what it was; a hook that a program has set meanwhile stays."""
+    sys.unraisablehook = getattr(sys.unraisablehook, "but_limits", sys.unraisablehook)
 
-    Signal handlers run in the main thread only. That of SIGURG is left to a program that sets its own; ours stays,
-    since it does nothing, like the default.
+
+def wakeable() -> tuple[bool, Callable[[], object]]:
+    """Let :func:`raise_in` wake this thread, where that is possible; also returns what undoes it.
+
+    Signal handlers run in the main thread only. That of SIGURG is left to a program that sets its own.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
-        return False
-    if signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN):
+        return False, _nothing
+    usual = signal.getsignal(signal.SIGURG)
+    if usual in (signal.SIG_DFL, signal.SIG_IGN):
         signal.signal(signal.SIGURG, _woken)
-    return signal.getsignal(signal.SIGURG) is _woken
+        return True, lambda: signal.signal(signal.SIGURG, usual)
+    return usual is _woken, _nothing
+
+
+def _nothing() -> None:
+    """Undo nothing."""
 
 
 def _woken(number: int, frame: object) -> None:

@@ -8,9 +8,10 @@ the indices that it has. Nothing larger than the model is ever allocated.
 
 from __future__ import annotations
 
+import logging
 import math
+import threading
 from contextlib import contextmanager
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import ModelError
@@ -342,11 +343,25 @@ def bounds(variables: Sequence[Any]) -> list[tuple[float | None, float | None]]:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Keep Pyomo from also logging the errors that it raises."""
-    from pyomo.common.log import LoggingIntercept
+    """Keep Pyomo from also logging the errors that it raises in this thread.
 
-    with LoggingIntercept(StringIO(), "pyomo"):
+    Records of other threads pass: Pyomo's ``LoggingIntercept`` replaces the handlers of all, and fails if two threads
+    do so at the same time.
+    """
+    here = threading.get_ident()
+
+    def of_others(record: logging.LogRecord) -> bool:
+        return record.thread != here
+
+    known = list(logging.root.manager.loggerDict.items())
+    loggers = [one for name, one in known if name.startswith("pyomo") and isinstance(one, logging.Logger)]
+    for one in loggers:  # a filter does not apply to records of the loggers below
+        one.addFilter(of_others)
+    try:
         yield
+    finally:
+        for one in loggers:
+            one.removeFilter(of_others)
 
 
 def _words(reason: Exception) -> str:

@@ -26,7 +26,7 @@ from opticoll.errors import OpticollError
 from opticoll.instances import plugins
 from opticoll.instances.contribution_checks import resolve
 from opticoll.instances.plugin_faults import blame, exits_refused
-from opticoll.solvers import solver_log
+from opticoll.solvers import lean_imports, solver_log
 from opticoll.solvers.messages import Inbox, Report, send
 from opticoll.solvers.processes import (
     adopt_orphans,
@@ -66,6 +66,7 @@ def main() -> NoReturn:
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
     tie_to_parent(int(parent))
+    lean_imports.prepare()
     for module in modules:
         with suppress(ImportError):  # reported when a job needs it
             import_module(module) if ":" not in module else resolve(module)()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import socket
@@ -186,6 +187,22 @@ def records(store: Store) -> dict[str, dict[str, Any]]:
     results = [store.read(name) for name in store.names()]
     assert len({record["key"] for record in results}) == len(results)  # one a cell
     return {f"{record['instance']} {record['method']}": record for record in results}
+
+
+def test_a_worker_of_four_threads_finds_what_is_found_in_turn(study_file: Path, tmp_path: Path) -> None:
+    import distributed  # noqa: F401 - which sets the level of its logger
+
+    study, level = load(study_file), logging.getLogger("distributed").level
+    with machines(tmp_path) as machine, DaskCluster(machine.address) as executor:
+        machine.worker("--nthreads", "4", "--no-nanny")
+        machine.until(lambda: executor.jobs == 4)
+        assert run_study(study, Store(tmp_path / "there"), executor).count("done") == len(study.cells)
+    assert logging.getLogger("distributed").level == level
+    run_study(study, Store(tmp_path / "here"), InProcess())
+    here, there = (records(Store(tmp_path / name)) for name in ("here", "there"))
+    assert {cell: one["objective"] for cell, one in there.items()} == pytest.approx(
+        {cell: one["objective"] for cell, one in here.items()}, rel=1e-9
+    )
 
 
 def test_study_loses_nothing_when_a_worker_is_killed(both: Machines, study_file: Path, tmp_path: Path) -> None:
