@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import struct
 import sys
 import sysconfig
 import time
@@ -90,56 +91,45 @@ def digest_of(name: str) -> str | None:
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
-def is_outside(name: str) -> bool:
-    """Whether a module comes from outside installed packages."""
-    spec = _spec(name)
-    return spec is not None and _counts(spec, name)
-
-
-def note_loaded(modules: Mapping[str, str]) -> None:
-    """Remember the digests with which modules were loaded, of those that are loaded now."""
+def note_loaded(modules: Mapping[str, str]) -> str | None:
+    """Remember with which digests modules are loaded, of those that are; the first one whose file differs now."""
     for name, digest in modules.items():
         spec = getattr(sys.modules.get(name), "__spec__", None)
         if spec is not None and not _is_known(name, spec):
+            if digest_of(name) not in (None, digest):  # it may be missing on another machine
+                return name
             _loaded[name] = (spec, digest)
+    return None
 
 
-def outdated(modules: Mapping[str, str]) -> bool:
-    """Whether any of the modules is loaded with contents other than those of its digest.
+def outdated(modules: Mapping[str, str]) -> str | None:
+    """The first of the modules that is loaded with contents other than those of its digest, if any.
 
-    A module that was loaded before anyone asked counts as such if its file has changed since this process started.
+    A module that was loaded before anyone asked counts as such if its file has changed since this process started, and
+    its bytecode is not that of the file.
     """
     for name, digest in modules.items():
         spec = getattr(sys.modules.get(name), "__spec__", None)
-        if spec is None:
-            continue
-        if _is_known(name, spec):
-            if _loaded[name][1] != digest:
-                return True
-        elif _changed_s(spec) > _STARTED:
-            return True
-    return False
-
-
-def unload(names: Mapping[str, str]) -> None:
-    """Remove modules from this process, so that the next import loads them again."""
-    for name in names:
-        module = sys.modules.pop(name, None)
-        _loaded.pop(name, None)
-        parent, _, last = name.rpartition(".")
-        if module is not None and getattr(sys.modules.get(parent), last, None) is module:
-            delattr(sys.modules[parent], last)
+        if spec is not None and (_loaded[name][1] != digest if _is_known(name, spec) else _edited(spec)):
+            return name
+    return None
 
 
 def _is_known(name: str, spec: ModuleSpec) -> bool:
     return name in _loaded and _loaded[name][0] is spec  # a reload makes another spec
 
 
-def _changed_s(spec: ModuleSpec) -> float:
+def _edited(spec: ModuleSpec) -> bool:
+    """Whether a module's file has changed since this process started, and its bytecode is of another state of it."""
     try:
-        return Path(spec.origin or "").stat().st_mtime
+        file = Path(spec.origin or "").stat()
     except OSError:
-        return 0.0
+        return False
+    header = b""
+    with suppress(OSError):
+        header = Path(spec.cached or "").read_bytes()[8:16]
+    stamps = struct.pack("<II", int(file.st_mtime) & 0xFFFFFFFF, file.st_size & 0xFFFFFFFF)
+    return file.st_mtime > _STARTED and header != stamps
 
 
 def _candidates(imports: _Imports, package: str, file: Path | None, found: dict[str, str]) -> list[str]:

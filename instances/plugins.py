@@ -11,8 +11,9 @@ Every worker process receives the source of the files and the names of the modul
 A worker on another machine therefore needs no copy of a file, but every module must be installed there.
 
 The resume key of a run that uses a plug-in covers its source and that of every module from outside installed packages
-that it loads (:mod:`opticoll.instances.outside_modules`); a plug-in that turns out to import another is refused. Data
-files are not covered: name them in settings (``file:PATH``), which are pinned to their contents.
+that it loads (:mod:`opticoll.instances.outside_modules`). A module that has changed since it was loaded is refused: a
+new process loads it. Data files whose path is computed are not covered: name them in settings (``file:PATH``), which
+are pinned to their contents.
 """
 
 from __future__ import annotations
@@ -33,14 +34,13 @@ from importlib.util import decode_source, find_spec, spec_from_loader
 from pathlib import Path
 from platform import node
 from secrets import token_hex
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from opticoll.contributions import BOUNDS, KINDS
 from opticoll.errors import BadInput, OpticollError, import_remedy
 from opticoll.instances import outside_modules, plugin_faults
 from opticoll.instances.contribution_checks import check, functions, items, resolve
-from opticoll.instances.current_source import always_from_source
 from opticoll.instances.readers.reading import read_bytes
 
 #: Environment variable and entry-point group that name plug-ins.
@@ -77,8 +77,6 @@ class Plugin:
 
 
 _known: dict[str, Plugin] = {}
-#: Names of modules that the code of plug-ins has imported since :func:`check_imports`, by place.
-_imported: dict[str, set[str]] = {}
 _checked: set[str] = set()
 _loading: set[str] = set()
 _lock = threading.RLock()
@@ -113,13 +111,13 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
     with _lock:
         if _in_worker and str(place) in _known:  # use what the parent sent
             return _load(_known[str(place)], contributes=contributes)
+        before = set(sys.modules)
         plugin = _read(str(place))
-        old = _known.get(plugin.place)
-        if old == plugin and old.module in _checked and _modules_now(old) != old.modules:
+        old, modules = _known.get(plugin.place), _modules_now(plugin)
+        _refuse_change(plugin, outside_modules.outdated({name: modules[name] for name in modules.keys() & before}))
+        if old == plugin and old.module in _checked and modules != old.modules:  # its data
             _drop(old)
-        module = _load(plugin, contributes=contributes)
-        _all_loaded()  # those that shared a module which has changed
-        return module
+        return _load(plugin, contributes=contributes)
 
 
 def _read(place: str) -> Plugin:
@@ -158,18 +156,13 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     if old == plugin and plugin.module in _checked:
         return sys.modules[plugin.module]
     resolve("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
-    if not _in_worker:  # whose parent's modules count
-        plugin = replace(plugin, modules=_modules_now(plugin))
-        _unload_outdated(plugin)
     _enter(plugin)
     _loading.add(plugin.place)
-    always_from_source()
     try:
         module = import_module(plugin.module)
         others = {one.module: one.place for one in _known.values() if one != plugin and one.module in _checked}
         check(module, others, contributes=contributes)
         _known[plugin.place] = plugin = _with_modules(plugin)
-        _check_imports(plugin)
     except BaseException as error:
         message = None if plugin_faults.passes(error) else _failure(plugin, error)
         _drop(plugin)
@@ -183,8 +176,8 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
 
 
 def _enter(plugin: Plugin) -> None:
-    if _FINDER not in sys.meta_path:  # only then, since every import passes through it
-        sys.meta_path.insert(0, _FINDER)
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.append(_FINDER)
     _known[plugin.place] = plugin
     plugin_faults.places[plugin.module] = plugin.place
 
@@ -192,7 +185,6 @@ def _enter(plugin: Plugin) -> None:
 def _drop(plugin: Plugin) -> None:
     resolve("opticoll.instances.spec:forget")(plugin.module)
     _known.pop(plugin.place, None)
-    _imported.pop(plugin.place, None)
     plugin_faults.places.pop(plugin.module, None)
     _checked.discard(plugin.module)
     sys.modules.pop(plugin.module, None)
@@ -205,41 +197,32 @@ def _modules_now(plugin: Plugin) -> dict[str, str]:
     return outside_modules.modules_of(f"import {plugin.place}", own=plugin.place.partition(".")[0])
 
 
-def _unload_outdated(plugin: Plugin) -> None:
-    """Unload the modules of a plug-in if any has changed since it was loaded, and the plug-ins that share them."""
-    if not outside_modules.outdated(plugin.modules):
-        return
-    outside_modules.unload(plugin.modules)
-    for other in list(_known.values()):
-        if other.place != plugin.place and other.modules.keys() & plugin.modules.keys():
-            _drop(other)
-            _enter(other)
-
-
 def _with_modules(plugin: Plugin) -> Plugin:
-    """The plug-in, just loaded, with its modules; in a worker, those of its parent.
+    """The plug-in, just loaded, with its modules; in a worker, those of its parent."""
+    modules = plugin.modules if _in_worker else _modules_now(plugin)
+    _refuse_change(plugin, outside_modules.note_loaded(modules))
+    return replace(plugin, modules=modules)
+
+
+def _refuse_change(plugin: Plugin, name: str | None) -> None:
+    """Refuse to go on after a module of a plug-in has changed."""
+    if name is not None:
+        where = f"differs on {node()} or has changed" if _in_worker else "has changed"
+        msg = f"plug-in {plugin.place}: the module {name!r} {where} since it was loaded; start a new process"
+        raise BadInput(msg)
+
+
+def check_imports() -> None:
+    """Refuse modules that plug-ins have imported while they ran, and that are not those of their resume keys.
 
     Raises
     ------
     BadInput
-        In a worker, if a module differs from that of its parent.
+        If one has changed between the load of its plug-in and its own.
     """
-    modules = plugin.modules
-    if _in_worker:
-        for name in modules:
-            _refuse_change(plugin, name)
-    else:
-        modules = _modules_now(plugin)
-        outside_modules.note_loaded(modules)
-    return replace(plugin, modules=modules)
-
-
-def _refuse_change(plugin: Plugin, name: str) -> None:
-    """Refuse to go on after a module of a plug-in has changed; it may be missing on another machine."""
-    if outside_modules.digest_of(name) not in (None, plugin.modules[name]):
-        where = f"differs on {node()} or has changed" if _in_worker else "has changed"
-        msg = f"plug-in {plugin.place}: the module {name!r} {where} since the plug-in was loaded; start again"
-        raise BadInput(msg)
+    for place, plugin in list(_known.items()):
+        if place not in _loading:
+            _refuse_change(plugin, outside_modules.note_loaded(plugin.modules))
 
 
 def _failure(plugin: Plugin, error: BaseException) -> str:
@@ -265,11 +248,8 @@ class _Finder(MetaPathFinder, ExecutionLoader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of the plug-in called ``fullname``, if any; note what plug-ins import."""
-        if not fullname.startswith(_PREFIX):
-            _note_import(fullname)
-            return None
-        plugin = _by_module(fullname)
+        """Return the spec of the plug-in called ``fullname``, if any."""
+        plugin = _by_module(fullname) if fullname.startswith(_PREFIX) else None
         return None if plugin is None else spec_from_loader(fullname, self)
 
     def get_source(self, fullname: str) -> str | None:
@@ -315,52 +295,6 @@ def _by_module(name: str) -> Plugin | None:
 
 
 _FINDER = _Finder()
-
-
-def _note_import(name: str) -> None:
-    """Note an import for the plug-in whose code, or that of its modules, runs it, also through installed code."""
-    owners = {module: one.place for one in list(_known.values()) for module in (*one.modules, one.module)}
-    frame = sys._getframe(1) if owners else None
-    while frame is not None:
-        place = owners.get(frame.f_globals.get("__name__", ""))
-        if place is not None:
-            _imported.setdefault(place, set()).add(name)
-            return
-        frame = frame.f_back if _serves_plugins(frame) else None
-
-
-def _serves_plugins(frame: FrameType) -> bool:
-    """Whether code imports for its caller: ours, installed code and what lies beside a plug-in; not a debugger's."""
-    file = frame.f_code.co_filename
-    if file.startswith("<") or str(frame.f_globals.get("__name__")).startswith("opticoll"):
-        return True
-    return outside_modules.is_installed(file) or Path(file).parent in {Path(place).parent for place in _known}
-
-
-def check_imports() -> None:
-    """Refuse what plug-ins have imported although their resume keys do not cover it; to be called after they have run.
-
-    Raises
-    ------
-    BadInput
-        If a plug-in has imported a module from outside installed packages that its source does not show, or one that
-        has changed since the plug-in was loaded.
-    """
-    for place, plugin in list(_known.items()):
-        if place not in _loading:
-            _check_imports(plugin)
-
-
-def _check_imports(plugin: Plugin) -> None:
-    for name in sorted(_imported.pop(plugin.place, ())):
-        if name in plugin.modules:
-            _refuse_change(plugin, name)
-        elif name != plugin.module and outside_modules.is_outside(name) and outside_modules.digest_of(name):
-            msg = (
-                f"plug-in {plugin.place}: it imports the module {name!r}, which its source does not show or which was "
-                f"not found when it was loaded, so no resume key covers it; write `import {name}` at its top"
-            )
-            raise BadInput(msg)
 
 
 def load_configured() -> None:

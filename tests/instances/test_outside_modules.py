@@ -8,7 +8,7 @@ import py_compile
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.machinery import PathFinder
 from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
@@ -17,11 +17,9 @@ import pytest
 from slow_cases import marked
 
 import opticoll as oc
-from opticoll import errors
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
-from opticoll.instances import current_source, outside_modules, plugins
-from opticoll.instances.current_source import always_from_source
+from opticoll.instances import outside_modules, plugins
 from opticoll.instances.outside_modules import modules_of
 from opticoll.solvers.plan import resume_key
 
@@ -47,7 +45,7 @@ class FORMULATION(oc.Formulation):
     def objective(self, values): return float(values["x"].sum())
 """
 TASK = oc.Task("own.model", "ring:4")
-UNSEEN = r"mine\.py: it imports the module 'helper', .*; write `import helper` at its top"
+CHANGED = r"mine\.py: the module 'helper' .*has changed since it was loaded; start a new process"
 
 
 def model(header: str = "", lazy: str = "pass", limit: str = "helper.LIMIT") -> str:
@@ -56,15 +54,26 @@ def model(header: str = "", lazy: str = "pass", limit: str = "helper.LIMIT") -> 
 
 @pytest.fixture(autouse=True)
 def nothing_stays(monkeypatch: pytest.MonkeyPatch, forgotten_plugins: None) -> Iterator[None]:
-    """Modules of a test are gone after it, before its plug-ins."""
-    modules = set(sys.modules)
+    """Modules of a test are gone after it, before its plug-ins; those changed within a second leave no bytecode."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     yield
-    for name in set(sys.modules) - modules:
-        if "pytest-of-" in str(getattr(sys.modules[name], "__path__", getattr(sys.modules[name], "__file__", ""))):
-            outside_modules.unload({name: ""})
+    unload()
+
+
+def unload() -> None:
+    for name, module in list(sys.modules.items()):
+        if "pytest-of-" in str(getattr(module, "__path__", getattr(module, "__file__", ""))):
+            del sys.modules[name]
+    outside_modules._loaded.clear()
+
+
+def start_again() -> None:
+    """What has been loaded is gone, as in a new process."""
+    for plugin in list(plugins._known.values()):
+        plugins._drop(plugin)
+    unload()
 
 
 @pytest.fixture
@@ -213,12 +222,14 @@ def test_a_changed_module_changes_the_key_and_is_run(layout: str, tmp_path: Path
     for value in (2, 3, 2):
         for name, text in files.items():
             write(tmp_path / name, text.replace("LIMIT = {}", f"LIMIT = {value}"))
+        start_again()
         oc.load_plugin(place)
         keys.append(resume_key(TASK))
         run = oc.solve(TASK)
         assert (run.objective, run.record.key) == (pytest.approx(value), keys[-1])
     assert keys[0] == keys[2] != keys[1]
     (tmp_path / changing).write_text(f"LIMIT = {3}  # the file that the layout says")
+    start_again()
     oc.load_plugin(place)
     assert resume_key(TASK) not in keys
 
@@ -257,59 +268,40 @@ def test_the_record_lists_the_modules(tmp_path: Path, path: Path) -> None:
     assert list(oc.solve(TASK).record.plugins or ()) == ["helper", "mine.py"]
 
 
-def test_a_helper_that_was_loaded_and_edited_before_its_plug_in_is_loaded_again(tmp_path: Path, path: Path) -> None:
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_helper_that_was_loaded_and_edited_is_refused_until_a_new_process(
+    lazy: bool, tmp_path: Path, path: Path
+) -> None:
     file = write(path / "helper.py", "LIMIT = 2")
+    own = write(tmp_path / "mine.py", model(*(("", "import helper") if lazy else ("import helper",))))
+    oc.load_plugin(own)
+    key = resume_key(TASK)
+    assert oc.solve(TASK).objective == pytest.approx(2)
+    write(file, "LIMIT = 3")
+    assert oc.solve(TASK).objective == pytest.approx(2)  # what was loaded
+    assert resume_key(TASK) == key
+    for _ in range(2):
+        with pytest.raises(BadInput, match=CHANGED):
+            oc.load_plugin(own)
+    start_again()
+    oc.load_plugin(own)
+    assert oc.solve(TASK).objective == pytest.approx(3)
+    assert resume_key(TASK) != key
+
+
+def test_a_helper_that_was_loaded_and_edited_before_its_plug_in_is_refused(tmp_path: Path, path: Path) -> None:
+    file, later = write(path / "helper.py", "LIMIT = 2"), outside_modules._STARTED + 10
+    os.utime(file, (later, later))
+    py_compile.compile(str(file))
     __import__("helper")
-    write(file, "LIMIT = 3")
-    os.utime(file, (outside_modules._STARTED + 10, outside_modules._STARTED + 10))
-    oc.load_plugin(write(tmp_path / "mine.py", model("import helper")))
-    assert oc.solve(TASK).objective == pytest.approx(3)
-
-
-@pytest.mark.parametrize("package", [False, True])
-def test_bytecode_of_the_same_size_and_second_is_not_run(tmp_path: Path, path: Path, package: bool) -> None:
-    folder = path / "tools" if package else path
-    file = write(folder / "helper.py", "LIMIT = 2")
-    write(path / "tools" / "__init__.py", "")
-    os.utime(file, (1.7e9, 1.7e9))
-    compiled = Path(py_compile.compile(str(file)) or "")
-    write(file, "LIMIT = 3")
-    os.utime(file, (1.7e9, 1.7e9))
-    oc.load_plugin(write(tmp_path / "mine.py", model("from tools import helper" if package else "import helper")))
-    assert compiled.is_file()
-    assert oc.solve(TASK).objective == pytest.approx(3)
-
-
-def test_installed_packages_keep_their_bytecode(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import colorsys
-
-    import numpy.version
-
-    asked: list[str] = []
-    monkeypatch.setattr(current_source, "_by_python", lambda _, name: asked.append(name))
-    always_from_source()
-    file = write(path / "helper.py", "LIMIT = 2")
-    for name, place in (("numpy.version", numpy.version.__file__), ("colorsys", colorsys.__file__)):
-        assert SourceFileLoader(name, place).get_code(name) is None
-    assert SourceFileLoader("opticoll.errors", errors.__file__).get_code("opticoll.errors") is None
-    code = SourceFileLoader("helper", str(file)).get_code("helper")
-    assert code is not None
-    assert code.co_filename == str(file)
-    assert asked == ["numpy.version", "colorsys", "opticoll.errors"]
-
-
-def test_two_plug_ins_that_share_a_helper_are_both_loaded_again(tmp_path: Path, path: Path) -> None:
-    file = write(path / "helper.py", "LIMIT = 2")
-    one = write(tmp_path / "one.py", model("import helper"))
-    two = write(tmp_path / "two.py", model("from helper import LIMIT", limit="LIMIT").replace("own.model", "own.other"))
-    for place in (one, two):
-        oc.load_plugin(place)
-    other = oc.Task("own.other", "ring:4")
-    before = resume_key(other)
-    write(file, "LIMIT = 3")
-    oc.load_plugin(one)
-    assert resume_key(other) != before
-    assert [oc.solve(task).objective for task in (TASK, other)] == pytest.approx([3, 3])
+    own = write(tmp_path / "mine.py", model("import helper"))
+    oc.load_plugin(own)  # written after this process started, but not changed since
+    start_again()
+    __import__("helper")
+    write(file, "LIMIT = 30")
+    os.utime(file, (later, later))
+    with pytest.raises(BadInput, match=CHANGED):
+        oc.load_plugin(own)
 
 
 def test_modules_of_one_name_in_two_folders_both_count(tmp_path: Path) -> None:
@@ -435,38 +427,11 @@ def test_a_study_never_serves_the_value_of_an_earlier_module(method, options, tm
     write(tmp_path / "mine.py", model(lazy="import helper"))
     for value in (2, 3):
         write(path / "helper.py", f"LIMIT = {value}")
+        start_again()
         first = studied(tmp_path, capfd, *options)
         assert (first.done, first.value) == (1, pytest.approx(value))
         again = studied(tmp_path, capfd, *options)
         assert (again.skipped, again.value) == (1, pytest.approx(value))
-
-
-@pytest.mark.parametrize(
-    "lazy",
-    [
-        "helper = __import__('importlib').import_module('help' + 'er')",
-        "import sys; sys.path.insert(0, str(__import__('pathlib').Path(__file__).parent / 'found')); import helper",
-    ],
-)
-def test_a_module_that_the_source_does_not_show_is_refused(lazy: str, tmp_path: Path, path: Path) -> None:
-    helper = write((path if "importlib" in lazy else tmp_path / "found") / "helper.py", "LIMIT = 2")
-    file = write(tmp_path / "mine.py", model(lazy=lazy))
-    oc.load_plugin(file)
-    with pytest.raises(BadInput, match=UNSEEN):
-        oc.solve(TASK)
-    sys.path.insert(0, str(helper.parent))
-    oc.load_plugin(write(file, model("import helper", lazy)))
-    assert oc.solve(TASK).objective == pytest.approx(2)
-
-
-def test_what_a_debugger_imports_while_a_plug_in_runs_is_not_its_own(tmp_path: Path, path: Path) -> None:
-    write(path / "debugger.py", "import sys\n\ndef seen(*_):\n    sys.setprofile(None)\n    import debugger_part")
-    write(path / "debugger_part.py", "")
-    __import__("debugger")
-    text = model("import sys", "sys.setprofile(sys.modules['debugger'].seen)", limit="2")
-    oc.load_plugin(write(tmp_path / "plugins" / "mine.py", text))
-    assert oc.solve(TASK).objective == pytest.approx(2)
-    assert "debugger_part" in sys.modules
 
 
 SOLVER = """
@@ -488,24 +453,13 @@ ADAPTER = Mine()
 """
 
 
-def test_a_module_that_a_worker_imports_unseen_is_refused_too(tmp_path: Path, path: Path) -> None:
-    write(path / "helper.py", "TEXT = 'first'")
-    file = write(tmp_path / "mine.py", SOLVER)
-    oc.load_plugin(file)
-    task = oc.Task("alltoall.master", "ring:4", "mine")
-    with pytest.raises(BadInput, match=UNSEEN):
-        oc.solve(task)
-    oc.load_plugin(write(file, "import helper" + SOLVER))
-    run = oc.solve(task)
-    assert "first" in str(run.record.message)
-    assert list(run.record.plugins or ()) == ["helper", "mine.py"]
-
-
 def test_a_worker_refuses_a_module_that_has_changed_since(tmp_path: Path, path: Path) -> None:
     file = write(path / "helper.py", "TEXT = 'first'")
     oc.load_plugin(write(tmp_path / "mine.py", "import helper" + SOLVER))
     write(file, "TEXT = 'second'")
-    with pytest.raises(BadInput, match=r"mine\.py: the module 'helper' differs on .* or has changed .*; start again"):
+    with pytest.raises(
+        BadInput, match=r"mine\.py: the module 'helper' differs on .* or has changed .*; start a new process"
+    ):
         oc.solve(oc.Task("alltoall.master", "ring:4", "mine"))
 
 
@@ -513,10 +467,8 @@ def test_a_module_that_changes_before_a_hook_imports_it_is_refused(tmp_path: Pat
     file = write(path / "helper.py", "LIMIT = 2")
     oc.load_plugin(write(tmp_path / "mine.py", model(lazy="import helper")))
     write(file, "LIMIT = 3")
-    with pytest.raises(BadInput, match=r"the module 'helper' has changed since the plug-in was loaded; start again"):
+    with pytest.raises(BadInput, match=CHANGED):
         oc.solve(TASK)
-    oc.load_plugin(tmp_path / "mine.py")
-    assert oc.solve(TASK).objective == pytest.approx(3)
 
 
 SCRIPT = """
@@ -574,6 +526,7 @@ def test_a_claim_is_measured_again_when_a_module_of_its_plug_in_changes(tmp_path
     asked = ["claims", "own.a", "--plugin", str(file), "--store", str(tmp_path / "store"), "--resume", "--json"]
     for value in (1.0, 1.0, 2.0):
         write(path / "helper.py", f"ONE = {value}")
+        start_again()
         main(asked)
         (row,) = json.loads(capfd.readouterr().out)
         assert row["measured"] == value

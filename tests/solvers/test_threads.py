@@ -286,8 +286,6 @@ WORDS = ("sys.modules", "sys.meta_path", "sys.path_hooks", "get_code", "exec_mod
 #: Where such a thing is the purpose: plug-ins are modules of their own names, and limits end what builds for ever.
 REPLACED = {
     "instances/plugins.py": {"sys.modules", "sys.meta_path"},
-    "instances/outside_modules.py": {"sys.modules"},
-    "instances/current_source.py": {"SourceFileLoader.get_code"},
     "solvers/own_limits.py": {"PyThreadState_SetAsyncExc"},
 }
 
