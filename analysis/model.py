@@ -451,8 +451,8 @@ class Model(NamesAttributes):
 
     # files and pictures
 
-    def export(self, path: str | Path) -> None:
-        """Write the model as it is now to a file, ``.mps`` or ``.lp``.
+    def export(self, path: str | Path) -> tuple[str, ...]:
+        """Write the model as it is now to a file, ``.mps`` or ``.lp``, as :func:`opticoll.export` does.
 
         Raises
         ------
@@ -464,7 +464,7 @@ class Model(NamesAttributes):
 
         target = as_path(path, "export")
         refuse_model_file(target)
-        write_program(self.matrix.minimized(), target, "a changed model", negated=self.matrix.sense == "max")
+        return write_program(self.matrix, target, "a changed model")
 
     def plot(self) -> Figure:
         """Draw the nonzeros of the matrix in the blocks of its variables and constraints."""

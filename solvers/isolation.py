@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import signal
 import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.solvers import processes, solver_log
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, rounded_bounds, trivial_outcome
+from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, trivial_outcome
 from opticoll.solvers.processes import processor_s_of_children
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
 from opticoll.solvers.worker import start_job, worker_job
@@ -388,57 +386,6 @@ def _processor_s() -> float:
 
 def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None = None) -> None:
     """Ignore progress."""
-
-
-def write_isolated(
-    form: StandardForm,
-    adapter_name: str,
-    path: Path,
-    *,
-    names: tuple[list[str], list[str]] | None = None,
-    comments: tuple[str, ...] = (),
-) -> None:
-    """Write ``form`` to a model file through a solver's own writer, in a worker.
-
-    ``names`` are column and row names; by default those of the form's blocks. ``comments`` are the first lines of an
-    MPS or LP file.
-
-    Raises
-    ------
-    SolverUnavailable
-        If the package is missing.
-    BadOption
-        If the solver cannot write such a file.
-    """
-    chosen = adapter(adapter_name)
-    if not chosen.installed():
-        raise SolverUnavailable(chosen.missing())
-    columns, rows = names if names is not None else (form.column_names(), form.row_names())
-    arguments = {
-        "form": form.without_blocks(),
-        "solver": adapter_name,
-        "path": path.resolve(),
-        "names": (columns, rows),
-    }
-    answer = call_isolated("opticoll.solvers.isolation:write_in_worker", arguments)
-    if not answer.finished:
-        msg = f"{adapter_name} could not write {path}: {answer.message}"
-        raise BadOption(msg)
-    if comments:
-        mark = "\\" if path.suffix == ".lp" else "*"
-        plain = path.with_name(f".{path.name}")
-        with path.open("rb") as written, plain.open("wb") as file:
-            file.writelines(f"{mark} {line}\n".encode() for line in comments)
-            shutil.copyfileobj(written, file, 1 << 20)
-        plain.replace(path)
-
-
-def write_in_worker(
-    form: StandardForm, solver: str, path: Path, names: tuple[list[str], list[str]], report: Report
-) -> None:
-    """Write the file in the worker; target of :func:`write_isolated`."""
-    lower, upper = rounded_bounds(form)
-    adapter(solver).write(replace(form, col_lower=lower, col_upper=upper), path, names)
 
 
 def modules_of(adapter_name: str) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
+    from opticoll.formulations.program_writer import WrittenProgram
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.readers.solver_solutions import SolFile
@@ -412,15 +413,26 @@ def _sol_bound(
 ) -> float | None:
     """The bound that duals by the name of their row prove; None if they prove nothing."""
     from opticoll.instances.readers.solver_solutions import positions
-    from opticoll.solvers.adapters.interface import plain_names
 
-    rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
-    y = np.zeros(len(rows))
-    y[positions(duals, rows, f"solution file {path}", "row")] = list(duals.values())
+    file = _file_of(form, duals, program)
+    at = file.row[positions(duals, file.rows, f"solution file {path}", "row")]
+    y = np.zeros(form.row_lower.size)
+    np.add.at(y, at[at >= 0], np.array(list(duals.values()))[at >= 0])
     # Duals of either sign prove what they prove: a maximization may have been solved as a minimization.
     bound = dual_bound(form, y)
     bound = bound if form.sense == "min" else min(bound, dual_bound(form, -y))
     return bound if math.isfinite(bound) else None
+
+
+def _file_of(form: StandardForm, duals: Mapping[str, float], program: MatrixProgram | None) -> WrittenProgram:
+    """The file of a program, in the format that has as many rows as there are duals, else MPS."""
+    from opticoll.formulations.program_writer import WrittenProgram, written
+
+    if program is not None:
+        names = list(program.column_names), list(program.row_names)
+        return WrittenProgram(form, *names, np.arange(program.rows), ".mps")
+    mps, lp = written(form, ".mps"), written(form, ".lp")
+    return lp if len(lp.rows) == len(duals) else mps
 
 
 def _differs(one: float, other: float) -> bool:
@@ -438,8 +450,6 @@ def _sol_values(
         As :func:`check_sol`.
     """
     from opticoll.instances.readers.solver_solutions import positions, read_sol
-    from opticoll.solvers.adapters.highs import file_order
-    from opticoll.solvers.adapters.interface import plain_names
     from opticoll.solvers.compilation import compile_built
 
     if model.needs is not None:
@@ -453,12 +463,11 @@ def _sol_values(
         raise BadFile(msg)
     program = instance if isinstance(instance, MatrixProgram) else None
     form = compile_built(problem, build_model(problem, "matrix" if program is not None else None))
-    columns = plain_names(form.column_names(), "x") if program is None else list(program.column_names)
-    rows = plain_names(form.row_names(), "r") if program is None else list(program.row_names)
-    in_file = columns if program is not None else [columns[j] for j in file_order(form).tolist()]
-    result = result.named(in_file, rows, where)
-    x = np.zeros(len(columns))
-    x[positions(result.values, columns, where)] = list(result.values.values())
+    file = _file_of(form, result.duals or {}, program)
+    result = result.named(file.columns, file.rows, where)
+    columns = np.zeros(len(file.columns))
+    columns[positions(result.values, file.columns, where)] = list(result.values.values())
+    x = columns[: form.cost.size]  # after them, the constant of the objective
     values = problem.unfold(form.values(x)) if program is None else {"x": x}
     return result, problem, form, x, values
 

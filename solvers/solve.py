@@ -11,6 +11,7 @@ import msgspec
 
 from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound, build_model, read_parameters
+from opticoll.formulations.program_writer import written
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import NamedArrays
 from opticoll.instances import MatrixProgram, as_instance
@@ -21,7 +22,6 @@ from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
 from opticoll.solvers.auto import PROOF, PROOF_SHARE, Continuation, continuations, joined, settled
 from opticoll.solvers.compilation import compile_built
 from opticoll.solvers.course import Course
-from opticoll.solvers.isolation import write_isolated
 from opticoll.solvers.judgement import Checked, at_optimum, check_values, gather_bounds, judge, met
 from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.own_limits import Budget, LimitReached
@@ -238,10 +238,6 @@ def _solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) ->
     return first
 
 
-#: Comment in the file of a maximization.
-NEGATED = "objective negated: the problem is a maximization; its value is minus the value of this file"
-
-
 def refuse_model_file(path: Path) -> None:
     """Refuse a file to which no model can be written.
 
@@ -264,11 +260,16 @@ def export(
     path: str | Path,
     form: str | None = None,
     settings: Settings | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Write the matrix of a formulation on an instance as MPS or LP, with the names in its docstring or its own file.
 
-    The file is a minimization, since some solvers ignore or refuse a sense in MPS files: the objective of a
-    maximization is negated, and a comment says so.
+    Other tools read the file as the same program (:mod:`opticoll.formulations.program_writer`). It is a minimization:
+    the objective of a maximization is negated. Names that not all tools read are replaced; a table of these,
+    ``FILE.names.csv``, is then written beside.
+
+    Returns
+    -------
+    What a user of the file should know, one sentence each; the file has the same sentences as comments.
 
     Raises
     ------
@@ -285,15 +286,30 @@ def export(
     own = program is not None and form in (None, "matrix")
     names = (list(program.column_names), list(program.row_names)) if own and program is not None else None
     what = value.spec if program is not None else f"{problem.name} {value.spec}"
-    write_program(matrix.minimized(), path, what, negated=matrix.sense == "max", names=names)
+    return write_program(matrix, path, what, names)
 
 
 def write_program(
-    matrix: StandardForm, path: Path, what: str, *, negated: bool, names: tuple[list[str], list[str]] | None = None
-) -> None:
-    """Write a minimization to an MPS or LP file, with comments on what it is and whether its objective is negated."""
-    comments = (f"opticoll {what}", *([NEGATED] if negated else []))
-    write_isolated(matrix, "highs", path, names=names, comments=comments)
+    matrix: StandardForm, path: Path, what: str, names: tuple[list[str], list[str]] | None = None
+) -> tuple[str, ...]:
+    """Write a matrix to an MPS or LP file, and the table of its names, as :func:`export` does.
+
+    Raises
+    ------
+    BadInput
+        If a file cannot be written.
+    """
+    program = written(matrix, ".lp" if path.suffix == ".lp" else ".mps", *(names or ()))
+    table = path.with_name(f"{path.name}.names.csv")
+    try:
+        program.write(path, f"opticoll {what}")
+        if program.table:
+            program.write_table(table)
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error.strerror}"
+        raise BadInput(msg) from error
+    named = f"{len(program.table)} names differ in the file: {table}"
+    return (*program.notes, *([named] if program.table else []))
 
 
 def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:

@@ -1,10 +1,8 @@
-"""Random small programs, and their files by several writers; a script that writes many at once.
+"""Random small programs, and their files by others' writers; a script that writes many at once.
 
-    python program_writers.py write WRITER SUFFIX SEED COUNT FOLDER
-    python program_writers.py read WRITER SUFFIX SEED COUNT FOLDER
+    python program_writers.py WRITER SUFFIX SEED COUNT FOLDER
 
-The writers are HiGHS, SCIP, Gurobi, Pyomo and ``dialects``, our own with the liberties of the formats. ``read`` reads
-the files again, by our reader and by HiGHS and SCIP, all in its own process, and counts those that are equal.
+The writers are HiGHS, SCIP, Gurobi, Pyomo and ``dialects``, our own with the liberties of the formats.
 It runs as a process of its own because HiGHS and OR-Tools cannot be loaded into one.
 """
 
@@ -20,6 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import MatrixProgram
 
 INF = float("inf")
@@ -121,6 +120,61 @@ def random_program(seed: int, *, hard_names: bool = True, ranges: bool = True) -
         if j not in used and not program.cost[j]:
             program.cost[j] = number(rng)
     return program
+
+
+#: Names that tools do not read as they are, and ones that clash once they are made readable.
+ODD = (
+    *("a b", "x[0,1]", "x[0,2]", "x_0_1", "X[0,1]", "3rd", "2x", "e12", "E5", "e", "inf", "nan", "free", "st", "end"),
+    *("min", "bounds", "integer", "lazy", "Gr\u00f6\u00dfe", "\u00e9", "x" * 300, "obj", "RHS", "rhs", "BND", "MARKER"),
+    *("constant", "a:b", "x+y", "x<=1", "_q", "$c", "*k"),
+)
+
+
+def odd_program(seed: int) -> Program:
+    """A random program with odd names, free and empty rows, empty columns, and integers in [0, inf)."""
+    rng = np.random.default_rng(seed)
+    program = random_program(seed)
+    names = [ODD[k] for k in rng.permutation(len(ODD))]
+    program.names = [names[j] if rng.random() < 0.5 else name for j, name in enumerate(program.names)]
+    for j in range(len(program.names)):
+        if program.integer[j] and rng.random() < 0.4:
+            program.bounds[j] = (0.0, INF)
+        elif rng.random() < 0.1:
+            program.bounds[j] = (0.0 if rng.random() < 0.3 else -INF, 0.0)
+    if rng.random() < 0.4:
+        ends = [(0.0, INF), (-INF, INF), (-3.0, -1.0), (0.0, 4.0), (-INF, -2.0)][rng.integers(5)]
+        program.names.append("empty column")
+        program.bounds.append(ends)
+        program.cost.append(0.0)
+        program.integer.append(bool(rng.random() < 0.5))
+    for row in program.rows:
+        row.name = names.pop() if rng.random() < 0.3 else row.name
+    if rng.random() < 0.3:
+        program.rows.append(Row("free row", -INF, INF, {0: 1.0}))
+    if rng.random() < 0.2:
+        program.rows.append(Row("empty row", -1.0, INF, {}))
+    return program
+
+
+def standard_form(program: Program) -> StandardForm:
+    """The matrix of a program."""
+    import scipy.sparse as sp
+
+    from opticoll.formulations.standard_form import StandardForm
+
+    A = np.zeros((len(program.rows), len(program.names)))
+    for i, row in enumerate(program.rows):
+        A[i, list(row.entries)] = list(row.entries.values())
+    row_ends = np.array([(row.lower, row.upper) for row in program.rows])
+    ends = np.array(program.bounds)
+    return StandardForm(
+        sp.csc_array(A),
+        *(row_ends[:, 0], row_ends[:, 1], ends[:, 0], ends[:, 1]),
+        np.array(program.cost),
+        program.sense,
+        program.offset,
+        np.array(program.integer),
+    )
 
 
 def canonical(program: Program, constants: tuple[str, ...] = ()) -> dict[str, object]:
@@ -562,28 +616,9 @@ def outcomes(writer: str, suffix: str, seeds: Iterable[int], folder: Path) -> It
         yield "equal" if got == canonical(program_of(writer, seed)) else f"different:\n{file.read_text()}"
 
 
-def read_here(folder: Path, files: dict[str, Path], where: str) -> str:
-    """Read files by HiGHS and SCIP in this process, as :func:`second_readings._run` does in another one."""
-    from opticoll.instances.readers import matrix_reader
-
-    matrix_reader.main(str(folder), *(f"{reader.lower()}={file}" for reader, file in files.items()))
-    return "it has ended"
-
-
-def main(action: str, writer: str, suffix: str, seed: str, count: str, folder: str) -> None:
-    """Write or read ``count`` programs with seeds from ``seed``."""
-    seeds = range(int(seed), int(seed) + int(count))
-    if action == "read":
-        from opticoll.instances.readers import second_readings
-
-        second_readings._run = read_here
-        counts: dict[str, int] = {}
-        for outcome in outcomes(writer, suffix, seeds, Path(folder)):
-            counts[outcome] = counts.get(outcome, 0) + 1
-        for outcome, times in sorted(counts.items()):
-            print(times, outcome)
-        return
-    for number_of in seeds:
+def main(writer: str, suffix: str, seed: str, count: str, folder: str) -> None:
+    """Write ``count`` programs with seeds from ``seed``."""
+    for number_of in range(int(seed), int(seed) + int(count)):
         path = Path(folder) / f"{writer}-{number_of}{suffix}"
         if writer == "dialects":
             write_in_dialects(program_of(writer, number_of), path, number_of)

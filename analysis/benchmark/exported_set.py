@@ -21,6 +21,7 @@ import io
 import json
 import tarfile
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ import numpy as np
 from opticoll.analysis.benchmark.benchmark_set import SOLUTIONS, best_known, problems
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
+from opticoll.formulations.program_writer import NEGATED, written
 from opticoll.instances import parse
 
 if TYPE_CHECKING:
@@ -116,7 +118,6 @@ def _same_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
 def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
     from opticoll.analysis import opticoll_version
     from opticoll.analysis.benchmark.runs import Stated
-    from opticoll.solvers import solve
 
     known = best_known()
     rows: list[dict[str, Any]] = []
@@ -129,7 +130,9 @@ def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], N
             raise BadFile(msg)
         stated = Stated.of(problem)
         plain, file = folder / f"{problem.name}.mps", folder / f"{problem.name}.mps.gz"
-        solve.write_program(stated.form, plain, f"{problem.formulation} {problem.instance}", negated=stated.flip < 0)
+        program = written(stated.form, ".mps")
+        notes = (*([NEGATED] if stated.flip < 0 else []), *program.notes)
+        replace(program, notes=notes).write(plain, f"opticoll {problem.formulation} {problem.instance}")
         file.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
         plain.unlink()
         solution = SOLUTIONS / f"{problem.name}.sol.gz"

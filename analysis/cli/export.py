@@ -24,7 +24,8 @@ from opticoll.analysis.cli.options import FORMS, FORMULATION, INSTANCE, SET, Out
 def export(formulation: str, instance: str, path: Path, form: str | None, settings: dict[str, str]) -> int:
     """Write the model as an MPS or LP file.
 
-    The file holds the matrix of FORMULATION on INSTANCE and can be read by any solver.
+    The file holds the matrix of FORMULATION on INSTANCE as a minimization, in a form that HiGHS, SCIP, Gurobi, CPLEX,
+    Xpress, COPT, MOSEK, CBC and GLPK read as the same program.
     """
     if path.suffix.lower() not in {".mps", ".lp"}:
         msg = f"--to {path}: the name must end in .mps or .lp"
@@ -32,6 +33,6 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
     with output.diverted_stdout():
         from opticoll.solvers import solve as runner
 
-        runner.export(formulation, instance, path, form, settings)
-    click.echo(f"wrote {path}", err=True)
+        notes = runner.export(formulation, instance, path, form, settings)
+    click.echo("\n".join([f"wrote {path}", *(f"note: {note}" for note in notes)]), err=True)
     return 0

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
+from opticoll.formulations.program_writer import written
 from opticoll.instances.nearest_names import nearest
 from opticoll.instances.readers.reading import decode, read_bytes
 from opticoll.instances.readers.solver_solutions import SolFile, positions, read_sol
@@ -32,7 +33,6 @@ from opticoll.solvers.adapters.interface import (
     Capabilities,
     LicenceState,
     ProgressLog,
-    rounded_bounds,
     set_solution,
 )
 from opticoll.solvers.processes import processor_s_of_children, tie_to_parent
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import NoReturn
 
+    from opticoll.formulations.program_writer import WrittenProgram
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
@@ -208,8 +209,10 @@ class CommandLine(Adapter):
             msg = f'solver {self.name!r} accepts no options; add option = "--{{name}}={{value}}" to its table'
             raise BadOption(msg)
         with scratch_folder() as folder:
-            run = _Run(self.configuration, folder, request)
-            self._write(form, run.program)
+            # columns x0, x1, ... and rows r0, r1, ..., without constant
+            plain = replace(form, offset=0.0, columns={}, rows={})
+            run = _Run(self.configuration, folder, request, plain)
+            run.file.write(run.program, "opticoll")
             log = ProgressLog(form, progress)
             run.wait(lambda: self._report(form, run, log))
             outcome = self._outcome(form, request, run)
@@ -219,36 +222,14 @@ class CommandLine(Adapter):
         outcome.options |= {name: str(value) for name, value in request.options.items()}
         return outcome
 
-    def _write(self, form: StandardForm, path: Path) -> None:
-        """Write the problem without free rows; columns x0, x1, ... and rows r0, r1, ... keep their numbers."""
-        from opticoll.solvers.adapters.highs import Highs
-
-        kept = _kept_rows(form)
-        lower, upper = rounded_bounds(form)
-        plain = replace(
-            form.minimized(),
-            A=form.A.tocsr()[kept].tocsc(),
-            row_lower=form.row_lower[kept],
-            row_upper=form.row_upper[kept],
-            col_lower=lower,
-            col_upper=upper,
-            offset=0.0,
-            columns={},
-            rows={},
-        )
-        Highs().write(plain, path, ([f"x{j}" for j in range(form.A.shape[1])], [f"r{i}" for i in kept.tolist()]))
-
-    def _read(self, form: StandardForm, run: _Run) -> SolFile:
+    def _read(self, run: _Run) -> SolFile:
         """The solution file, with the names of the program's file in place of numbers."""
-        from opticoll.solvers.adapters.highs import file_order
-
-        columns = [f"x{j}" for j in file_order(form).tolist()]
-        return read_sol(run.solution).named(columns, [f"r{i}" for i in _kept_rows(form).tolist()], self._file)
+        return read_sol(run.solution).named(run.file.columns, run.file.rows, self._file)
 
     def _report(self, form: StandardForm, run: _Run, log: ProgressLog) -> None:
         """Report the solution that the running command has written; an incomplete file is read later."""
         with suppress(BadFile):
-            x = self._columns(form, self._read(form, run))
+            x = self._columns(form, self._read(run))
             if max(matrix_violations(form, x).values()) <= FEASIBLE:
                 log.incumbent(x)
 
@@ -257,9 +238,9 @@ class CommandLine(Adapter):
         result, unread = None, ""
         if run.solution.exists():
             try:
-                result = self._read(form, run)
+                result = self._read(run)
                 x = self._columns(form, result)
-                y = self._rows(form, result)
+                y = self._rows(form, result, run.file)
             except BadFile as error:
                 result, unread = None, str(error).replace(f"solution file {run.solution}", self._file)
         claimed = self._claimed(result, run)
@@ -301,20 +282,16 @@ class CommandLine(Adapter):
         x[positions(solution.values, names, self._file, remedy=_NAMES)] = list(solution.values.values())
         return x
 
-    def _rows(self, form: StandardForm, solution: SolFile) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    def _rows(
+        self, form: StandardForm, solution: SolFile, file: WrittenProgram
+    ) -> np.ndarray[Any, np.dtype[np.float64]] | None:
         """Row duals by name, as d(objective)/d(rhs) of the stated problem; None unless ``duals`` is configured."""
         if not self.configuration.duals or solution.duals is None or form.is_mip:
             return None
         y = np.zeros(form.A.shape[0])
-        names = [f"r{i}" for i in range(y.size)]
-        given = [re.sub(r"(?<=\d)(lo|up)$", "", name) for name in solution.duals]  # two sides of a range in LP format
-        np.add.at(y, positions(given, names, self._file, "row", _NAMES), list(solution.duals.values()))
+        at = file.row[positions(solution.duals, file.rows, self._file, "row", _NAMES)]
+        np.add.at(y, at[at >= 0], np.array(list(solution.duals.values()))[at >= 0])
         return -y if form.sense == "max" else y
-
-
-def _kept_rows(form: StandardForm) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Numbers of the rows that bound something."""
-    return np.flatnonzero(np.isfinite(form.row_lower) | np.isfinite(form.row_upper))
 
 
 class InvalidTable(CommandLine):
@@ -336,10 +313,10 @@ class InvalidTable(CommandLine):
 class _Run:
     """One run of a command in a folder."""
 
-    def __init__(self, configuration: Configuration, folder: Path, request: SolveRequest) -> None:
+    def __init__(self, configuration: Configuration, folder: Path, request: SolveRequest, form: StandardForm) -> None:
         self.configuration, self.folder, self.request = configuration, folder, request
-        suffix = "lp" if any("{lp}" in word for word in configuration.command) else "mps"
-        self.program, self.solution = folder / f"program.{suffix}", folder / "solution.sol"
+        self.file = written(form, ".lp" if any("{lp}" in word for word in configuration.command) else ".mps")
+        self.program, self.solution = folder / f"program{self.file.suffix}", folder / "solution.sol"
         self.printed = folder / "output.txt"
         self.seconds, self.cpu_s, self.code, self.killed = 0.0, 0.0, 0, False
 

@@ -24,7 +24,6 @@ from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
@@ -170,17 +169,6 @@ class Gurobi(Adapter):
                 return LicenceState(usable=True, state=f"size-limited: {_LIMIT}", remedy=_REMEDY)
             return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
         return LicenceState(usable=True, state="licensed")
-
-    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to ``.mps``, ``.lp`` or another format of Gurobi, with Gurobi's default names."""
-        gurobi = self.load()
-        try:
-            with _quiet(gurobi) as model:
-                self._build(gurobi, model, form)
-                model.update()
-                model.write(str(path))
-        except gurobi.GurobiError as error:
-            raise self._unavailable(error, form) from error
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from opticoll.solvers.adapters.interface import (
     LicenceState,
     ProgressLog,
     finite_or_none,
-    plain_names,
     rejected_value,
     set_solution,
 )
@@ -28,9 +27,6 @@ from opticoll.solvers.task import Outcome, SimplexBasis, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
@@ -210,77 +206,6 @@ class Highs(Adapter):
             crossed = info.crossover_iteration_count > 0
             return "interior point (IPX)" + (" with crossover" if crossed else "")
         return "simplex" if info.simplex_iteration_count > 0 else "presolve"
-
-    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to ``.mps`` or ``.lp``, so that other readers accept it."""
-        highspy = self.load()
-        if path.suffix not in (".mps", ".lp"):
-            msg = f"{path.name}: {self.name} writes .mps and .lp files; choose one of these suffixes"
-            raise BadOption(msg)
-        highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
-        columns, rows = names if names is not None else (form.column_names(), form.row_names())
-        order = file_order(form)
-        pass_form(highspy, highs, _reordered(form, order))
-        columns = plain_names(columns, "x")
-        for j, source in enumerate(order.tolist()):
-            highs.passColName(j, columns[source])
-        for i, name in enumerate(plain_names(rows, "r")):
-            highs.passRowName(i, name)
-        if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
-            msg = f"{path}: HiGHS could not write it; check that the folder exists and is writable"
-            raise BadOption(msg)
-        _finish(path)
-
-
-#: Names that every reader knows for the sections of LP files: CBC takes "bin" as the name of a column.
-_SECTIONS = {"bounds": "bounds\n", "bin": "binaries\n", "gen": "generals\n", "semi": "semi-continuous\n"}
-
-
-def _finish(path: Path) -> None:
-    """Write a file of HiGHS again for other readers.
-
-    An MPS file gets a name. Sections of an LP file without entries are left out: GLPK reads the keyword of a section
-    that follows an empty one as the name of a column.
-    """
-    plain = path.with_name(f".{path.name}")
-    lp = path.suffix == ".lp"
-    with path.open(encoding="ascii") as written, plain.open("w", encoding="ascii") as file:
-        section = ""
-        for line in written:
-            word = line.rstrip()
-            if lp and word in _SECTIONS:
-                section = _SECTIONS[word]
-            elif lp:
-                file.write(line if word == "end" else section + line)
-                section = ""
-            else:
-                file.write("NAME opticoll\n" if word == "NAME" else line)
-    plain.replace(path)
-
-
-def file_order(form: StandardForm) -> NDArray[np.int64]:
-    """Order of the columns in files: continuous ones without entries and cost come first.
-
-    HiGHS writes such a column as an integer one to an MPS file if it follows an integer column.
-    """
-    empty = (np.diff(form.A.indptr) == 0) & (form.cost == 0) & ~np.asarray(form.integer)
-    return np.argsort(~(empty & form.is_mip), kind="stable")
-
-
-def _reordered(form: StandardForm, order: NDArray[np.int64]) -> StandardForm:
-    """The same problem with its columns in another order, without blocks."""
-    if np.array_equal(order, np.arange(order.size)):
-        return form
-    return replace(
-        form,
-        A=form.A[:, order],
-        col_lower=form.col_lower[order],
-        col_upper=form.col_upper[order],
-        cost=form.cost[order],
-        integer=np.asarray(form.integer)[order],
-        columns={},
-    )
 
 
 class HighsSimplex(Highs):

@@ -28,7 +28,6 @@ from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -256,17 +255,6 @@ class Adapter(ABC):
             If an option of the request does not exist or is rejected by the solver.
         """
 
-    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to a file with the solver's own writer.
-
-        Raises
-        ------
-        NotImplementedError
-            If this adapter has no writer.
-        """
-        msg = f"{self.name} cannot write model files"
-        raise NotImplementedError(msg)
-
 
 #: ``Outcome.raw`` of an outcome that replaces an invalid one.
 INVALID = "invalid outcome"
@@ -423,15 +411,6 @@ _KIND_NAMES = {bool: "true or false", int: "an integer", float: "a number", str:
 
 NO_SOLUTION = (Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
 """Terminations after which a vector is meaningless."""
-
-
-def plain_names(names: list[str], letter: str) -> list[str]:
-    """Make names that MPS and LP readers accept: no blanks or brackets, unique, not a number or a keyword."""
-    plain = [re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_.") for name in names]
-    plain = [name if re.match(r"[A-DF-Za-df-z_]", name) else f"{letter}_{name}" for name in plain]
-    if len(set(plain)) < len(plain):
-        plain = [f"{name}.{position}" for position, name in enumerate(plain)]
-    return plain
 
 
 def unknown_option(solver: str, name: str, known: Iterable[str]) -> BadOption:
@@ -594,13 +573,6 @@ def set_solution(
         outcome.row_duals = np.array(duals, dtype=float)
     if solved and exact:
         outcome.bound = outcome.objective
-
-
-def rounded_bounds(form: StandardForm) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Column bounds, rounded inwards for integer columns because file readers ignore their fractions."""
-    whole = np.asarray(form.integer)
-    lower = np.where(whole, np.ceil(form.col_lower - 1e-9), form.col_lower)
-    return lower, np.where(whole, np.floor(form.col_upper + 1e-9), form.col_upper)
 
 
 def finite_or_none(value: float | None) -> float | None:

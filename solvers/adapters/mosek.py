@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.errors import SolverUnavailable
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     Adapter,
@@ -16,7 +15,6 @@ from opticoll.solvers.adapters.interface import (
     LicenceState,
     ProgressLog,
     finite_or_none,
-    plain_names,
     rejected_value,
     set_solution,
     unknown_option,
@@ -24,8 +22,6 @@ from opticoll.solvers.adapters.interface import (
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
@@ -184,62 +180,6 @@ class Mosek(Adapter):
                 state = f"no licence: {error.msg.split('. ')[0]}"
                 return LicenceState(usable=False, state=state, remedy=_REMEDY)
         return LicenceState(usable=True, state="licensed")
-
-    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to ``.mps``, ``.lp``, ``.task``, ``.opf``, ``.ptf`` or ``.cbf``; needs no licence."""
-        mosek = self.load()
-        if path.suffix not in _SUFFIXES:
-            msg = f"{path.name}: mosek writes {', '.join(_SUFFIXES)}; choose one of these suffixes"
-            raise BadOption(msg)
-        with mosek.Env() as env, env.Task() as task:
-            self._build(mosek, task, form)
-            columns, rows = names if names is not None else (form.column_names(), form.row_names())
-            task.putobjname("obj")  # without it, MPS files get none of the other names
-            for j, name in enumerate(plain_names(columns, "x")):
-                task.putvarname(j, name)
-            for i, name in enumerate(plain_names(rows, "r")):
-                task.putconname(i, name)
-            try:
-                task.writedata(str(path))
-            except mosek.Error as error:
-                msg = f"{path}: MOSEK could not write it ({error.msg.strip()}): try .mps, or check the folder"
-                raise BadOption(msg) from error
-        if path.suffix == ".mps":
-            _rewrite_free_integers(path)
-
-
-def _rewrite_free_integers(path: Path) -> None:
-    """Rewrite unbounded integer columns of an MPS file with markers and ``FR``, which all readers understand.
-
-    MOSEK writes ``LI x 0`` (integer, lower bound 0) followed by ``MI x`` (unbounded); other readers keep the bound.
-    """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    words = [line.split() for line in lines]
-    free = {
-        following[2]
-        for before, following in pairwise(words)
-        if before[:1] == ["LI"] and following[:1] == ["MI"] and before[1:3] == following[1:3]
-    }
-    if not free:
-        return
-    rewritten: list[str] = []
-    section, previous = "", ""
-    for line, parts in zip(lines, words, strict=True):
-        if parts and not line.startswith(" "):
-            section = parts[0]
-        column = parts[0] if section == "COLUMNS" and line.startswith(" ") else ""
-        if column != previous:
-            if previous in free:
-                rewritten.append("    MARKER    'MARKER'    'INTEND'")
-            if column in free:
-                rewritten.append("    MARKER    'MARKER'    'INTORG'")
-            previous = column
-        if section == "BOUNDS" and parts[0] in ("LI", "MI") and parts[2] in free:
-            if parts[0] == "MI":
-                rewritten.append(f" FR {parts[1]}     {parts[2]}")
-            continue
-        rewritten.append(line)
-    path.write_text("\n".join([*rewritten, ""]), encoding="utf-8")
 
 
 def _bounds(

@@ -19,8 +19,6 @@ from opticoll.solvers.adapters.interface import (
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
@@ -146,14 +144,6 @@ class Scip(Adapter):
                 model.addCons(inner.ExprCons(body, None if low == -np.inf else low, None if high == np.inf else high))
             )
         return variables, rows
-
-    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to ``.mps``, ``.lp`` or ``.cip``; columns and rows are named by number."""
-        scip = self.load()
-        model = scip.Model()
-        model.hideOutput()
-        self._build(scip, model, form)
-        model.writeProblem(str(path), verbose=False)
 
 
 def _complementary(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64]) -> bool:
