@@ -1,8 +1,7 @@
 """Linear and mixed-integer programs in matrix form, read from MPS and LP files.
 
 Our own readers (:mod:`opticoll.instances.readers.mps_reader`, :mod:`opticoll.instances.readers.lp_reader`) read a file,
-and name the line where they refuse it. What they read is compared with the readings of HiGHS and SCIP
-(:mod:`opticoll.instances.readers.second_readings`), and a difference is a refusal. A program is identified by its
+name the line where they refuse it, and note what other programs read differently. A program is identified by its
 numbers; names of rows and columns only label results.
 """
 
@@ -131,8 +130,8 @@ def read_program(path: str | Path, sense: Literal["min", "max"] | None = None) -
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, is not complete, contains anything but linear rows and continuous or
-        integer columns, or is read differently by HiGHS or SCIP; the message names the line, row or column.
+        If the file cannot be read, is too large, is not complete, or contains anything but linear rows and continuous
+        or integer columns; the message names the line, row or column.
     """
     path = Path(path)
     where = f"matrix file {path}"
@@ -200,7 +199,6 @@ _READ: dict[tuple[str, str], MatrixProgram] = {}
 def _read_once(content: bytes, suffix: str, where: str) -> MatrixProgram:
     from opticoll.instances.readers.lp_reader import read_lp
     from opticoll.instances.readers.mps_reader import read_mps
-    from opticoll.instances.readers.second_readings import compare_with_others
 
     key = (hashlib.sha256(content).hexdigest(), suffix)
     if key not in _READ:
@@ -208,7 +206,6 @@ def _read_once(content: bytes, suffix: str, where: str) -> MatrixProgram:
         if not draft.columns:
             msg = f"{where} has no columns; {_REMEDY}"
             raise BadFile(msg)
-        compare_with_others(draft, content, suffix, where)
         _READ.clear()
         _READ[key] = _program(draft)
     return _READ[key]

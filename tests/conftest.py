@@ -74,18 +74,6 @@ def shared_workers():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def forked_readings():
-    """HiGHS and SCIP read files in forks of one process, not in a new interpreter for every file."""
-    from forked_readers import read_in_fork
-
-    from opticoll.instances.readers import second_readings
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(second_readings, "_run", read_in_fork)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
 def take_interrupts():
     """Commands that tests start take SIGINT also where the suite runs in the background, which ignores it."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

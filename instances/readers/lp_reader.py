@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 
-from opticoll.instances.readers.plain_lp import RELATIONS, plain_rows
+from opticoll.instances.readers.plain_lp import NOTED, RELATIONS, plain_rows
 from opticoll.instances.readers.program_draft import (
     INFINITE,
     Entries,
@@ -37,9 +37,7 @@ from opticoll.instances.readers.program_draft import (
 from opticoll.instances.readers.text_blocks import has_repeated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from opticoll.instances.readers.program_draft import Witness
+    from collections.abc import Iterable, Sequence
 
     Section = Literal["objective", "rows", "bounds", "general", "integer", "binary", "semi", "sets", "end"]
 
@@ -121,12 +119,6 @@ _TITLES: dict[Section, str] = {
     "end": "End",
 }
 _INFINITY = frozenset({"inf", "infinity"})
-#: Names that HiGHS 1.15 reads as a number or a keyword, and ones that neither HiGHS nor SCIP reads.
-_HARD_FOR_HIGHS = re.compile(r"inf|free$", re.IGNORECASE)
-_HARD_FOR_BOTH = re.compile(r"[\[\]]")
-#: What both read instead of them, and the names for which that works.
-_PARENTHESES, _PARENTHESES_IN_BYTES = str.maketrans("[]", "()"), bytes.maketrans(b"[]", b"()")
-_EASY_NAME = re.compile(rf"{_LETTER}(?:{_LETTER}|[.0-9])*")
 
 
 def read_lp(content: bytes, where: str) -> ProgramDraft:
@@ -164,7 +156,6 @@ class _Reader(LineReader):
         self.freed: dict[int, int] = {}
         self.kinds: dict[int, tuple[Section, int]] = {}
         self.seen_only_after_rows: list[tuple[str, int, str]] = []
-        self.misread: dict[Witness, str] = {}
         self.ended = False
         # The row or objective that is being read.
         self.label: str | None = None
@@ -330,6 +321,12 @@ class _Reader(LineReader):
             self.refuse(self.line, f"no operator before {quoted(word)}; write + or - between terms")
         self.number = float(word)
         if not self.relation:
+            if word[-1] == "." and place < len(words) and f"{word}{words[place]}" in self.text:
+                self.note(
+                    self.line,
+                    f"{quoted(word + words[place])}, the number {word} and a name",
+                    "for SCIP 10, Gurobi 13 and COPT 8 another column",
+                )
             return place
         self._finish_row((self.sign or 1) * self.number)
         return self._after_row(words, place)
@@ -386,6 +383,8 @@ class _Reader(LineReader):
         if self.sign is not None:
             self.refuse(self.line, f"row {self._row_name()}: nothing between the sign and {word}")
         self.relation = word
+        if word in NOTED:
+            self.note(self.line, f"the relation {word}", "which MOSEK 11.2 reads the other way round")
         self.begun = self.begun or self.line
 
     def _name(self, words: list[str], place: int) -> int | None:
@@ -480,13 +479,16 @@ class _Reader(LineReader):
         self.terms, self.values, self.term_lines = [], [], []
 
     def _store_objective(self) -> None:
-        if self.sense == "max" and not (self.terms or self.labelled):
-            self.misread["HiGHS"] = "a maximum of nothing without a label"
+        if self.offset:
+            others = "which Gurobi 13 takes for a column"
+            others += ", and whose sign MOSEK 11.2 drops" if self.offset < 0 else ""
+            self.note(self.line, f"the constant {self.offset:.15g} of the objective", others)
         for column, value, line in zip(self.terms, self.values, self.term_lines, strict=True):
             if abs(value) >= INFINITE:
                 self.refuse(line, f"the coefficient {value:g} of {quoted(self.columns[column])} is not a finite number")
             if column in self.cost:
-                self.misread["HiGHS"] = "a column that occurs twice in the objective"
+                name = quoted(self.columns[column])
+                self.note(line, f"{name} twice in the objective", "of which HiGHS 1.15 takes the last term")
             self.cost[column] = self.cost.get(column, 0.0) + value
 
     def _finish_row(self, value: float) -> None:
@@ -509,7 +511,8 @@ class _Reader(LineReader):
 
     def _add_repeated(self) -> None:
         """Add the coefficients of columns that occur several times in a row."""
-        self.misread["SCIP"] = "a column that occurs twice in a row"
+        name = quoted(next(self.columns[j] for j in self.terms if self.terms.count(j) > 1))
+        self.note(self.line, f"{name} twice in a row", "of which SCIP 10 takes one term")
         total: dict[int, list[float]] = {}
         lines = dict(zip(self.terms, self.term_lines, strict=True))
         for column, value in zip(self.terms, self.values, strict=True):
@@ -521,7 +524,9 @@ class _Reader(LineReader):
         """Require that a new row on the same line begins with a label."""
         if words[place : place + 2] == ["-", ">"]:
             self.refuse(self.line, "'->': a linear program has no indicator rows; remove it")
-        if place < len(words) and words[place + 1 : place + 2] != [":"] and not self._section_at(words, place):
+        if words[place + 1 : place + 2] == [":"]:
+            self.note(self.line, "a second row on the line", "which MOSEK 11.2 and CPLEX 22.2 leave out")
+        elif place < len(words) and not self._section_at(words, place):
             self.refuse(
                 self.line,
                 f"{quoted(words[place])} follows the right-hand side of a row, which is one number; begin the next row "
@@ -541,6 +546,7 @@ class _Reader(LineReader):
         elif shape == "nrv":
             self._state(items[0][1], items[1][1], items[2][2])
         elif shape == "vrn":
+            self.note(self.line, f"the bound {quoted(text)} with its column right", "which MOSEK 11.2 ignores")
             self._state(items[2][1], _flipped(items[1][1]), items[0][2])
         elif shape == "vrnrv":
             if items[1][1] != items[3][1] or items[1][1] == "=":
@@ -652,9 +658,7 @@ class _Reader(LineReader):
             offset=self.offset,
             integer=integer,
             sense=self.sense,
-            notes=self._notes(),
-            misread=self.misread,
-            copies=self._copies(),
+            notes=[*self._late_columns(), *self.notes],
         )
 
     def _check_kind(self, column: int, section: Section, line: int, lower: np.ndarray, upper: np.ndarray) -> None:
@@ -670,14 +674,16 @@ class _Reader(LineReader):
                     f"{name} is binary and has bounds outside [0, 1], which CPLEX and HiGHS keep and Gurobi and SCIP "
                     "do not; change its bounds or make it General",
                 )
-        elif section == "integer" and not stated:
+        elif section == "integer" and stated:
+            self.note(line, f"{name} in the section Integer", "which makes [0, 1] of its bounds for MOSEK 11.2")
+        elif section == "integer":
             self.refuse(
                 line,
                 f"{name} is Integer without bounds, which means [0, 1] for CPLEX and [0, infinity) for Gurobi and "
                 "SCIP; write it in the section General or state its bounds",
             )
 
-    def _notes(self) -> list[str]:
+    def _late_columns(self) -> list[str]:
         if not self.seen_only_after_rows:
             return []
         name, line, section = self.seen_only_after_rows[0]
@@ -685,40 +691,8 @@ class _Reader(LineReader):
         others = f" and {more} more" if more else ""
         return [
             f"column {quoted(name)}{others} occurs in no row and not in the objective, only in {section} (line {line})"
+            "; CPLEX 22.2 and Xpress 9.9 leave it out, MOSEK 11.2 fixes it at 0"
         ]
-
-    def _copies(self) -> dict[Witness, Callable[[], bytes]]:
-        """Contents for readers that fail on some names, in which these are replaced."""
-        names = [*self.columns, *(name for name in self.rows if name)]
-        both = {name for name in names if _HARD_FOR_BOTH.search(name)}
-        highs = {name for name in names if _HARD_FOR_HIGHS.match(name)}
-        copies: dict[Witness, Callable[[], bytes]] = {}
-        if both or highs:
-            copies["HiGHS"] = lambda: self._respelt(both | highs) if highs else self._without_brackets(both)
-        if both:
-            copies["SCIP"] = lambda: self._without_brackets(both)
-        return copies
-
-    def _without_brackets(self, names: set[str]) -> bytes:
-        """The file with parentheses for brackets, or with other names where that changes more."""
-        turned = {name: name.translate(_PARENTHESES) for name in names}
-        taken = {*self.columns, *self.rows} - names
-        plain = all(map(_EASY_NAME.fullmatch, turned.values())) and taken.isdisjoint(turned.values())
-        if plain and len(set(turned.values())) == len(turned):
-            return self.content.translate(_PARENTHESES_IN_BYTES)
-        return self._respelt(names)
-
-    def _respelt(self, names: set[str]) -> bytes:
-        taken = {*self.columns, *self.rows}
-        prefix = "respelt"
-        while any(name.startswith(prefix) for name in taken):
-            prefix += "_"
-        new = {name: f"{prefix}{place}" for place, name in enumerate(sorted(names))}
-        lines = []
-        for line in self.lines():
-            text = line.partition("\\")[0]
-            lines.append(_WORDS.sub(lambda match: new.get(match[0], match[0]), text))
-        return "\n".join([*lines, ""]).encode()
 
 
 def _is_special(name: str) -> bool:

@@ -8,8 +8,9 @@ programs read a construct differently, the file is refused with the line:
 * a negative upper bound without a lower bound (CPLEX and Gurobi: no lower bound; HiGHS and SCIP: 0);
 * exponents written with D (SCIP and Gurobi read ``1.5D2`` as 1.5, CPLEX as 150).
 
-All of them read an integer column between markers for which no bound is stated as one in [0, 1], the right-hand side of
-the objective as minus its constant, and rows of type N beyond the objective as absent.
+They read an integer column between markers for which no bound is stated as one in [0, 1], the right-hand side of the
+objective as minus its constant, and rows of type N beyond the objective as absent. What single programs read otherwise
+is noted.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from opticoll.instances.readers.text_blocks import has_repeated, words_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opticoll.instances.readers.program_draft import Witness
     from opticoll.instances.readers.text_blocks import Lines
 
 #: Sections that are read, in the order in which they may occur.
@@ -145,10 +145,7 @@ class _Reader(LineReader):
         self.uppers: dict[int, tuple[float, int]] = {}
         self.integers: set[int] = set()
         self.sets: dict[str, str] = {}
-        self.notes: list[str] = []
-        self.misread: dict[Witness, str] = {}
-        self.replaced: dict[int, str] = {}
-        self.replaced_for_scip: dict[int, str] = {}
+        self.pulp = ""
 
     def has_fields_of_fixed_format(self) -> bool:
         """Whether all data lines have text only in the columns of fixed format's fields."""
@@ -244,7 +241,7 @@ class _Reader(LineReader):
         return words or None
 
     def _note_pulp(self, number: int) -> None:
-        self.notes.append(
+        self.pulp = (
             f"line {number} is a comment that says 'maximise', which no reader of MPS regards: the objective is "
             "minimised; append ,sense=max to maximise, or ,sense=min to confirm"
         )
@@ -263,6 +260,11 @@ class _Reader(LineReader):
         kind, given, number = words[0], words[1:], line
         if kind in {"MAX", "MIN"}:
             kind, given = "OBJSENSE", [kind, *given]
+            if given == ["MAX"]:
+                self.note(line, "a section MAX", "which HiGHS 1.16, CPLEX 22.2 and Xpress 9.9 take for a minimization")
+        elif kind == "OBJSENSE" and given and _SENSES.get(given[0].upper()) == "max":
+            who = "CPLEX 22.2 and PuLP 3.3" if given[0] == "MAX" else "HiGHS 1.16, CPLEX 22.2 and PuLP 3.3"
+            self.note(line, "OBJSENSE and its word on one line", f"which {who} take for a minimization")
         if not given:
             for number, text in lines:  # noqa: B007
                 given = text.split()
@@ -275,7 +277,7 @@ class _Reader(LineReader):
         if kind == "OBJSENSE":
             self._state_sense(line, number, given[0])
         else:
-            self._state_objective(line, number, given[0])
+            self._state_objective(line, given[0])
         return self._section_after(kind, lines)
 
     def _state_sense(self, line: int, number: int, word: str) -> None:
@@ -285,21 +287,13 @@ class _Reader(LineReader):
         if self.sense_line:
             self.refuse(line, f"a second sense; line {self.sense_line} states one")
         self.sense, self.sense_line = sense, line
-        self._replace_header(line, number, f"OBJSENSE\n    {sense.upper()}")
 
-    def _state_objective(self, line: int, number: int, name: str) -> None:
+    def _state_objective(self, line: int, name: str) -> None:
         if self.objective_line:
             self.refuse(line, f"a second OBJNAME; line {self.objective_line} states one")
         if self.rows or self.free_rows:
             self.refuse(line, "OBJNAME comes after ROWS; write it before")
         self.objective_name, self.objective_line = name, line
-        self._replace_header(line, number, f"OBJNAME\n    {name}")
-
-    def _replace_header(self, line: int, number: int, text: str) -> None:
-        """Have other readers see a header in its form of two lines, which all of them know."""
-        for between in range(line, number + 1):
-            self.replaced[between] = "*"
-        self.replaced[line] = text
 
     # Rows
 
@@ -325,7 +319,11 @@ class _Reader(LineReader):
                     self.objective_line, f"OBJNAME: there is no row {quoted(self.objective_name)} of type N; name one"
                 )
             if self.objective_name != self.free_rows[0]:
-                self.misread["HiGHS"] = "an OBJNAME other than the first row of type N"
+                self.note(
+                    self.objective_line,
+                    "OBJNAME of another row than the first of type N",
+                    "which is the objective for HiGHS 1.16 and Gurobi 13",
+                )
         chosen = self.objective_name or (self.free_rows[0] if self.free_rows else "")
         if chosen:
             self.row_of[chosen] = _OBJECTIVE
@@ -481,7 +479,9 @@ class _Reader(LineReader):
             self._refuse_data(section, number, fields)
         self._one_set(section, number, fields[0] if named else "")
         if named and fields[0] in self.row_of:
-            self.misread["HiGHS"] = f"a set of {section} that is named like a row"
+            self.note(number, f"a set of {section} named like a row", "which HiGHS 1.16 takes for the row")
+        elif not named:
+            self.note(number, f"no name of a set in {section}", f"without which Xpress 9.9 ignores {section}")
         for place in range(named, len(fields), 2):
             value = parse_number(fields[place + 1], infinite=True)
             if value is None:
@@ -524,9 +524,19 @@ class _Reader(LineReader):
     def _rhs(self, number: int, fields: list[str]) -> None:
         for row, name, value in self._pairs("RHS", number, fields):
             if row == _IGNORED:
-                self.misread["HiGHS"] = "a right-hand side of a row of type N other than the objective"
+                self.note(
+                    number,
+                    f"a right-hand side of {quoted(name)}, a row of type N that is not the objective",
+                    "which HiGHS 1.16 adds to the constant",
+                )
             else:
                 self._once(self.rhs, number, row, value, f"the right-hand side of {quoted(name)}")
+            if row == _OBJECTIVE and value:
+                self.note(
+                    number,
+                    "a right-hand side of the objective, minus its constant",
+                    "which GLPK 5.0 and lp_solve 5.5 read with the other sign, and OMMX 2.9 not at all",
+                )
 
     def _range(self, number: int, fields: list[str]) -> None:
         for row, name, value in self._pairs("RANGES", number, fields):
@@ -555,19 +565,13 @@ class _Reader(LineReader):
             self.refuse(number, f"the bound {quoted(kind)} is unknown; write UP, LO, FX, FR, MI, PL, BV, LI or UI")
         self._one_set("BOUNDS", number, given[0] if named else "")
         if not named:
-            self._name_set(number, kind, name, given[-1] if kind in {"UP", "LO", "FX", "UI", "LI"} else "")
+            self.note(number, "no name of a set in BOUNDS", "without which Xpress 9.9 ignores BOUNDS")
         elif given[0] in self.column_of:
-            self.misread["HiGHS"] = "a set of BOUNDS that is named like a column"
+            self.note(number, "a set of BOUNDS named like a column", "which HiGHS 1.16 takes for the column")
         column = self.column_of.get(name)
         if column is None:
             self.refuse(number, f"there is no column {quoted(name)}; name a column of the section COLUMNS")
         self._state_bound(number, kind, column, float(value))
-
-    def _name_set(self, number: int, kind: str, name: str, value: str) -> None:
-        """Have SCIP see a bound with the name of a set: it misreads some without one."""
-        if " " in name:
-            self.misread["SCIP"] = "bounds without the name of a set"
-        self.replaced_for_scip[number] = f" {kind} BND {name} {value}"
 
     def _state_bound(self, number: int, kind: str, column: int, value: float) -> None:
         name = quoted(self.columns[column])
@@ -607,10 +611,16 @@ class _Reader(LineReader):
                     f"column {quoted(self.columns[column])} has a negative upper bound and no lower bound, which is "
                     "-infinity for CPLEX and Gurobi and 0 for HiGHS and SCIP: state its lower bound",
                 )
+            if value == 0 and column not in self.lowers:
+                name = quoted(self.columns[column])
+                self.note(line, f"an upper bound 0 of {name}", "below which OMMX 2.9 takes it for unbounded")
             upper[column] = value
         for column in np.flatnonzero(integer).tolist():
             if column not in self.lowers and column not in self.uppers:
                 upper[column] = 1.0
+            elif column in self.lowers and column not in self.uppers:
+                line, name = self.lowers[column][1], quoted(self.columns[column])
+                self.note(line, f"a lower bound of the integer column {name}", "whose upper bound is 1 for GLPK 5.0")
         integer[list(self.integers)] = True
         entry_row, entry_column, values, lines = self.entries.arrays()
         self.check_coefficients(values, lines, entry_column, self.columns)
@@ -629,9 +639,7 @@ class _Reader(LineReader):
             offset=-self.rhs.get(_OBJECTIVE, (-0.0, 0))[0],
             integer=integer,
             sense=self.sense,
-            notes=[] if self.sense else self.notes,
-            misread=self.misread,
-            copies=self._copies(),
+            notes=[self.pulp, *self.notes] if self.pulp and not self.sense else self.notes,
         )
 
     def _row_bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -656,19 +664,3 @@ class _Reader(LineReader):
         if objective is not None and abs(objective[0]) >= INFINITE:
             self.refuse(objective[1], f"the constant {-objective[0]:g} of the objective is not a finite number")
         return infinite_beyond(lower), infinite_beyond(upper)
-
-    def _copies(self) -> dict[Witness, Callable[[], bytes]]:
-        """Contents for other readers, with lines in a form that all of them know, if the file has others."""
-        copies: dict[Witness, Callable[[], bytes]] = {}
-        if self.replaced:
-            copies["HiGHS"] = lambda: self._copy(self.replaced)
-        if self.replaced or self.replaced_for_scip:
-            copies["SCIP"] = lambda: self._copy(self.replaced | self.replaced_for_scip)
-        return copies
-
-    def _copy(self, replaced: dict[int, str]) -> bytes:
-        """Contents with other lines at the given numbers."""
-        lines = self.content.split(b"\n")
-        for number, text in replaced.items():
-            lines[number - 1] = text.encode()
-        return b"\n".join(lines)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from opticoll.instances.readers.text_blocks import Words
 
 RELATIONS = {"<": "<", "<=": "<", "=<": "<", ">": ">", ">=": ">", "=>": ">", "=": "="}
+#: Relations that some programs read otherwise.
+NOTED = frozenset({"=<", "=>"})
 #: Kinds of words.
 _SIGN, _NUMBER, _RELATION, _LABEL, _NAME = range(5)
 #: Which kind may follow which; what depends on more than two words is checked besides.
@@ -88,7 +90,7 @@ def plain_rows(block: str) -> PlainRows | None:
     heads = begins[kind[begins] == _LABEL]
     side, whole = _sides(kind, _SIGNS[words.codes[words.starts]])
     heads = heads[heads <= whole]  # the row of the last one may go on in the next block
-    if heads.size < 2 or heads[0]:
+    if heads.size < 2 or heads[0] or heads.size < np.count_nonzero(kind[: heads[-1] + 1] == _LABEL):
         return None
     size = int(heads[-1])
     kind, side, starts = kind[:size], side[:size], words.starts[:size]
@@ -134,7 +136,7 @@ def _kinds(words: Words) -> NDArray[np.int8]:
 
 def _relations(words: Words, kind: NDArray[np.int8]) -> list[str] | None:
     spellings, place = words.distinct(np.flatnonzero(kind == _RELATION))
-    found = [RELATIONS.get(text, "") for text in spellings]
+    found = [RELATIONS.get(text, "") if text not in NOTED else "" for text in spellings]
     return [found[k] for k in place.tolist()] if all(found) else None
 
 

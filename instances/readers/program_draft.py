@@ -1,8 +1,4 @@
-"""What a reader of MPS or LP files found, before it is compared with other readings.
-
-:mod:`opticoll.instances.readers.mps_reader` and :mod:`opticoll.instances.readers.lp_reader` fill a
-:class:`ProgramDraft`; :mod:`opticoll.instances.readers.second_readings` compares it with what HiGHS and SCIP read.
-"""
+"""What the readers of MPS and LP files share: the draft of a program that they fill, lines, refusals and notes."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers.text_blocks import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -25,13 +21,10 @@ INFINITE = 1e20
 #: Coefficients of rows smaller than this are refused: solvers drop them.
 LEAST_COEFFICIENT = 1e-12
 
-#: A reader to which a draft is compared.
-Witness = Literal["HiGHS", "SCIP"]
-
 
 @dataclass
 class ProgramDraft:
-    """A program as one reader understands a file.
+    """A program as a file states it.
 
     ``columns`` and ``rows`` are names; the matrix is given by entries (``entry_row``, ``entry_column``,
     ``entry_value``), in any order, without repeated positions. ``lower``, ``upper`` and ``cost`` have one value per
@@ -43,10 +36,6 @@ class ProgramDraft:
         ``"min"`` or ``"max"``; None where the file states none, which means min.
     notes
         What a user should know about the file, one sentence each.
-    misread
-        Readers that are known to read a construct in this file wrongly, each with the construct.
-    copies
-        What makes the contents to give to a reader instead of the file.
     """
 
     columns: list[str]
@@ -63,8 +52,6 @@ class ProgramDraft:
     integer: NDArray[np.bool_]
     sense: Literal["min", "max"] | None
     notes: list[str] = field(default_factory=list)
-    misread: dict[Witness, str] = field(default_factory=dict)
-    copies: dict[Witness, Callable[[], bytes]] = field(default_factory=dict)
 
 
 class Entries:
@@ -107,10 +94,23 @@ class Entries:
 
 
 class LineReader:
-    """The lines of a file, and refusals that name one."""
+    """The lines of a file, and refusals and notes that name one."""
 
     def __init__(self, content: bytes, where: str) -> None:
         self.content, self.where = content, where
+        self._notes: dict[str, str] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know about the file, one sentence each."""
+        return list(self._notes.values())
+
+    def note(self, line: int, what: str, others: str) -> None:
+        """Note a construct that other programs read as ``others`` says; of several alike, the first.
+
+        What they read was measured (``tests/outside_readers.py``) with the versions that the notes name.
+        """
+        self._notes.setdefault(others, f"line {line}: {what}, {others}")
 
     def lines(self) -> Iterator[str]:
         """Lines without their ends.
