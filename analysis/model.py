@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import sys
 import time
 from dataclasses import replace
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from opticoll.analysis.model_pickles import pickled
 from opticoll.analysis.original_limit import original_limit
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.python_words import python_door
@@ -28,9 +31,10 @@ from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.compilation import refuse_other_axes
 from opticoll.solvers.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
-from opticoll.solvers.stated_models import Loader, layer_of, named_model, program_of
-from opticoll.solvers.task import PROVEN, Task, Termination, joined_messages
+from opticoll.solvers.stated_models import layer_of, named_model, program_of
+from opticoll.solvers.task import Task, Termination, joined_messages
 from opticoll.solvers.warm_start import WarmStart
+from opticoll.solvers.write_back import Loader
 
 if TYPE_CHECKING:
     import threading
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
     from opticoll.instances.types import DataSize, Gibibytes, Seconds
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.stated_models import Built
+    from opticoll.solvers.stated_models import Compiled
     from opticoll.solvers.task import Progress, SimplexBasis
 
 #: From a basis that is far from the optimum of the changed data, simplex takes longer than interior point from nothing
@@ -104,6 +108,20 @@ class Model(NamesAttributes):
         self._far = False
         self._values: Mapping[str, F64] | None = None
 
+    def __copy__(self) -> Model:
+        """An independent copy, as by :func:`copy.deepcopy`: the model itself is changed in place."""
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        """An independent copy, with what was changed by hand and from where the next solve starts."""
+        result = memo[id(self)] = object.__new__(type(self))
+        vars(result).update(copy.deepcopy(vars(self), memo))
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As a pickle; see :mod:`opticoll.analysis.model_pickles`."""
+        return _restored, (pickled(vars(self)),)
+
     # the model
 
     @property
@@ -155,7 +173,7 @@ class Model(NamesAttributes):
     @property
     def matrix(self) -> StandardForm:
         """The model as it is now, compiled: sparse constraint matrix, bounds, cost, names of rows and columns."""
-        return self._compile(self._stated)[0]
+        return self._compile(self._stated).form
 
     @property
     def mathematics(self) -> str:
@@ -334,7 +352,8 @@ class Model(NamesAttributes):
             raise BadInput(msg)
         asked = Task(type(self.formulation), self.instance, "highs", self.form, self._plan.parameters)
         shard = shard_of(asked, type(self.formulation), shard)
-        form, now = self._compile(self._stated)
+        compiled = self._compile(self._stated)
+        form, loader = compiled.form, self._loader_of(compiled)
         assert self._compile.fingerprint is not None
         by_hand, linear = self._differs(self._compile.fingerprint), not form.is_mip
         if not by_hand:
@@ -356,7 +375,10 @@ class Model(NamesAttributes):
                 form=None if by_hand else form,
                 want_basis=linear,
             )
-            return run_task(task, shard=shard, start=start, known=known, log=log, on_progress=on_progress, stop=stop)
+            with loader.clearing():
+                return run_task(
+                    task, shard=shard, start=start, known=known, log=log, on_progress=on_progress, stop=stop
+                )
 
         began, result = time.monotonic(), None
         if linear and method == "auto" and self._basis is not None and self._basis.fits(form):
@@ -372,18 +394,18 @@ class Model(NamesAttributes):
             result = run(method, options, time_limit, None)
         if by_hand and result.record.infeasible_by is not None:
             result = self._explained(result, form)
-        self._keep(result, now)
+        self._basis = result.basis or self._basis
+        if result.verified and result.values is not None:
+            self._values = result.values
+        loader(result)
         return result
 
-    def _keep(self, result: Result, now: Built) -> None:
-        """Keep the basis and the values of a result, and load the values into the model as it is ``now``."""
-        self._basis = result.basis or self._basis
-        if not result.verified or result.values is None:
-            return
-        self._values = result.values
-        if self._loader is None or self._loader.built is not now:
-            self._loader = Loader(self._stated, now)
-        self._loader(result.values, result.proof in PROVEN)
+    def _loader_of(self, compiled: Compiled) -> Loader:
+        """What writes results into the model, made again only if its variables or constraints are others."""
+        if self._loader is None or self._loader.built is not compiled.built:
+            self._loader = Loader(compiled)
+        self._loader.form = compiled.form
+        return self._loader
 
     def _explained(self, result: Result, form: StandardForm) -> Result:
         """The result without a solution, and what the original problem says about a wish that was added to it."""
@@ -407,7 +429,7 @@ class Model(NamesAttributes):
             f"{self.formulation.name} on {self.instance.spec}, changed by hand",
             origin=self.formulation,
             origin_instance=self.instance,
-            same_objective=self._compile.fingerprint.objective == self._original.objective,
+            same_objective=self._compile.fingerprint.same_objective(self._original),
             capacities_alone=not form.is_mip and self._known_capacities_alone(form),
             notes=(f"the model of {self.formulation.name} was changed by hand",),
         )
@@ -426,7 +448,7 @@ class Model(NamesAttributes):
             return False
         self._put("c", 2 * held)
         try:
-            doubled = self._compile(self._stated)[0]
+            doubled = self._compile(self._stated).form
         finally:
             self._put("c", held)
         kept = rows.index >= 0
@@ -479,6 +501,13 @@ class Model(NamesAttributes):
 
 
 # helpers
+
+
+def _restored(state: bytes) -> Model:
+    """A model from its pickle."""
+    result = object.__new__(Model)
+    vars(result).update(pickle.loads(state))  # noqa: S301 - part of a pickle that is being read
+    return result
 
 
 def _value_of(entry: Any) -> float:

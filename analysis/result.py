@@ -34,14 +34,15 @@ from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, s
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.instances.arguments import refused
 from opticoll.instances.demands import counts_bytes
+from opticoll.instances.nearest_names import NamedItems
 from opticoll.instances.topology import parse_size
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
 from opticoll.solvers.compilation import index_labels
 from opticoll.solvers.plan import Plan
-from opticoll.solvers.stated_models import Loader, layer_of, stated_task
+from opticoll.solvers.stated_models import layer_of, stated_task
 from opticoll.solvers.stated_program_files import program_document
-from opticoll.solvers.task import PROVEN, Proof, Record, Run, Task, Termination, plain
+from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
 from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def solve(
         load_plugin(place)
     limits = (time_limit, memory_limit, tol, seed, threads)
     alone = instance is None and demand is None and form is None
-    stated = None
+    loader = None
     if isinstance(formulation, Task):
         if settings or not alone or (method, *limits, exact) != ("auto", None, None, 1e-6, 0, 2, False):
             msg = "solve: a Task holds the instance, settings and limits; set them in the Task, and pass nothing else"
@@ -164,7 +165,7 @@ def solve(
             msg = "solve: a model of your own holds its data; pass no instance, demand or form beside it"
             raise BadInput(msg)
         asked = dict(zip(("time_limit_s", "memory_limit_gib", "tol", "seed", "threads"), limits, strict=True))
-        task, stated = stated_task(formulation, method=method, settings=settings, exact=exact, **asked)
+        task, loader = stated_task(formulation, method=method, settings=settings, exact=exact, **asked)
     else:
         if hasattr(formulation, "stated") and hasattr(formulation, "update"):
             msg = "solve: a model that oc.model returned is solved by its own solve: m.solve()"
@@ -177,9 +178,10 @@ def solve(
             chosen, start = {**chosen, "start": start}, None
         value = instance if isinstance(instance, str) else as_instance(instance)
         task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
-    result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
-    if stated is not None:
-        _load(result, Loader(formulation, stated))
+    with nullcontext() if loader is None else loader.clearing():
+        result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
+    if loader is not None:
+        loader(result)
     return result
 
 
@@ -193,14 +195,6 @@ def _without_instance(formulation: object) -> BadInput:
         "formulation, a pyomo.environ.ConcreteModel or a cvxpy.Problem, or write the model as an MPS file and solve "
         "'matrix.program' on 'mps:FILE'"
     )
-
-
-def _load(result: Result, loader: Loader) -> None:
-    """Load what a solve has found into the user's model."""
-    if result.verified and result.values is not None:
-        loader(result.values, result.proof in PROVEN)
-    elif result.record.infeasible_by is not None:
-        loader.infeasible()
 
 
 def _has_own_start(formulation: type[Formulation], method: str) -> bool:
@@ -369,7 +363,9 @@ class Result(rendering.Printed, Run):
     @classmethod
     def of(cls, run: Run, shard: DataSize | None = None) -> Result:
         """The result of a run, for shards of a given size."""
-        result = cls(**{f.name: getattr(run, f.name) for f in fields(Run)}, shard=shard)
+        given: dict[str, Any] = {f.name: getattr(run, f.name) for f in fields(Run)}
+        named = {name: NamedItems(given[name], name) for name in ("values", "duals") if given[name] is not None}
+        result = cls(**{**given, **named}, shard=shard)
         return result if shard is None else replace(result, record=timed(run, result.scale))
 
     @cached_property
@@ -406,7 +402,7 @@ class Result(rendering.Printed, Run):
     @property
     def metrics(self) -> Mapping[str, Json]:
         """Figures of the formulation, such as ``F``, ``T`` (``T_s`` in seconds) or ``rounds``."""
-        return self.record.metrics or {}
+        return NamedItems(self.record.metrics or {}, "metrics")
 
     @property
     def instance(self) -> Instance:
@@ -529,7 +525,7 @@ class Result(rendering.Printed, Run):
     @property
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every variable array as a table, by name; see :meth:`frame`."""
-        return {name: self.frame(name) for name in self.solved()[1]}
+        return NamedItems({name: self.frame(name) for name in self.solved()[1]}, "frames")
 
     @property
     def links(self) -> Links:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+Item = TypeVar("Item")
 
 #: Maximum number of names in a hint.
 MOST_NAMED = 40
@@ -21,6 +25,25 @@ def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
     names = sorted(known)
     more = f", ... ({len(names)} in total)" if len(names) > MOST_NAMED else ""
     return "known: " + ", ".join(names[:MOST_NAMED]) + more
+
+
+class UnknownName(BadInput, KeyError):
+    """A name that a mapping does not have."""
+
+    __str__ = BadInput.__str__
+
+
+class NamedItems(dict[str, Item]):
+    """A dict that, asked for a name that it does not have, names the one that was probably meant; ``what`` it holds."""
+
+    def __init__(self, items: Mapping[str, Item], what: str) -> None:
+        super().__init__(items)
+        self.what = what
+
+    def __missing__(self, name: str) -> Item:
+        hint = nearest(name, self) if self else f"there are no {self.what}"
+        msg = f"{self.what}: none is called {name!r}; {hint}"
+        raise UnknownName(msg)
 
 
 class NamesAttributes:

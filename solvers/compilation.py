@@ -30,24 +30,17 @@ from opticoll.instances.plugin_faults import place_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
+    import cvxpy as cp
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Axis, Formulation
     from opticoll.formulations.standard_form import Sense
 
 
-def compile_model(model: CvxpyModel | PyomoModel | StandardForm, *, again: bool = False) -> StandardForm:
+def compile_model(model: CvxpyModel | PyomoModel | StandardForm) -> StandardForm:
     """Compile a built model to a StandardForm with blocks for its named variables and constraints.
 
     Variables of a bare CVXPY problem or Pyomo model keep their names, as do constraints, in CVXPY those with a label.
-
-    Parameters
-    ----------
-    model
-        The built model.
-    again
-        Whether it is compiled again with other values of its CVXPY parameters: the first time takes twice as long, the
-        next ones a tenth (disciplined parametrized programming).
 
     Raises
     ------
@@ -58,7 +51,7 @@ def compile_model(model: CvxpyModel | PyomoModel | StandardForm, *, again: bool 
     if layer == "cvxpy":
         from opticoll.solvers.cvxpy_models import as_cvxpy_model
 
-        return _from_cvxpy(as_cvxpy_model(model), again)
+        return from_cvxpy(as_cvxpy_model(model))
     if layer == "pyomo":
         from opticoll.solvers.pyomo_models import as_pyomo_model
 
@@ -66,7 +59,7 @@ def compile_model(model: CvxpyModel | PyomoModel | StandardForm, *, again: bool 
     if isinstance(model, PyomoModel):
         return from_pyomo(model, labelled=model.labelled)[0]
     if isinstance(model, CvxpyModel):
-        return _from_cvxpy(model, again)
+        return from_cvxpy(model)
     if isinstance(model, StandardForm):
         return replace(model, A=canonical(model.A))
     msg = (
@@ -164,7 +157,12 @@ def index_labels(formulation: Formulation, form: str | None) -> dict[str, tuple[
     return {name: block.labels for name, block in blocks.items() if block.labels}
 
 
-def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
+def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> StandardForm:
+    """Compile a CVXPY problem, in a problem of its own: what CVXPY keeps of a compilation does not stay with the model.
+
+    ``program`` is such a problem that keeps it for the next time, with other values of the parameters: the first time
+    then takes twice as long, the next ones a tenth (disciplined parametrized programming).
+    """
     import cvxpy as cp
     import scipy.sparse as sp
 
@@ -174,7 +172,10 @@ def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
     try:
         with unwarned(model.problem):
             refuse_incomplete(model.problem)
-            data, chain, inverse = model.problem.get_problem_data(cp.SCIPY, ignore_dpp=not again)
+            if not model.problem.variables():
+                return _without_variables(model)
+            own = program or cp.Problem(model.problem.objective, model.problem.constraints)
+            data, chain, inverse = own.get_problem_data(cp.SCIPY, ignore_dpp=program is None)
     except ModelError:
         raise
     except MemoryError:
@@ -183,8 +184,8 @@ def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
         why = why_not_linear(model.problem, reason)
         msg = f"CVXPY cannot compile this problem to linear rows: {why}; state a linear or mixed-integer linear program"
         raise ModelError(msg) from reason
-    program = data["param_prob"]
-    count = program.x.size
+    compiled = data["param_prob"]
+    count = compiled.x.size
     A, G = (data.get(key) for key in ("A", "G"))
     equal = A.shape[0] if A is not None else 0
     parts = [part for part in (A, G) if part is not None and part.shape[0]]
@@ -203,9 +204,9 @@ def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
     )
     low[list(data["bool_vars_idx"])] = np.maximum(low[list(data["bool_vars_idx"])], 0.0)
     high[list(data["bool_vars_idx"])] = np.minimum(high[list(data["bool_vars_idx"])], 1.0)
-    places = positions(program, chain.reductions, inverse, [named.item for named in model.variables.values()])
+    places = positions(compiled, chain.reductions, inverse, [named.item for named in model.variables.values()])
     columns = {name: _named_block(name, named, places) for name, named in model.variables.items()}
-    starts = _cvxpy_rows(program, equal)
+    starts = _cvxpy_rows(compiled, equal)
     rows = {name: _named_block(name, named, starts) for name, named in model.constraints.items()}
     if model.as_stated:
         stated = [starts[one] for one in turned(model.problem.constraints) if one in starts]
@@ -224,6 +225,28 @@ def _from_cvxpy(model: CvxpyModel, again: bool) -> StandardForm:
         integer,
         columns,
         rows,
+    )
+
+
+def _without_variables(model: CvxpyModel) -> StandardForm:
+    """A CVXPY problem without variables: rows without entries, violated as its constraints are."""
+    import scipy.sparse as sp
+
+    excess: list[NDArray[np.float64]] = []
+    rows, count = {}, 0
+    for name, named in model.constraints.items():
+        violation = np.asarray(named.item.violation(), dtype=float)
+        rows[name] = Block(name, violation.shape, np.arange(count, count + violation.size))
+        excess.append(violation.ravel())
+        count += violation.size
+    upper = -np.concatenate([np.zeros(0), *excess])
+    none = np.zeros(0)
+    goal = model.problem.objective
+    sense: Sense = "max" if goal.NAME == "maximize" else "min"
+    value = float(goal.args[0].value)
+    A = canonical(sp.csc_array((count, 0)))
+    return StandardForm(
+        A, np.full(count, -np.inf), upper, none, none, none, sense, value, np.zeros(0, dtype=bool), {}, rows
     )
 
 
@@ -305,6 +328,11 @@ def from_pyomo(model: PyomoModel, *, labelled: bool = False) -> tuple[StandardFo
     low = np.array([-np.inf if lb is None else lb for lb, _ in bounds], dtype=float)
     high = np.array([np.inf if ub is None else ub for _, ub in bounds], dtype=float)
     listed = [row.constraint for row in linear.rows] + impossible
+    again = [one is before for one, before in zip(listed[1:], listed, strict=False)]
+    if any(again):  # Pyomo states two sides as two rows
+        first = np.flatnonzero(~np.array([False, *again]))
+        A, lower, upper = A.tocsr()[first], np.maximum.reduceat(lower, first), np.minimum.reduceat(upper, first)
+        listed = [listed[row] for row in first]
     rows = pyomo_blocks(model.constraints, listed, labelled=labelled)
     form = StandardForm(canonical(A), lower, upper, low, high, cost, sense, offset, integer, columns, rows)
     return form, found, listed

@@ -84,8 +84,32 @@ def unwarned(problem: Any) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def untouched(problem: Any) -> Iterator[None]:
+    """Take away what CVXPY notes in the expressions of a problem while it compiles and evaluates them.
+
+    Copies would keep such notes, some of which name the variables of the original.
+    """
+    from cvxpy.utilities.canonical import Canonical
+
+    before: dict[int, tuple[Any, set[str]]] = {id(problem): (problem, set(vars(problem)))}
+    left = [problem.objective, *problem.constraints]
+    while left:
+        one = left.pop()
+        if id(one) not in before:
+            before[id(one)] = one, set(vars(one))
+            left += one.args
+            left += (part for part in vars(one).values() if isinstance(part, Canonical))
+    try:
+        yield
+    finally:
+        for one, known in before.values():
+            for name in vars(one).keys() - known:
+                delattr(one, name)
+
+
 def refuse_incomplete(problem: Any) -> None:
-    """Refuse parameters without a value, complex variables, and a problem without variables.
+    """Refuse parameters without a value, and complex variables.
 
     Raises
     ------
@@ -102,9 +126,6 @@ def refuse_incomplete(problem: Any) -> None:
                 f"the CVXPY variable {variable.name()!r} is complex; state its real and its imaginary part as variables"
             )
             raise ModelError(msg)
-    if not problem.variables():
-        msg = "the CVXPY problem has no variables; state its decisions as cp.Variable(..., name='x')"
-        raise ModelError(msg)
 
 
 def why_not_linear(problem: Any, error: Exception) -> str:

@@ -4,74 +4,92 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.model import PyomoModel
-from opticoll.solvers.compilation import from_pyomo
-from opticoll.solvers.stated_models import compiled, layer_of, named_model, refused
+from opticoll.solvers.stated_models import compiled, layer_of
 
 if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.stated_models import Built
+    from opticoll.solvers.stated_models import Built, Compiled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fingerprint:
     """What a model consists of, apart from the values of its parameters: equal if nothing else was changed.
 
-    Objects are told apart by their identity; ``kept`` keeps them alive, so that no other object takes their place.
+    ``objects`` are told apart by their identity, and are copied and pickled with the model; ``data`` are compared. The
+    first ``of_objective`` entries of both are those of the objective.
     """
 
-    objective: list[object]
-    rest: list[object]
-    kept: list[object] = field(compare=False, repr=False)
+    objects: list[object]
+    data: list[object]
+    of_objective: tuple[int, int]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one model that nothing was changed in."""
+        return isinstance(other, Fingerprint) and self._same(other, None, None)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def same_objective(self, other: Fingerprint) -> bool:
+        """Whether at least the objective is the same."""
+        return self.of_objective == other.of_objective and self._same(other, *self.of_objective)
+
+    def _same(self, other: Fingerprint, objects: int | None, data: int | None) -> bool:
+        mine, others = self.objects[:objects], other.objects[:objects]
+        return len(mine) == len(others) and all(map(is_, mine, others)) and self.data[:data] == other.data[:data]
 
 
 def fingerprint(stated: Any) -> Fingerprint:
     """What a Pyomo or CVXPY model consists of."""
+    objects: list[object]
+    data: list[object]
     if layer_of(stated) == "cvxpy":
-        goal, rows = stated.objective, stated.constraints
-        kept = [goal.args[0], *rows]
-        return Fingerprint([type(goal), id(goal.args[0])], list(map(id, rows)), kept)
+        goal = stated.objective
+        return Fingerprint([goal.args[0], *stated.constraints], [type(goal)], (1, 1))
     import pyomo.core as pyo
 
-    objective: list[object] = []
-    rest: list[object] = []
-    kept = []
+    objects, data, first = [], [], (0, 0)
     for kind, active in ((pyo.Objective, True), (pyo.Constraint, True), (pyo.Expression, None)):
-        target = objective if kind is pyo.Objective else rest
         for one in stated.component_data_objects(kind, active=active):
             expression = one.expr
-            target += (id(one), id(expression), getattr(one, "sense", None))
-            kept += (one, expression)
+            objects.append(one)
+            (data if isinstance(expression, int | float) else objects).append(expression)
+            data.append(getattr(one, "sense", None))
+        if kind is pyo.Objective:
+            first = len(objects), len(data)
     for x in stated.component_data_objects(pyo.Var):
-        rest += (id(x), id(x.domain), x.fixed, x.value if x.fixed else None)
-        rest += x.bounds
-        kept += (x, x.domain)
-    return Fingerprint(objective, rest, kept)
+        objects += (x, x.domain)
+        data += (x.fixed, x.value if x.fixed else None)
+        data += x.bounds
+    return Fingerprint(objects, data, first)
 
 
 @dataclass
 class Recompiler:
     """Compiles a model, and only the rows of changed parameters if nothing else was changed since the last time.
 
-    CVXPY does so itself. ``built`` is the model as it was built, whose names are kept; ``fingerprint`` what the model
-    consisted of the last time.
+    CVXPY does so itself, in a problem of ours with the same objective and constraints. ``built`` is the model as it was
+    built, whose names are kept; ``fingerprint`` what the model consisted of the last time.
     """
 
     built: Built
     fingerprint: Fingerprint | None = None
-    _form: StandardForm | None = None
-    _now: Built | None = None
-    _rows: list[Any] = field(default_factory=list)
+    _last: Compiled | None = None
+    _program: Any = None
     _columns: dict[int, int] = field(default_factory=dict)
     _values: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     _users: dict[int, list[int]] | None = None
 
-    def __call__(self, stated: Any) -> tuple[StandardForm, Built]:
-        """The matrix of the model as it is now, and the model with the names of all its variables and constraints.
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy holds: objects of the copied model are not known by identity."""
+        return vars(Recompiler(self.built, self.fingerprint))
+
+    def __call__(self, stated: Any) -> Compiled:
+        """The model as it is now, compiled.
 
         Raises
         ------
@@ -80,38 +98,35 @@ class Recompiler:
         """
         now = fingerprint(stated)
         if layer_of(stated) == "cvxpy":
+            if self._program is None or now != self.fingerprint:
+                self._program = type(stated)(stated.objective, stated.constraints)
             self.fingerprint = now
-            return compiled(stated, self.built, again=True)
-        values = _parameter_values(stated)
-        if self._form is not None and now == self.fingerprint and values.keys() == self._values.keys():
+            return compiled(stated, self.built, program=self._program)
+        values, last = _parameter_values(stated), self._last
+        if last is not None and now == self.fingerprint and values.keys() == self._values.keys():
             changed = [key for key, (_, value) in values.items() if value != self._values[key][1]]
-            form = self._refreshed(stated, changed)
+            form = self._refreshed(stated, last, changed)
             if form is not None:
-                self._form, self._values = form, values
-                assert self._now is not None
-                return form, self._now
-        with refused():
-            model = named_model(stated, self.built)
-            assert isinstance(model, PyomoModel)
-            form, columns, self._rows = from_pyomo(model, labelled=True)
-        self._columns = {id(one): j for j, one in enumerate(columns)}
-        self._form, self._now, self.fingerprint, self._values, self._users = form, model, now, values, None
-        return form, model
+                self._last, self._values = replace(last, form=form), values
+                return self._last
+        self._last = compiled(stated, self.built)
+        self._columns = {id(one): j for j, one in enumerate(self._last.columns)}
+        self.fingerprint, self._values, self._users = now, values, None
+        return self._last
 
-    def _refreshed(self, stated: Any, changed: list[int]) -> StandardForm | None:
+    def _refreshed(self, stated: Any, last: Compiled, changed: list[int]) -> StandardForm | None:
         """The last matrix with the rows of changed parameters compiled again; None if it has to be compiled whole."""
-        form = self._form
-        assert form is not None
+        form = last.form
         if not changed:
             return form
-        users = self._users_of(stated)
+        users = self._users_of(stated, last)
         if any(key not in users for key in changed):
             return None
         rows = sorted({row for key in changed for row in users[key]})
         low, high = form.row_lower.copy(), form.row_upper.copy()
         matrix = form.A.tocsr()
         for row in rows:
-            entries = _row(self._rows[row], self._columns)
+            entries = _row(last.rows[row], self._columns)
             part = slice(matrix.indptr[row], matrix.indptr[row + 1])
             if entries is None or set(entries.coefficients) != set(matrix.indices[part].tolist()):
                 return None
@@ -119,7 +134,7 @@ class Recompiler:
             low[row], high[row] = entries.lower, entries.upper
         return replace(form, A=matrix.tocsc(), row_lower=low, row_upper=high)
 
-    def _users_of(self, stated: Any) -> dict[int, list[int]]:
+    def _users_of(self, stated: Any, last: Compiled) -> dict[int, list[int]]:
         """Rows in which a parameter occurs, by its id; without those that also occur elsewhere."""
         if self._users is not None:
             return self._users
@@ -127,14 +142,13 @@ class Recompiler:
         from pyomo.core.expr.visitor import identify_mutable_parameters
 
         found: defaultdict[int, list[int]] = defaultdict(list)
-        for row, constraint in enumerate(self._rows):
+        for row, constraint in enumerate(last.rows):
             for parameter in identify_mutable_parameters(constraint.expr):
                 found[id(parameter)].append(row)
         for objective in stated.component_data_objects(pyo.Objective, active=True):
             for parameter in identify_mutable_parameters(objective.expr):
                 found.pop(id(parameter), None)
-        alone = len(set(map(id, self._rows))) == len(self._rows)  # every constraint is one row
-        self._users = dict(found) if alone else {}
+        self._users = dict(found)
         return self._users
 
 

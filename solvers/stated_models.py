@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +14,13 @@ from opticoll.errors import BadInput, ModelError
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import CvxpyModel, PyomoModel
 from opticoll.formulations.standard_form import Block
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compilation import from_cvxpy, from_pyomo
 from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.task import Task
+from opticoll.solvers.write_back import Loader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Axis
@@ -90,23 +90,44 @@ def program_of(
     )
 
 
-def compiled(stated: Any, built: Built | None = None, *, again: bool = False) -> tuple[StandardForm, Built]:
+@dataclass(frozen=True)
+class Compiled:
+    """A model that was compiled: its matrix, and itself with the names of all its variables and constraints.
+
+    ``compile_s`` is the time that it took [s]; ``columns`` and ``rows`` are Pyomo's variable of every column, and its
+    constraint of every row.
+    """
+
+    form: StandardForm
+    built: Built
+    compile_s: float
+    columns: list[Any] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
+
+
+def compiled(stated: Any, built: Built | None = None, *, program: Any = None) -> Compiled:
     """Compile a Pyomo or CVXPY model; arrays that ``built`` names keep their names and shapes.
 
-    ``again`` is that of :func:`~opticoll.solvers.compilation.compile_model`.
-
-    Returns
-    -------
-    The matrix, and the model with the names of all its variables and constraints.
+    ``program`` is that of :func:`~opticoll.solvers.compilation.from_cvxpy`.
 
     Raises
     ------
     BadInput
         If it is not a linear or mixed-integer linear program; the message names the part that is not.
     """
+    start = time.monotonic()
     with refused():
+        if layer_of(stated) == "cvxpy":
+            from opticoll.solvers.cvxpy_models import untouched
+
+            with untouched(stated):
+                now = named_model(stated, built)
+                assert isinstance(now, CvxpyModel)
+                return Compiled(from_cvxpy(now, program), now, time.monotonic() - start)
         now = named_model(stated, built)
-        return compile_model(now, again=again), now
+        assert isinstance(now, PyomoModel)
+        form, columns, rows = from_pyomo(now, labelled=True)
+        return Compiled(form, now, time.monotonic() - start, columns, rows)
 
 
 @contextmanager
@@ -183,65 +204,13 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
-class Loader:
-    """Writes values into the variables of a Pyomo or CVXPY model, as the solvers of these do.
-
-    ``built`` is the model with the names of its variables.
-    """
-
-    def __init__(self, stated: Any, built: Built) -> None:
-        from opticoll.solvers.compilation import pyomo_blocks
-
-        self.built = built
-        self._entries: dict[str, list[tuple[int, Any]]] = {}
-        if isinstance(built, CvxpyModel):
-            return
-        for name, axes in built.variables.items():
-            component = stated.find_component(name)
-            if component is not None:
-                items = list(component.values())
-                places = pyomo_blocks({name: axes}, items)[name].index.tolist()
-                self._entries[name] = [(at, items[place]) for at, place in enumerate(places) if place >= 0]
-
-    def __call__(self, values: Mapping[str, NDArray[np.float64]], proven: bool = True) -> None:
-        """Write the named values; a CVXPY problem also has a value and a status then, ``optimal`` if that is proven."""
-        if isinstance(self.built, CvxpyModel):
-            for name, named in self.built.variables.items():
-                if name in values:
-                    flat, shape = np.asarray(values[name]).ravel(), named.item.shape
-                    own = flat if named.index is None else flat[named.index]
-                    named.item.save_value(own.reshape(shape, order="C" if named.index is None else "F"))
-            self._note("optimal" if proven else "user_limit")
-            return
-        for name, entries in self._entries.items():
-            if name in values:
-                numbers = np.asarray(values[name]).ravel().tolist()
-                for at, entry in entries:
-                    entry.set_value(numbers[at], skip_validation=True)
-
-    def infeasible(self) -> None:
-        """Note that the model has no solution, where the modelling layer keeps such a status."""
-        if isinstance(self.built, CvxpyModel):
-            self._note("infeasible")
-
-    def _note(self, status: str) -> None:
-        from cvxpy.reductions.solution import Solution
-
-        assert isinstance(self.built, CvxpyModel)
-        problem = self.built.problem
-        values = {one.id: one.value for one in problem.variables()}
-        sign = 1.0 if problem.objective.NAME == "minimize" else -1.0
-        value = sign * np.inf if status == "infeasible" else problem.objective.value
-        problem.unpack(Solution(status, value, values, {}, {}))
-
-
-def stated_task(stated: Any, **request: Any) -> tuple[Task, Built]:
-    """The task of solving a Pyomo or CVXPY model from elsewhere, and the model with the names of its variables.
+def stated_task(stated: Any, **request: Any) -> tuple[Task, Loader]:
+    """The task of solving a Pyomo or CVXPY model from elsewhere, and what writes the result into the model.
 
     ``request`` are fields of :class:`~opticoll.solvers.task.Task`.
     """
-    form, now = compiled(stated)
+    one = compiled(stated)
     layer = layer_of(stated)
     name = str(getattr(stated, "name", None) or "unknown") if layer == "pyomo" else "unknown"
     spec = f"{layer}:{'model' if name == 'unknown' else name}"
-    return Task(StatedModel, program_of(form, spec), **request), now
+    return Task(StatedModel, program_of(one.form, spec), **request), Loader(one)

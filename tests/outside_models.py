@@ -1068,11 +1068,6 @@ def cvxpy_parameter_without_a_value(cp):
     return cp.Problem(cp.Minimize(price @ x), [x <= 1])
 
 
-@refused(r"has no variables")
-def problem_without_variables(cp):
-    return cp.Problem(cp.Minimize(3), [cp.Constant(1) <= 2])
-
-
 @refused(r"variable of shape \(2,\) has no name")
 def variable_without_a_name(cp):
     x = cp.Variable(2)

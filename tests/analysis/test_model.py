@@ -215,7 +215,7 @@ def test_changed_parameters_compile_to_the_same_matrix():
             parameter = model.pyomo.find_component(name)
             keys = [key for key in parameter if parameter[key].value]
             parameter[keys[rng.integers(len(keys))]] = float(rng.uniform(0.5, 2))
-        ours, whole = compile_again(model.pyomo)[0], compiled(model.pyomo, model._built)[0]
+        ours, whole = compile_again(model.pyomo).form, compiled(model.pyomo, model._built).form
         assert (ours.A != whole.A).nnz == 0
         for vector in ("row_lower", "row_upper", "col_lower", "col_upper", "cost"):
             assert np.array_equal(getattr(ours, vector), getattr(whole, vector))
@@ -282,7 +282,7 @@ def test_a_model_that_does_not_fit_in_memory_is_refused(monkeypatch):
     def full(*_args, **_named):
         raise MemoryError
 
-    monkeypatch.setattr("opticoll.solvers.stated_models.compile_model", full)
+    monkeypatch.setattr("opticoll.solvers.stated_models.from_cvxpy", full)
     with pytest.raises(oc.BadInput, match="not enough memory to compile it; use a smaller instance"):
         oc.model("alltoall.master", "ring:4", form="cvxpy").solve()
 
