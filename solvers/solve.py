@@ -28,7 +28,7 @@ from opticoll.solvers.own_limits import Budget, LimitReached
 from opticoll.solvers.plan import Plan, instance_of, make_plan, needed_task
 from opticoll.solvers.procedure import run_procedure
 from opticoll.solvers.record import properties, record_of
-from opticoll.solvers.task import Run, Task, Termination, joined_messages
+from opticoll.solvers.task import PROVEN, Run, Task, Termination, joined_messages
 from opticoll.solvers.warm_start import WarmStart, kept
 
 if TYPE_CHECKING:
@@ -154,6 +154,8 @@ def finish(course: Course, solved: Solved, needed: Run | None, analytic: list[Bo
         closed_forms = course.within([], problem.closed_forms)
     judgement = judge(problem, course.task.tol, solved, checked, gathered.bounds, closed_forms, needed)
     course.notes += judgement.notes
+    if judgement.proof in PROVEN and solved.outcome.termination is Termination.TOLERANCE:  # bounds reach it
+        solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.OPTIMAL))
     course.times["verify_s"] = time.monotonic() - start - ((course.times["exact_s"] or 0.0) - before)
     metrics = properties(course, solved, checked, judgement)
     record = record_of(course, solved, checked, judgement, metrics, needed)

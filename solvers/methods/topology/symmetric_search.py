@@ -43,10 +43,22 @@ MOST_GROUPS = 64
 
 @dataclass(frozen=True)
 class Candidate:
-    """A topology as a spec, and a lower bound on its time by the sum of distances; 0 if that is unknown."""
+    """A topology, or its spec, and a lower bound on its time by the sum of distances; 0 if that is unknown."""
 
-    spec: str
+    network: str | Topology
     least: float
+
+    @property
+    def spec(self) -> str:
+        """The spec, or the topology's name."""
+        return self.network if isinstance(self.network, str) else self.network.spec
+
+    def topology(self) -> Topology:
+        """The topology."""
+        if isinstance(self.network, str):
+            built: Topology = parse(self.network)
+            return built
+        return self.network
 
 
 @njit(cache=True)
@@ -221,7 +233,7 @@ def exchange_candidates(
     """At most :data:`MOST_EXCHANGE_CANDIDATES` candidates by exchanges of links, for up to ``MOST_EXCHANGED`` nodes."""
     result = exchanged(data, seed=seed, starts=starts, steps=steps, given=given)
     for topology, _ in zip(result, range(MOST_EXCHANGE_CANDIDATES), strict=False):
-        yield Candidate(topology.spec, float(topology.hops.sum()) / topology.arcs)
+        yield Candidate(topology, float(topology.hops.sum()) / topology.arcs)
 
 
 def candidates(
@@ -302,22 +314,24 @@ def search(
         data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges, deadline=half, given=known
     )
     bound, result.candidates = float(least_time(data)[0]) * (1 + context.task.tol), len(listed)
-    spec = None if known is None else digraph_spec(known)
-    if spec is not None:  # the flows of the start may not be the best ones
-        listed.insert(0, Candidate(spec, 0.0))
+    if known is not None:  # the flows of the start may not be the best ones
+        listed.insert(0, Candidate(known, 0.0))
     for candidate in listed[:most]:
         if result.time <= bound or candidate.least >= result.time:
             break
+        topology = candidate.topology()
         try:
-            improve(context, result, candidate.spec, on_better)
+            improve(context, result, topology, on_better)
         except TimeoutError:
             result.interrupted = True
-            result.spec = result.spec or candidate.spec
+            result.spec = result.spec or topology.spec
             break
     return result
 
 
-def improve(context: Context, result: SearchResult, spec: str, on_better: Callable[[SearchResult], None]) -> None:
+def improve(
+    context: Context, result: SearchResult, topology: Topology, on_better: Callable[[SearchResult], None]
+) -> None:
     """Solve the flow problem of a topology, and keep it if it is the fastest.
 
     Raises
@@ -331,12 +345,13 @@ def improve(context: Context, result: SearchResult, spec: str, on_better: Callab
 
     context.remaining()
     try:
-        orbits = flow_orbits.find(Master.prepare(parse(spec)))
+        orbits = flow_orbits.find(Master.prepare(topology))
     except NotApplicable:  # disconnected
         return
     solved = solve_reduced(context, orbits, None, "auto")
     result.tried += 1
     if solved.flows is not None and solved.upper < result.time * (1 - 1e-9):
+        spec = (digraph_spec(topology) if topology.spec.startswith("custom:") else None) or topology.spec
         result.spec, result.time, result.orbits, result.flows = spec, solved.upper, orbits, solved.flows
         result.given = None
         on_better(result)
@@ -353,7 +368,7 @@ def exclude_others(
         return None
 
     def improved(topology: Topology) -> float:
-        improve(context, result, topology.spec, on_better)
+        improve(context, result, topology, on_better)
         return result.time
 
     exclusion = Exclusion(data, result.time, context.task.tol, most)

@@ -9,10 +9,10 @@ import pytest
 from msgspec import structs
 
 from opticoll.formulations.topology.design import design_data
-from opticoll.instances import Topology
+from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.topology.graph_enumeration import Exclusion, least_sums, topologies
-from opticoll.solvers.task import Proof, Task
+from opticoll.solvers.task import Proof, Task, Termination
 
 NAME = "topology.design"
 
@@ -144,3 +144,12 @@ def test_a_slow_incumbent_is_replaced():
     assert min(seen) == pytest.approx(1 / best, rel=1e-6)
     assert exclusion.least == pytest.approx(1 / best, rel=1e-6)
     assert exclusion.least <= 1 / best
+
+
+def test_a_topology_that_only_the_enumeration_finds_is_the_answer():
+    """Of nine vertices and four links each; the spec of the fastest is one that can be parsed."""
+    weak = {"most": 1, "starts": 1, "fails": 1, "exchanges": 0}
+    run = solve.solve(Task(NAME, "servers:n=9,degree=4,traffic=alltoall", "symmetric-search", settings=weak))
+    assert run.proof is Proof.OPTIMAL
+    assert run.record.termination is Termination.OPTIMAL
+    assert time_of(parse(run.record.metrics["found"])) == pytest.approx(3.0)
