@@ -140,7 +140,8 @@ class CommandLine(Adapter):
     OPTICOLL_SOLVERS (separated as in PATH) and ``opticoll/solvers.toml`` in the user's configuration folder. Commands
     run without a shell, in an empty folder of their own, with the same limits as every worker; the whole process group
     is killed at the end. The solution is read by column name and verified like any other. A command that exits with
-    status 0 before the time limit without stating a status counts as having solved the program.
+    status 0 before the time limit without stating a status counts as having solved the program. One that fails after
+    it has written a solution has crashed; the solution is kept.
     """
 
     package = ""
@@ -247,9 +248,10 @@ class CommandLine(Adapter):
         outcome = Outcome(claimed or Termination.OPTIMAL, raw=_raw(result, run))
         if run.killed:
             outcome.termination, outcome.message = Termination.TIME_LIMIT, "killed at the time limit"
-        elif run.code and claimed is None:
+        elif run.code < 0 or (run.code and claimed in (None, Termination.OPTIMAL)):
             outcome.termination = Termination.CRASHED
-            outcome.message = f"the command ended with {_ending(run.code)}{run.last_output()}"
+            wrote = "wrote a solution, but " if result is not None and result.solved else ""
+            outcome.message = f"the command {wrote}ended with {_ending(run.code)}{run.last_output()}"
         elif claimed is None and _is_late(request, run):
             outcome.termination = Termination.TIME_LIMIT
         elif result is None and claimed in (None, Termination.OPTIMAL):
@@ -452,7 +454,8 @@ def _is_late(request: SolveRequest, run: _Run) -> bool:
 
 
 def _raw(solution: SolFile | None, run: _Run) -> str:
-    return solution.status if solution is not None and solution.status else f"exit status {run.code}"
+    stated = "" if solution is None else solution.status
+    return ", ".join(filter(None, [stated, "" if stated and not run.code else f"exit {_ending(run.code)}"]))
 
 
 @cache

@@ -147,6 +147,27 @@ def test_every_failure_is_reported_as_itself(mode, ending, words):
     assert "{" not in result.message
 
 
+@pytest.mark.parametrize("name", ["milp", "highs-command"])
+@pytest.mark.parametrize(("end", "words"), [("kill -9 $$", "signal SIGKILL"), ("exit 3", "status 3")])
+def test_a_command_that_fails_after_its_answer_has_crashed_and_the_answer_is_kept(solvers, name, end, words):
+    """It passed for solved without a trace."""
+    script = solvers.with_name("failing.sh")
+    script.write_text(f'"$@"\n{end}\n', encoding="utf-8")
+    text = solvers.read_text(encoding="utf-8")
+    start = "\ncommand = '"
+    solvers.write_text(text.replace(start, f'{start}sh "{script}" '), encoding="utf-8")
+    for integer in (False, True):
+        result = solve_isolated(form(integer=integer), name, SolveRequest())
+        assert result.termination is Termination.CRASHED
+        assert result.objective == pytest.approx(7.0 if integer else OPTIMUM)
+        assert result.bound is None
+        assert f"the command wrote a solution, but ended with {words}" in result.message
+        assert words in result.raw
+    run = solve.solve(Task("matrix.program", f"mps:{example()}", name))
+    assert (run.verified, run.record.termination) == (True, Termination.CRASHED)
+    assert "wrote a solution, but ended" in run.record.message
+
+
 def test_a_program_that_cannot_be_run_is_named_by_its_path(solvers):
     program = solvers.with_name("broken")
     program.write_bytes(b"\x7fELF no program")
