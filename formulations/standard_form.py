@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import ModelError
+from opticoll.formulations.term_sizes import TermSizes, objective_steps
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
+    from fractions import Fraction
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -128,6 +130,16 @@ class StandardForm:
             column = self.column_names()[int(np.searchsorted(self.A.indptr, at, side="right")) - 1]
             msg = f"StandardForm: the constraint matrix contains NaN or infinity in row {row}, column {column}"
             raise ModelError(msg)
+
+    @cached_property
+    def sizes(self) -> TermSizes:
+        """Sizes of the columns and rows, estimated from the data."""
+        return TermSizes.of(self)
+
+    @cached_property
+    def objective_steps(self) -> tuple[Fraction, Fraction] | None:
+        """A step, and how far every value may be from ``offset`` plus a multiple of it; None if unknown."""
+        return objective_steps(self)
 
     def with_rows(self, rows: sp.sparray, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> StandardForm:
         """The program with further rows, ``lower <= rows @ x <= upper``; none of its rows has a name then."""

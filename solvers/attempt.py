@@ -28,9 +28,8 @@ from opticoll.solvers.relaxation import (
     crossed,
     has_solution,
     infeasibility,
-    scaling_steps,
-    solve_scaled,
 )
+from opticoll.solvers.scaling import scaling_steps, solve_scaled
 from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, Termination
 from opticoll.solvers.worker import start_ahead
 
@@ -136,6 +135,7 @@ def starting(course: Course, form: StandardForm, request: SolveRequest) -> Solve
 def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
     """The compiled matrix and the steps in which it is solved, or the outcome if a limit was reached."""
     plan = course.plan
+    assert plan.adapter is not None
     limits = course.budget.own_limits(course.deadline)
     try:
         with limits:
@@ -146,7 +146,7 @@ def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
                 built = time.monotonic()
                 form = compile_built(plan.problem, model)
                 del model
-            steps = scaling_steps(form)
+            steps = scaling_steps(form, integer_data=plan.adapter.capabilities.integer_data_only)
             if plan.method is not None and plan.method.reformulate is not None:
                 target = steps[-1].form if steps else form
                 steps.append(plan.method.reformulate(target, plan.problem))

@@ -402,15 +402,20 @@ def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, f
     """Worst violation of rows, column bounds and integrality by ``x``, shape ``(columns,)``.
 
     A row's violation is relative to ``max(1e-3, |bound|, largest |A_ij x_j| in the row)``, a column's to
-    ``max(1, |bound|)``. Anything that is not a finite vector of the right length violates infinitely.
+    ``max(1, |bound|)``. In an integer program whose rows or continuous columns are smaller than 1 by their data
+    (:class:`opticoll.formulations.term_sizes.TermSizes`), 1e-3 and 1 are multiplied by that size: the units of the
+    program do not matter. Anything that is not a finite vector of the right length violates infinitely.
     """
     if x.shape != (form.A.shape[1],) or not np.isfinite(x).all():
         return {"matrix.rows": np.inf, "matrix.columns": np.inf, "matrix.integrality": np.inf}
     activity = form.A @ x
     largest = np.zeros(activity.size)
     np.maximum.at(largest, form.A.indices, np.abs(form.A.data) * np.repeat(np.abs(x), np.diff(form.A.indptr)))
-    rows = _outside(activity, form.row_lower, form.row_upper, np.maximum(largest, 1e-3))
-    columns = _outside(x, form.col_lower, form.col_upper, np.ones(x.size))
+    row_size, column_size = np.ones(activity.size), np.ones(x.size)
+    if form.is_mip:
+        row_size, column_size = (np.minimum(size, 1.0) for size in (form.sizes.row, form.sizes.most))
+    rows = _outside(activity, form.row_lower, form.row_upper, np.maximum(largest, 1e-3 * row_size))
+    columns = _outside(x, form.col_lower, form.col_upper, column_size)
     fractions = np.abs(x - np.round(x))[np.asarray(form.integer)]
     return {
         "matrix.rows": rows,
@@ -434,9 +439,13 @@ def _outside(
     upper: NDArray[np.float64],
     size: NDArray[np.float64],
 ) -> float:
-    below = np.maximum(lower - value, 0.0) / np.maximum(size, np.where(np.isfinite(lower), np.abs(lower), 0.0))
-    above = np.maximum(value - upper, 0.0) / np.maximum(size, np.where(np.isfinite(upper), np.abs(upper), 0.0))
-    return float(max(below.max(initial=0.0), above.max(initial=0.0)))
+    missed = np.concatenate([lower - value, value - upper])
+    ends = np.concatenate([lower, upper])
+    wrong = missed > 0
+    size = np.concatenate([size, size])[wrong]
+    with np.errstate(divide="ignore"):  # a row without terms
+        share = missed[wrong] / np.maximum(size, np.where(np.isfinite(ends[wrong]), np.abs(ends[wrong]), 0.0))
+    return float(share.max(initial=0.0))
 
 
 def dual_bound(form: StandardForm, duals: NDArray[np.float64]) -> float:

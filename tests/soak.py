@@ -38,7 +38,7 @@ from opticoll.errors import OpticollError
 from opticoll.formulations import formulations
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, expand, load_families
-from opticoll.solvers import relaxation, shared_files, solve
+from opticoll.solvers import scaling, shared_files, solve
 from opticoll.solvers.own_limits import LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.solution_json import check, solution_document
@@ -488,13 +488,13 @@ def _answer(name: str, spec: str) -> tuple[Any, list[Outcome]]:
     """The proven run of a problem by HiGHS, and the outcomes of its solver in order."""
     if (name, spec) not in _answers:
         seen: list[Outcome] = []
-        inner = relaxation.solve_isolated
+        inner = scaling.solve_isolated
 
         def watched(*given: Any, **named: Any) -> Outcome:
             seen.append(inner(*given, **named))
             return seen[-1]
 
-        with mock.patch.object(relaxation, "solve_isolated", watched):
+        with mock.patch.object(scaling, "solve_isolated", watched):
             run = solve.solve(Task(name, spec, "highs"))
         if run.proof is not Proof.OPTIMAL:
             missed(f"{name} on {spec} is not proven: {run.record.message}")
@@ -515,7 +515,7 @@ def lies(draw: random.Random, folder: Path) -> str:
         true = left.pop(0) if left else outcomes[-1]
         return accepted("liar", form, _lie(true, draw, noise))
 
-    with mock.patch.object(relaxation, "solve_isolated", liar), np.errstate(all="ignore"):
+    with mock.patch.object(scaling, "solve_isolated", liar), np.errstate(all="ignore"):
         try:
             result = solve.solve(Task(name, spec, "highs"))
         except OpticollError:

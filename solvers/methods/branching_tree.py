@@ -10,7 +10,7 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.solvers.adapters.highs import pass_form
-from opticoll.solvers.relaxation import objective_step, rounded
+from opticoll.solvers.relaxation import rounded
 from opticoll.solvers.verify import WeakDuality
 
 if TYPE_CHECKING:
@@ -107,7 +107,6 @@ class BranchingTree:
         self.incumbent, self.x, self.tol = incumbent, x, tol
         self.tick, self.on_incumbent, self.remaining = tick, on_incumbent, remaining
         self.whole = np.flatnonzero(np.asarray(form.integer))
-        self.step = objective_step(form)
         self.nodes = self.unproven = self.exact = 0
         self.closed = np.inf  # the smallest bound among closed leaves
         self._order = 0

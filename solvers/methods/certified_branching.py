@@ -17,7 +17,8 @@ from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, U
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.reduced_program import with_whole_sides
 from opticoll.solvers.relaxation import UNBOUNDED
-from opticoll.solvers.task import SolveRequest, Termination
+from opticoll.solvers.scaling import unit_integers
+from opticoll.solvers.task import Outcome, SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations, objective, pack, residuals, violated
 
 if TYPE_CHECKING:
@@ -88,12 +89,19 @@ class _LongSearch(Exception):
 
 
 class _Proof:
-    """The problem as a minimization, the best solution so far, and the tree that bounds it."""
+    """The problem as a minimization, scaled, the best solution so far, and the tree that bounds it.
+
+    A value of the stated problem is ``flip`` times that of the minimization.
+    """
 
     def __init__(self, context: Context, form: StandardForm) -> None:
         self.context, self.stated = context, form
+        step = unit_integers(form)
+        self.scaling, unit = step, 1.0
+        if step is not None:
+            form, unit = step.form, step.value(1.0)
         flip = -1.0 if form.sense == "max" else 1.0
-        self.flip = flip
+        self.flip = flip * unit
         self.form = with_whole_sides(replace(form, cost=flip * form.cost, offset=flip * form.offset, sense="min"))
         self.x: F64 | None = None
         self.value = np.inf
@@ -147,6 +155,8 @@ class _Proof:
         if self.context.start is None:
             return False
         x = pack(self.stated, self.context.start)
+        if x is not None and self.scaling is not None and self.scaling.begin is not None:
+            x = self.scaling.begin(x)
         if x is None or max(matrix_violations(self.form, x).values()) > FEASIBLE:
             return self._known_value(self.context.start)
         self._found(x, float(self.form.cost @ x) + self.form.offset)
@@ -158,7 +168,7 @@ class _Proof:
         value = objective(formulation, start)
         if violated(residuals(formulation, start)) or not np.isfinite(value):
             return False
-        self.known, self.value = dict(start), self.flip * value
+        self.known, self.value = dict(start), value / self.flip
         return True
 
     def _searched(self, objective: float | None, bound: float | None, x: F64 | None = None) -> None:
@@ -324,7 +334,10 @@ class _Proof:
         """The best solution with the tree's bound."""
         values = self.known
         if self.x is not None:
-            values = self.context.formulation.unfold(self.stated.values(self.x))
+            found = Outcome(ending, x=self.x)
+            x = found.x if self.scaling is None else self.scaling.recover(found).x
+            assert x is not None
+            values = self.context.formulation.unfold(self.stated.values(x))
         return Answer(
             ending,
             values=values,

@@ -77,7 +77,7 @@ def test_a_wrong_outcome_is_an_error_on_record(lie: str, monkeypatch: pytest.Mon
         true = Outcome(Termination.OPTIMAL, 1.0, 1.0, np.zeros(columns), np.zeros(rows))
         return accepted("liar", form, replace(true, **wrong))
 
-    monkeypatch.setattr("opticoll.solvers.relaxation.solve_isolated", lying)
+    monkeypatch.setattr("opticoll.solvers.scaling.solve_isolated", lying)
     run = solve.solve(Task("alltoall.master", "ring:3", "highs-simplex"))
     assert run.termination is Termination.ERROR
     assert run.exit_status == 3

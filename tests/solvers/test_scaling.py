@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers import relaxation, verify
+from opticoll.solvers import scaling, verify
 from opticoll.solvers.task import SolveRequest, Termination
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "extend" / "solver.md"
@@ -95,11 +95,11 @@ def badly_scaled(seed):
 def test_vectors_come_back_in_the_units_of_the_problem(seed):
     form = badly_scaled(seed)
     before = form.A.copy()
-    steps = relaxation.scaling_steps(form)
+    steps = scaling.scaling_steps(form)
     sizes = np.abs(steps[-1].form.A.data)
-    assert sizes.min() > relaxation.TINY / 4
-    assert sizes.max() < 4 * relaxation.LARGE
-    outcome = relaxation.solve_scaled(form, "highs", SolveRequest(), in_process=True)
+    assert sizes.min() > scaling.TINY / 4
+    assert sizes.max() < 4 * scaling.LARGE
+    outcome = scaling.solve_scaled(form, "highs", SolveRequest(), in_process=True)
     assert outcome.termination is Termination.OPTIMAL
     assert max(verify.matrix_violations(form, outcome.x).values()) <= verify.FEASIBLE
     assert form.objective(outcome.x) == pytest.approx(outcome.objective, rel=1e-9)
@@ -126,15 +126,15 @@ def test_rows_of_large_integer_columns_are_divided_where_no_other_row_suffers():
 
     for switch in (False, True):
         form = program(switch)
-        scaled = relaxation.scaling_steps(form)[-1].form.A.toarray()
+        scaled = scaling.scaling_steps(form)[-1].form.A.toarray()
         assert np.abs(scaled[0]).max() <= 2, "the row of t, which occurs nowhere else"
         if switch:
             assert np.array_equal(scaled[2:, [0, 2]], form.A.toarray()[2:, [0, 2]]), "s occurs in another row too"
-        outcome = relaxation.solve_scaled(form, "highs", SolveRequest(), in_process=True)
+        outcome = scaling.solve_scaled(form, "highs", SolveRequest(), in_process=True)
         assert outcome.objective == pytest.approx(1e8)
         assert outcome.bound == pytest.approx(1e8)
         assert form.objective(outcome.x) == pytest.approx(1e8)
-    assert relaxation.unit_integers(replace(form, integer=np.zeros(3, dtype=bool))) is None
+    assert scaling.unit_integers(replace(form, integer=np.zeros(3, dtype=bool))) is None
 
 
 def test_incumbents_on_the_way_are_in_the_units_of_the_problem():
@@ -152,7 +152,7 @@ def test_incumbents_on_the_way_are_in_the_units_of_the_problem():
         np.ones(30, dtype=bool),
     )
     seen = []
-    outcome = relaxation.solve_scaled(
+    outcome = scaling.solve_scaled(
         form, "highs", SolveRequest(rel_tol=1e-9), on_progress=lambda value, _: seen.append(value)
     )
     best = form.objective(outcome.x)

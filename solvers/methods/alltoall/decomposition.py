@@ -192,7 +192,7 @@ def solve_child(item: ChildTask) -> F64:
     from opticoll.errors import NoSolution
     from opticoll.solvers.compilation import compile_model
     from opticoll.solvers.methods.flows.time_form import reformulate
-    from opticoll.solvers.relaxation import scaling_steps, solve_scaled
+    from opticoll.solvers.scaling import scaling_steps, solve_scaled
 
     # f / F does not depend on the unit of capacity, and solvers drop tiny entries.
     stated = item.problem()

@@ -39,7 +39,7 @@ def run(context: Context) -> Answer:
     kept; the last round dominates the time.
     """
     from opticoll.solvers.compilation import compile_model
-    from opticoll.solvers.relaxation import scaling_steps, solve_scaled
+    from opticoll.solvers.scaling import scaling_steps, solve_scaled
 
     model, task = context.formulation, context.task
     layer = task.form or ("matrix" if "matrix" in forms_of(model) else forms_of(model)[0])

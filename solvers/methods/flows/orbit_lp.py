@@ -114,7 +114,7 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
     """
     from opticoll.formulations.flows import flow_orbits as reduction
     from opticoll.solvers.compilation import compile_model
-    from opticoll.solvers.relaxation import solve_scaled
+    from opticoll.solvers.scaling import solve_scaled
 
     form = compile_model(reduction.model(orbits, keep))
     columns = form.size["variables"]

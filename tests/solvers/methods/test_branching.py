@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.branching_tree import BranchingTree, LeafBounds, NodeSolver
-from opticoll.solvers.relaxation import objective_step, rounded
+from opticoll.solvers.relaxation import rounded
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
@@ -114,10 +114,10 @@ def test_a_wrong_node_solver_proves_nothing():
 
 def test_whole_objectives_round():
     form = program(1, continuous=0)
-    assert objective_step(form) is not None
+    assert form.objective_steps is not None
     assert rounded(form, 2.1) >= 2.1
     mixed = program(1, continuous=2)
-    assert objective_step(mixed) is None
+    assert mixed.objective_steps is None
     assert rounded(mixed, 2.1) == 2.1
     assert rounded(form, 3.5 + 1e-9) == 3.5, "round-off is no step"
 

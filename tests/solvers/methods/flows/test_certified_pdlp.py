@@ -86,7 +86,7 @@ class Script:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Outcome]) -> None:
         self.asked: list[float] = []
         self.answers = answers
-        monkeypatch.setattr("opticoll.solvers.relaxation.solve_isolated", self.solve)
+        monkeypatch.setattr("opticoll.solvers.scaling.solve_isolated", self.solve)
 
     def solve(self, form: Any, name: str, request: Any, **_options: Any) -> Outcome:
         self.asked.append(request.rel_tol)
@@ -105,7 +105,7 @@ def rough(noise: float) -> Outcome:
     form = compile_model(plan.problem.matrix())
     from opticoll.solvers.isolation import solve_isolated
     from opticoll.solvers.methods.flows.time_form import reformulate
-    from opticoll.solvers.relaxation import scaling_steps
+    from opticoll.solvers.scaling import scaling_steps
     from opticoll.solvers.task import SolveRequest
 
     scaled = [form, *(step.form for step in scaling_steps(form))][-1]
