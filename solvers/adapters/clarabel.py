@@ -12,6 +12,7 @@ from opticoll.solvers.adapters.interface import (
     Adapter,
     Capabilities,
     apply_options,
+    rejected_options,
     set_solution,
 )
 from opticoll.solvers.task import Outcome, Termination
@@ -63,7 +64,12 @@ class Clarabel(Adapter):
 
         flip = -1.0 if form.sense == "max" else 1.0
         n = form.A.shape[1]
-        solver = clarabel.DefaultSolver(sp.csc_matrix((n, n)), flip * form.cost, A, b, cones, settings)
+        try:
+            solver = clarabel.DefaultSolver(sp.csc_matrix((n, n)), flip * form.cost, A, b, cones, settings)
+        except Exception as error:  # its own class is in no public module
+            if "Bad settings" in str(error):
+                raise rejected_options(self.name, request.options, str(error)) from error
+            raise
         solution = solver.solve()
         raw = str(solution.status)
         outcome = Outcome(_TERMINATION.get(raw, Termination.ERROR), raw=raw, options=effective)

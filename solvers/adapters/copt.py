@@ -8,6 +8,8 @@ import numpy as np
 
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
+    LOOSE,
+    NO_SOLUTION,
     Adapter,
     Capabilities,
     LicenceState,
@@ -104,16 +106,17 @@ class Copt(Adapter):
         if form.is_mip:
             outcome.algorithm, outcome.nodes = "branch and cut", int(model.nodecnt)
             set_solution(outcome, form, np.array(model.getValues()) if model.hasmipsol else None, accepted=True)
-            if outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+            if outcome.termination not in NO_SOLUTION and effective["DualTol"] <= LOOSE:
                 outcome.bound = finite_or_none(model.bestbnd)
             return outcome
         barrier = int(model.barrieriter)
-        outcome.algorithm = "interior point with crossover" if barrier else "simplex"
+        exact = bool(model.hasbasis)
+        outcome.algorithm = ("interior point" + (" with crossover" if exact else "")) if barrier else "simplex"
         outcome.iterations = int(model.simplexiter) + barrier
         x = duals = None
         if model.haslpsol:
             x, duals = np.array(model.getValues()), np.array(model.getDuals())
-        set_solution(outcome, form, x, duals)
+        set_solution(outcome, form, x, duals, exact=exact)
         return outcome
 
     def _set_options(self, copt: Any, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import numpy as np
 
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
+    LOOSE,
+    NO_SOLUTION,
     Adapter,
     Capabilities,
     LicenceState,
@@ -82,23 +84,24 @@ class Cplex(Adapter):
             outcome.nodes = int(solution.progress.get_num_nodes_processed())
             outcome.iterations = int(solution.progress.get_num_iterations())
             set_solution(outcome, form, x, accepted=True)
-            if outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+            loose = effective.get("simplex.tolerances.optimality", 0.0) > LOOSE
+            if outcome.termination not in NO_SOLUTION and not loose:
                 try:
                     outcome.bound = finite_or_none(solution.MIP.get_best_objective())
                 except cplex.exceptions.CplexError:  # no bound at this limit
                     outcome.bound = None
             return outcome
-        outcome.algorithm = {2: "dual simplex", 1: "primal simplex", 4: "interior point with crossover"}.get(
-            solution.get_method(), "simplex"
-        )
-        progress = solution.progress
+        exact, progress = solution.get_solution_type() == solution.type.basic, solution.progress
+        outcome.algorithm = {1: "primal simplex", 2: "dual simplex"}.get(solution.get_method(), "simplex")
+        if progress.get_num_barrier_iterations() or not exact:
+            outcome.algorithm = "interior point" + (" with crossover" if exact else "")
         outcome.iterations = int(progress.get_num_iterations()) + int(progress.get_num_barrier_iterations())
         duals = None
         if x is not None and outcome.termination == Termination.OPTIMAL:
             duals = np.zeros(form.A.shape[0])
             if kept.size:
                 duals[kept] = solution.get_dual_values()
-        set_solution(outcome, form, x, duals)
+        set_solution(outcome, form, x, duals, exact=exact)
         return outcome
 
     def _build(self, cplex: Any, model: Any, form: StandardForm) -> NDArray[np.int64]:

@@ -10,6 +10,8 @@ import numpy as np
 from opticoll.errors import SolverUnavailable
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
+    LOOSE,
+    NO_SOLUTION,
     Adapter,
     Capabilities,
     LicenceState,
@@ -48,10 +50,12 @@ _TERMINATION = {
 _METHODS = {
     0: "primal simplex",
     1: "dual simplex",
-    2: "interior point with crossover",
+    2: "interior point",
     3: "concurrent",
-    6: "first order (PDHG) with crossover",
+    6: "first order (PDHG)",
 }
+#: Methods whose solution is a vertex only after crossover.
+_INTERIOR = (2, 6)
 _TOO_LARGE = 10010
 _LICENCE = range(10001, 10030)
 _REMEDY = "get a licence (free for academics at gurobi.com/academia) and set GRB_LICENSE_FILE, or use 'highs' or 'scip'"
@@ -100,12 +104,16 @@ class Gurobi(Adapter):
             outcome.algorithm, outcome.nodes = "branch and cut", int(model.NodeCount)
             vector = np.asarray(x.X) if model.SolCount > 0 else None
             set_solution(outcome, form, vector, accepted=True)
-            if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+            interior = effective.get("Crossover") == 0 or effective.get("NodeMethod", 0) not in (-1, 0, 1)
+            if termination not in NO_SOLUTION and not interior and effective["OptimalityTol"] <= LOOSE:
                 outcome.bound = finite_or_none(model.ObjBound)
             return outcome
-        outcome.algorithm = _METHODS.get(getattr(model, "ConcurrentWinMethod", -1), "simplex")
-        if effective.get("Method", -1) in _METHODS:
-            outcome.algorithm = _METHODS[effective["Method"]]
+        exact, used = _has_basis(gurobi, x), effective.get("Method", -1)
+        if used not in _METHODS:
+            used = getattr(model, "ConcurrentWinMethod", -1)
+        outcome.algorithm = _METHODS.get(used, "simplex")
+        if used in _INTERIOR and exact:
+            outcome.algorithm += " with crossover"
         vector = duals = None
         try:
             vector = np.asarray(x.X)
@@ -114,7 +122,7 @@ class Gurobi(Adapter):
                 duals[kept] = np.asarray(links.Pi)
         except (gurobi.GurobiError, AttributeError):  # no solution at this limit
             duals = None
-        set_solution(outcome, form, vector, duals)
+        set_solution(outcome, form, vector, duals, exact=exact)
         return outcome
 
     def _build(self, gurobi: Any, model: Any, form: StandardForm) -> tuple[Any, Any, Any]:
@@ -169,6 +177,14 @@ class Gurobi(Adapter):
                 return LicenceState(usable=True, state=f"size-limited: {_LIMIT}", remedy=_REMEDY)
             return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
         return LicenceState(usable=True, state="licensed")
+
+
+def _has_basis(gurobi: Any, x: Any) -> bool:
+    """Whether the solution is a vertex: without crossover there is no basis."""
+    try:
+        return bool(np.asarray(x.VBasis).size)
+    except (gurobi.GurobiError, AttributeError):
+        return False
 
 
 @contextmanager

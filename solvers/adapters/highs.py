@@ -14,6 +14,7 @@ import numpy as np
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
+    LOOSE,
     NO_SOLUTION,
     Adapter,
     Capabilities,
@@ -53,6 +54,10 @@ _TERMINATION = {
 FROM_A_BASIS = {"simplex_dual_edge_weight_strategy": 1, "dual_simplex_cost_perturbation_multiplier": 0.0}
 _COLUMNWISE = 1
 _FEASIBLE = 2
+_VALID = 1
+#: Ends the dual simplex of every node: what is left is called optimal.
+_CUTOFF = "objective_bound"
+_DUAL_TOLERANCE = "dual_feasibility_tolerance"
 _HIPO_MISSING = (
     "this highspy wheel was built without HiPO (it needs BLAS and METIS): "
     "build HiGHS with -DHIPO=ON, or use 'highs-ipx'"
@@ -187,12 +192,14 @@ class Highs(Adapter):
         x = np.array(solution.col_value, dtype=float) if solution.value_valid else None
         duals = np.array(solution.row_dual, dtype=float) if solution.dual_valid else None
         accepted = info.primal_solution_status == _FEASIBLE
-        exact = self.capabilities.exact or form.is_mip
+        exact = form.is_mip or info.basis_validity == _VALID
         if accepted or not form.is_mip:
             set_solution(outcome, form, x, duals, exact=exact, accepted=accepted and exact)
         if form.is_mip:
             outcome.nodes = max(0, info.mip_node_count)
-            if termination not in NO_SOLUTION:
+            if _CUTOFF in effective:
+                outcome.termination = Termination.INTERRUPTED if termination is Termination.OPTIMAL else termination
+            elif termination not in NO_SOLUTION and effective.get(_DUAL_TOLERANCE, 0.0) <= LOOSE:
                 outcome.bound = finite_or_none(info.mip_dual_bound)
         return outcome
 
@@ -203,8 +210,7 @@ class Highs(Adapter):
         if info.pdlp_iteration_count > 0:
             return "first order (PDLP)"
         if info.ipm_iteration_count > 0:
-            crossed = info.crossover_iteration_count > 0
-            return "interior point (IPX)" + (" with crossover" if crossed else "")
+            return "interior point (IPX)" + (" with crossover" if info.basis_validity == _VALID else "")
         return "simplex" if info.simplex_iteration_count > 0 else "presolve"
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.instances.plugin_faults import place_of
 from opticoll.solvers.task import Outcome, Termination, one_line, plain
-from opticoll.solvers.verify import FEASIBLE, matrix_violations
+from opticoll.solvers.verify import FEASIBLE, kkt, matrix_violations, size_of_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -256,6 +256,10 @@ class Adapter(ABC):
         """
 
 
+#: Largest relative error of the duals, and of the value that they prove, with which an exact algorithm ends.
+ACCURATE = 1e-8
+#: Largest dual tolerance with which the relaxations of a branch and bound still prove its bound: solvers' default.
+LOOSE = 1e-6
 #: ``Outcome.raw`` of an outcome that replaces an invalid one.
 INVALID = "invalid outcome"
 
@@ -430,6 +434,14 @@ def rejected_value(solver: str, name: str, value: Any, reason: str = "") -> BadO
     return BadOption(f"solver {solver!r} rejects {name} = {value!r}{detail}; see its documentation for the range")
 
 
+def rejected_options(solver: str, options: Mapping[str, object], reason: str) -> BadOption:
+    """Make the error for options that the solver rejects together: those that its reason names, or else all."""
+    named = {name: value for name, value in options.items() if name.rsplit(".", 1)[-1] in reason} or options
+    listed = ", ".join(f"{name} = {value!r}" for name, value in named.items()) or "a common option"
+    detail = f": {one_line(reason, 300)}" if reason else ""
+    return BadOption(f"solver {solver!r} rejects {listed}{detail}; see its documentation for the range")
+
+
 def parse_value(solver: str, name: str, value: Any, kind: type) -> Any:
     """Convert ``value``, possibly given as a string, to ``kind`` (bool, int, float or str).
 
@@ -465,12 +477,13 @@ def apply_options(
     Raises
     ------
     BadOption
-        If setting one raises any of ``errors``.
+        If setting one raises any of ``errors``, or its value is an integer too large for the solver.
     """
+    kinds: tuple[type[Exception], ...] = (OverflowError, *errors)
     for name, value in options.items():
         try:
             set_option(name, value)
-        except errors as error:
+        except kinds as error:
             raise rejected_value(solver, name, value, str(error)) from error
 
 
@@ -551,7 +564,8 @@ def set_solution(
     """Store a solver's vectors in ``outcome``.
 
     A vector returned with a proof of infeasibility or unboundedness is dropped; so is that of an integer program
-    returned at a limit, unless it satisfies the matrix or is an incumbent that the solver ``accepted``.
+    returned at a limit, unless it satisfies the matrix or is an incumbent that the solver ``accepted``. The value of a
+    linear program is a bound only if the algorithm was ``exact``, and the duals agree: options may turn that off.
     """
     if x is None or outcome.termination in NO_SOLUTION:
         return
@@ -571,8 +585,11 @@ def set_solution(
         return
     if duals is not None and np.isfinite(duals).all():
         outcome.row_duals = np.array(duals, dtype=float)
-    if solved and exact:
-        outcome.bound = outcome.objective
+    if solved and exact and outcome.row_duals is not None:
+        errors = kkt(form, x, outcome.row_duals)
+        size = max(size_of_terms(form, x), 1e-12)
+        far = (errors["gap"] or 0.0) * abs(outcome.objective) > ACCURATE * size
+        outcome.bound = None if far or (errors["dual"] or 0.0) > ACCURATE else outcome.objective
 
 
 def finite_or_none(value: float | None) -> float | None:

@@ -10,6 +10,7 @@ import numpy as np
 from opticoll.errors import SolverUnavailable
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
+    NO_SOLUTION,
     Adapter,
     Capabilities,
     LicenceState,
@@ -115,10 +116,12 @@ class Mosek(Adapter):
         set_solution(outcome, form, x, duals, exact=form.is_mip or kind == mosek.soltype.bas, accepted=True)
         if form.is_mip:
             outcome.nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))
-            if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+            if termination not in NO_SOLUTION:
                 outcome.bound = finite_or_none(task.getdouinf(mosek.dinfitem.mio_obj_bound))
         else:
             outcome.iterations = int(task.getintinf(mosek.iinfitem.intpnt_iter))
+            if not outcome.iterations:
+                outcome.algorithm = "simplex"
         return outcome
 
     def _build(self, mosek: Any, task: Any, form: StandardForm) -> None:

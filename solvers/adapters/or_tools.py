@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadOption, MethodMismatch
+from opticoll.formulations.term_sizes import DENOMINATOR
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     Adapter,
     Capabilities,
     ProgressLog,
     parse_value,
+    rejected_options,
     rejected_value,
     set_solution,
     unknown_option,
@@ -109,9 +111,9 @@ def set_options(solver: str, message: Any, options: Mapping[str, object], *, ins
         target = message
         for part in path:
             target = getattr(target, part)
-        field = target.DESCRIPTOR.fields_by_name[last]
+        read = _value(solver, name, value, target.DESCRIPTOR.fields_by_name[last])
         try:
-            setattr(target, last, _value(solver, name, value, field))
+            setattr(target, last, read)
         except (TypeError, ValueError, AttributeError) as error:
             raise rejected_value(solver, name, value, str(error)) from error
 
@@ -168,6 +170,8 @@ _LIMITS = {
     "stop_after_root_propagation",
 }
 _ROUND = Fraction(1, 10**9)
+#: Largest relative rounding error of a coefficient that is a multiple of another.
+_ROUNDED = 1e-15
 
 
 class CpSat(Adapter):
@@ -191,7 +195,8 @@ class CpSat(Adapter):
         Raises
         ------
         MethodMismatch
-            If a column is unbounded, or a coefficient is not a fraction with denominator at most 10^6.
+            If a column is unbounded, or coefficients are neither fractions with denominator at most 10^6 nor multiples
+            of one of them.
         """
         cp_model, messages = map(self.load, self.modules)
         parameters = messages.SatParameters()
@@ -212,7 +217,7 @@ class CpSat(Adapter):
         log = ProgressLog(form, progress)
 
         def to_bound(value: float) -> float:
-            return flip * value / scale + form.offset
+            return flip * float(value / scale) + form.offset
 
         class SolutionCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[name-defined]
             def on_solution_callback(self) -> None:
@@ -226,7 +231,10 @@ class CpSat(Adapter):
         raw = solver.status_name(status)
         outcome = Outcome(self._termination(raw, wall, request), raw=raw, incumbents=log.incumbents)
         if raw == "MODEL_INVALID":
-            msg = f"solver {self.name!r} rejects the problem: {model.validate() or 'a parameter is out of range'}"
+            wrong = model.validate()
+            if not wrong and request.options:
+                raise rejected_options(self.name, request.options, solver.solution_info())
+            msg = f"solver {self.name!r} rejects the problem: {wrong or 'a parameter is out of range'}"
             raise BadOption(msg)
         outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
         outcome.message = solver.solution_info()
@@ -247,7 +255,7 @@ class CpSat(Adapter):
             return Termination.TIME_LIMIT
         return Termination.ITERATION_LIMIT if raw in _UNPROVEN else Termination.ERROR
 
-    def _build(self, proto: Any, form: StandardForm, request: SolveRequest) -> int:
+    def _build(self, proto: Any, form: StandardForm, request: SolveRequest) -> Fraction:
         """Fill the model and return the factor by which the objective was scaled to integers."""
         lower, upper = self._column_bounds(form)
         for low, high in zip(lower, upper, strict=True):
@@ -258,7 +266,9 @@ class CpSat(Adapter):
         for i in range(form.A.shape[0]):
             part = slice(by_row.indptr[i], by_row.indptr[i + 1])
             columns, values = by_row.indices[part], by_row.data[part]
-            factor, coefficients = (1, [int(v) for v in values]) if integral else self._scaled(values, f"row {i}")
+            factor, coefficients = (
+                (Fraction(1), [int(v) for v in values]) if integral else self._scaled(values, f"row {i}")
+            )
             self._check_reach(coefficients, reach[columns], f"row {i}")
             linear = proto.constraints.add().linear
             linear.vars.extend(columns.tolist())
@@ -266,7 +276,7 @@ class CpSat(Adapter):
             linear.domain.extend(_row_domain(float(form.row_lower[i]), float(form.row_upper[i]), factor))
         return self._objective(proto, form, reach, request)
 
-    def _objective(self, proto: Any, form: StandardForm, reach: NDArray[np.float64], request: SolveRequest) -> int:
+    def _objective(self, proto: Any, form: StandardForm, reach: NDArray[np.float64], request: SolveRequest) -> Fraction:
         used = np.flatnonzero(form.cost)
         scale, coefficients = self._scaled(form.cost[used], "the objective")
         self._check_reach(coefficients, reach[used], "the objective")
@@ -290,20 +300,29 @@ class CpSat(Adapter):
         lower, upper = np.ceil(form.col_lower - 1e-9), np.floor(form.col_upper + 1e-9)
         return [int(v) for v in lower], [int(v) for v in upper]
 
-    def _scaled(self, values: NDArray[np.float64], where: str) -> tuple[int, list[int]]:
-        """Return the smallest factor that makes ``values`` integers, and the scaled values."""
-        exact = []
-        for value in values.tolist():
-            nearest = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
-            if float(nearest) != value:
+    def _scaled(self, values: NDArray[np.float64], where: str) -> tuple[Fraction, list[int]]:
+        """Return a factor that makes ``values`` integers, and the scaled values.
+
+        It is the smallest integer if they are fractions. Otherwise they may be multiples of one of them but for
+        rounding errors, as 3e-8 and 5e-8 are.
+        """
+        distinct = np.unique(np.abs(values))
+        unit = Fraction(1)
+        exact = [Fraction(one).limit_denominator(_MAX_DENOMINATOR) for one in distinct.tolist()]
+        if any(float(near) != one for near, one in zip(exact, distinct.tolist(), strict=True)):
+            unit = Fraction(float(distinct[0]))
+            exact = [(Fraction(one) / unit).limit_denominator(DENOMINATOR) for one in distinct.tolist()]
+        for near, one in zip(exact, distinct.tolist(), strict=True):
+            if abs(float(near * unit) - one) > _ROUNDED * one:
                 msg = (
-                    f"solver 'cp-sat' needs rational data, but {where} contains {value!r}, which is not a fraction "
-                    "with denominator at most 10^6: rescale the model, or use 'highs' or 'scip'"
+                    f"solver 'cp-sat' needs rational data, but {where} contains {one!r}, which is neither a fraction "
+                    "with denominator at most 10^6 nor a simple multiple of the smallest: rescale the model, or use "
+                    "'highs' or 'scip'"
                 )
                 raise MethodMismatch(msg)
-            exact.append(nearest)
-        factor = math.lcm(1, *(fraction.denominator for fraction in exact))
-        return factor, [int(fraction * factor) for fraction in exact]
+        below = math.lcm(1, *(near.denominator for near in exact))
+        whole = dict(zip(distinct.tolist(), (int(near * below) for near in exact), strict=True))
+        return below / unit, [whole[abs(value)] * (1 if value > 0 else -1) for value in values.tolist()]
 
     def _check_reach(self, coefficients: list[int], reach: NDArray[np.float64], where: str) -> None:
         total = sum(abs(a) * int(r) for a, r in zip(coefficients, reach, strict=True))
@@ -315,7 +334,7 @@ class CpSat(Adapter):
             raise MethodMismatch(msg)
 
 
-def _row_domain(lower: float, upper: float, factor: int) -> list[int]:
+def _row_domain(lower: float, upper: float, factor: Fraction) -> list[int]:
     """Round the scaled bounds of a row inwards, allowing for round-off of 1e-9."""
     low = -_MAX_ACTIVITY if lower == -math.inf else math.ceil(Fraction(lower) * factor - _ROUND)
     high = _MAX_ACTIVITY if upper == math.inf else math.floor(Fraction(upper) * factor + _ROUND)
@@ -387,9 +406,11 @@ class Glop(Adapter):
                 None,
                 None,
             )
-        except (ValueError, RuntimeError) as error:
-            if "GlopParameters" in str(error) or "parameter" in str(error).lower():
-                raise rejected_value(self.name, ", ".join(request.options), "", str(error)) from error
+        except Exception as error:  # its own class is in no public module
+            if "invalid GlopParameters" in str(error):
+                raise rejected_options(self.name, request.options, str(error)) from error
+            if not isinstance(error, ValueError | RuntimeError):
+                raise
             msg = f"solver {self.name!r} rejects the problem: {error}"
             raise BadOption(msg) from error
         reason = results.TerminationReasonProto.Name(result.termination.reason).removeprefix("TERMINATION_REASON_")
@@ -505,8 +526,7 @@ class Pdlp(Adapter):
         log = result.solve_log
         raw = logs.TerminationReason.Name(log.termination_reason).removeprefix("TERMINATION_REASON_")
         if raw == "INVALID_PARAMETER":
-            names = ", ".join(request.options) or "a common option"
-            raise rejected_value(self.name, names, "", log.termination_string)
+            raise rejected_options(self.name, request.options, log.termination_string)
         if raw == "INVALID_PROBLEM":
             msg = f"solver {self.name!r} rejects the problem: {log.termination_string}"
             raise BadOption(msg)

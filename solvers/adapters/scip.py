@@ -8,6 +8,8 @@ import numpy as np
 
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
+    LOOSE,
+    NO_SOLUTION,
     Adapter,
     Capabilities,
     ProgressLog,
@@ -36,6 +38,7 @@ _TERMINATION = {
     "terminate": Termination.INTERRUPTED,
 }
 _SMALL = 1e-6
+_DUAL_TOLERANCE = "numerics/dualfeastol"
 
 
 class Scip(Adapter):
@@ -82,7 +85,7 @@ class Scip(Adapter):
                 if not _complementary(form, x, duals):  # a row became a bound, even without presolve
                     duals = None
         set_solution(outcome, form, x, duals, accepted=True)
-        if form.is_mip and outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+        if form.is_mip and outcome.termination not in NO_SOLUTION and model.getParam(_DUAL_TOLERANCE) <= LOOSE:
             outcome.bound = finite_or_none(model.getDualbound())
         return outcome
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
+    LOOSE,
+    NO_SOLUTION,
     Adapter,
     Capabilities,
     LicenceState,
@@ -110,13 +112,14 @@ class Xpress(Adapter):
         if form.is_mip:
             outcome.algorithm, outcome.nodes = "branch and cut", int(problem.attributes.nodes)
             set_solution(outcome, form, x, accepted=True)
-            if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+            if termination not in NO_SOLUTION and effective["optimalitytol"] <= LOOSE:
                 outcome.bound = finite_or_none(problem.attributes.bestbound)
             return outcome
         barrier = int(problem.attributes.bariter) > 0
-        outcome.algorithm = "interior point with crossover" if barrier else "simplex"
+        exact = not barrier or effective.get("crossover") != 0
+        outcome.algorithm = ("interior point" + (" with crossover" if exact else "")) if barrier else "simplex"
         duals = np.array(problem.getDuals()) if has_solution and form.A.shape[0] else None
-        set_solution(outcome, form, x, np.zeros(0) if form.A.shape[0] == 0 else duals)
+        set_solution(outcome, form, x, np.zeros(0) if form.A.shape[0] == 0 else duals, exact=exact)
         return outcome
 
     def _build(self, xpress: Any, problem: Any, form: StandardForm) -> None:

@@ -14,7 +14,7 @@ import pytest
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers.adapters import adapter, package_adapters
 from opticoll.solvers.adapters.interface import unknown_option
-from opticoll.solvers.contract import AdapterContract, random_lp, results, two_rows
+from opticoll.solvers.contract import AdapterContract, knapsack, random_lp, results, two_rows
 from opticoll.solvers.isolation import probe, solve_isolated
 from opticoll.solvers.task import SolveRequest
 
@@ -152,3 +152,30 @@ def test_hipo_is_usable_only_if_the_wheel_includes_it() -> None:
         assert "HIPO" in state.remedy
         with pytest.raises(SolverUnavailable, match="HiPO"):
             solve_isolated(two_rows(), "highs-hipo", SolveRequest())
+
+
+@pytest.mark.parametrize(
+    ("solver", "options", "words"),
+    [
+        ("glop", {"primal_feasibility_tolerance": -1}, "primal_feasibility_tolerance = -1: .*must be non-negative"),
+        ("glop", {"refactorization_threshold": "inf"}, "refactorization_threshold = 'inf': .*not finite"),
+        ("glop", {"use_dual_simplex": "maybe"}, "use_dual_simplex = 'maybe': it must be true or false; see"),
+        ("cp-sat", {"search_branching": "NOPE"}, "search_branching = 'NOPE': it must be one of"),
+        ("cp-sat", {"random_seed": "x"}, "random_seed = 'x': it must be an integer; see"),
+        ("pdlp", {"num_threads_": 1}, "has no option"),
+        ("pdlp", {"verbosity_level": -1}, "verbosity_level = -1"),
+        ("gurobi", {"SolutionLimit": 1e30}, "SolutionLimit = 1"),
+        ("scip", {"limits/nodes": 1e30}, "limits/nodes = 1"),
+        ("clarabel", {"direct_solve_method": "foo"}, "direct_solve_method = 'foo'"),
+        ("highs", {"simplex_strategy": 77}, "simplex_strategy = 77"),
+        ("scip", {"limits/gap": -1}, "limits/gap = -1"),
+        ("gurobi", {"Method": 99}, "Method = 99"),
+    ],
+)
+def test_values_out_of_range_are_refused_once_and_by_name(solver, options, words):
+    form = knapsack() if solver == "cp-sat" else two_rows()
+    with pytest.raises(BadOption, match=words) as refused:
+        solve_isolated(form, solver, SolveRequest(options=options))
+    text = str(refused.value)
+    assert text.count("rejects") + text.count("has no option") == 1
+    assert "\n" not in text
