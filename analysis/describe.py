@@ -148,7 +148,7 @@ def _formulation(name: str) -> Description | None:
     except BadInput:
         return None
     integer = model.problem == "MILP"
-    able = [a.name for a in adapters().values() if (a.capabilities.mip if integer else a.capabilities.lp)]
+    able = [a for a in adapters().values() if (a.capabilities.mip if integer else a.capabilities.lp)]
     example = f"opticoll solve {name} '{model.example}'{plugins.options_for(model)}"
     if model.example.startswith("mps:"):
         file = model.example.removeprefix("mps:")
@@ -168,7 +168,7 @@ def _formulation(name: str) -> Description | None:
         parameters=_parameters(model.parameters),
         forms=forms_of(model),
         methods=tuple(sorted(methods_for(model))),
-        solvers=tuple(able),
+        solvers=tuple(a.name for a in able if a.capabilities.lp or not integer or _is_whole(sizes)),
         sizes=sizes,
         facts={
             "class": model.problem,
@@ -176,6 +176,11 @@ def _formulation(name: str) -> Description | None:
             "needs": None if model.needs is None else model.needs.formulation,
         },
     )
+
+
+def _is_whole(sizes: Sizes | None) -> bool:
+    """Whether all columns of the example are integer, as far as that is known: some solvers take no others."""
+    return sizes is None or None in (sizes.variables, sizes.integers) or sizes.variables == sizes.integers
 
 
 def _sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) -> Sizes:

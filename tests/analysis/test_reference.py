@@ -404,3 +404,8 @@ def test_completion_scripts_are_of_their_shell(shell, capfd, tmp_path):
     path.write_text(script, encoding="utf-8")
     if (program := shutil.which(shell)) is not None:
         subprocess.run([program, "-n", str(path)], check=True)
+
+
+def test_a_solver_of_integer_columns_is_listed_where_the_example_has_no_others():
+    listed = {name: "cp-sat" in describe(name)[0].solvers for name in ("alltoall.channels", "lumorph.rounds")}
+    assert listed == {"alltoall.channels": False, "lumorph.rounds": True}
