@@ -215,7 +215,7 @@ def _stored_run() -> type[msgspec.Struct]:
 
     kinds: dict[str, Any] = {"VARCHAR": str, "BIGINT": int, "DOUBLE": float, "BOOLEAN": bool, "TIMESTAMP": str}
     types = {name: list[Any] if of.endswith("[]") else kinds.get(of, Any) for name, of, _ in flat_columns()}
-    fields = [(name, kind | None) for name, kind in {**types, "superseded": bool}.items()]
+    fields = [(name, kind | None) for name, kind in {**types, "same_code": bool, "superseded": bool}.items()]
     return msgspec.defstruct("StoredRun", fields, kw_only=True)
 
 

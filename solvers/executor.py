@@ -15,9 +15,11 @@ import threading
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opticoll import own_code
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
 from opticoll.instances.arguments import whole_number
@@ -189,10 +191,52 @@ def _run_packed(call: bytes) -> Any:
     return function(item)
 
 
-def run_on_cluster(sent: plugins.Shipment, call: bytes) -> Any:
-    """Run a job of :class:`DaskCluster` with the plug-ins of its client."""
+class OtherCode(BadOption):
+    """A worker of a cluster runs other code than its client."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code of opticoll in a process: version, and digest (:mod:`opticoll.own_code`)."""
+
+    version: str
+    digest: str
+
+    @classmethod
+    def here(cls) -> Code:
+        """That of this process."""
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return cls(version("opticoll"), own_code.digest())
+        except PackageNotFoundError:
+            return cls("of unknown version", own_code.digest())
+
+    def __str__(self) -> str:
+        return f"opticoll {self.version} with code {self.digest[:12]}"
+
+
+def run_same_code(code: Code, sent: plugins.Shipment, call: bytes) -> Any:
+    """Run a job of :class:`DaskCluster` with the plug-ins of its client.
+
+    Raises
+    ------
+    OtherCode
+        If this worker's code differs from that of the client.
+    """
+    ours = Code.here()
+    if ours != code:
+        from distributed import get_worker
+
+        worker = get_worker()
+        raise OtherCode(_differs(worker.address, worker.name, str(ours), code))
     plugins.accept(sent)
     return _run_packed(call)
+
+
+def _differs(address: str, name: object, has: str, code: Code) -> str:
+    named = "" if name in (None, address) else f" ({name})"
+    return f"worker {address}{named} has {has}, this process {code}; start the worker again with the code that is here"
 
 
 def _attempt(function: Callable[[Any], Any], item: Any) -> Any | Exception:
@@ -223,7 +267,7 @@ class DaskCluster(Executor):
     SolverUnavailable
         If the package ``distributed`` is missing here, or opticoll on a worker.
     BadOption
-        If no scheduler answers at the address, or its workers run another version of opticoll.
+        If no scheduler answers at the address, or its workers run other code of opticoll (:class:`OtherCode`).
     """
 
     shares_files = False
@@ -234,7 +278,8 @@ class DaskCluster(Executor):
         except ImportError as error:
             msg = f"the cluster {address} needs the package 'distributed': pip install '.[cluster]' in the checkout"
             raise SolverUnavailable(msg) from error
-        self.address = address
+        self.address, self.code = address, Code.here()
+        self._checked: set[str] = set()
         place = _scheduler(address)
         _check_listening(address, place)
         self._level = logging.getLogger("distributed").level
@@ -246,7 +291,10 @@ class DaskCluster(Executor):
             msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
             raise BadOption(msg) from error
         try:
-            self._check_versions()
+            self._check_code(self._threads())
+        except OSError as error:
+            self.close()
+            raise self._lost(error) from error
         except BaseException:
             self.close()
             raise
@@ -260,29 +308,45 @@ class DaskCluster(Executor):
         OSError
             If the scheduler does not answer.
         """
+        return max(1, sum(self._threads().values()))
+
+    def _threads(self) -> dict[str, int]:
+        """Threads of the workers connected now, by address."""
         # client.nthreads() would wait without end for a scheduler that has died.
         scheduler = self._client.scheduler
         assert scheduler is not None
-        threads = self._client.sync(scheduler.ncores, callback_timeout=f"{ANSWER_S}s")
-        return max(1, sum(threads.values()))
+        threads: dict[str, int] = self._client.sync(scheduler.ncores, callback_timeout=f"{ANSWER_S}s")
+        return threads
 
-    def _check_versions(self) -> None:
-        """Check that every connected worker has this version of opticoll."""
-        try:
-            versions: dict[str, str] = self._client.run(installed_version)
-        except ModuleNotFoundError as error:
-            msg = (
-                f"--dask {self.address}: a worker cannot import {error.name!r}: start the workers in the same "
-                "environment as this process, with opticoll and its solvers"
-            )
-            raise SolverUnavailable(msg) from error
-        ours = installed_version()
-        for worker, theirs in versions.items():
-            if theirs != ours:
-                msg = f"--dask {self.address}: worker {worker} has opticoll {theirs}, not {ours}; use one version"
-                raise BadOption(msg)
-        if not versions:
+    def _check_code(self, workers: Iterable[str]) -> None:
+        """Check that the workers at these addresses have the code of this process, those that join later too.
+
+        Raises
+        ------
+        SolverUnavailable
+            If opticoll is missing on one.
+        OtherCode
+            If one has other code.
+        """
+        new = [address for address in workers if address not in self._checked]
+        if not (new or self._checked):
             _log.warning("the cluster %s has no workers yet: waiting for some to start", self.address)
+        # Not ``Code.here``: a worker with an earlier version has no such name, and says so instead of answering.
+        for address, theirs in (self._client.run(code_here, workers=new, on_error="return") if new else {}).items():
+            if isinstance(theirs, ModuleNotFoundError):
+                msg = (
+                    f"--dask {self.address}: worker {address} cannot import {theirs.name!r}: start the workers in the "
+                    "same environment as this process, with opticoll and its solvers"
+                )
+                raise SolverUnavailable(msg) from theirs
+            if isinstance(theirs, OSError):  # it has left
+                continue
+            if theirs != self.code:
+                has = str(theirs) if isinstance(theirs, Code) else f"another version of opticoll ({_line(theirs)})"
+                name = self._client.scheduler_info(n_workers=-1)["workers"].get(address, {}).get("name")
+                msg = f"--dask {self.address}: {_differs(address, name, has, self.code)}"
+                raise OtherCode(msg)
+            self._checked.add(address)
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -293,6 +357,8 @@ class DaskCluster(Executor):
         ------
         ClusterLost
             If the connection to the scheduler is lost.
+        OtherCode
+            If a worker joins that has other code.
         """
         import distributed
 
@@ -302,11 +368,14 @@ class DaskCluster(Executor):
 
         def submit() -> None:
             try:
-                count = max(WINDOW, 2 * self.jobs) - len(index)
+                threads = self._threads()
+                self._check_code(threads)
             except OSError as error:
                 raise self._lost(error) from error
+            count = max(WINDOW, 2 * sum(threads.values())) - len(index)
             for number, item in itertools.islice(numbered, count):
-                future = self._client.submit(run_on_cluster, plugins.shipped(), _packed(function, item), pure=False)
+                packed = _packed(function, item)
+                future = self._client.submit(run_same_code, self.code, plugins.shipped(), packed, pure=False)
                 index[future.key] = number
                 completed.add(future)
 
@@ -335,6 +404,12 @@ class DaskCluster(Executor):
             raise self._lost(lost) from lost
         if isinstance(error, KilledWorker):
             return JobCrashed(f"the job's worker died at every attempt ({_line(error)}); the other jobs continue")
+        if isinstance(error, OtherCode):
+            msg = f"--dask {self.address}: {error}; finished results are kept"
+            raise OtherCode(msg) from error
+        if isinstance(error, ImportError | AttributeError | TypeError):  # perhaps of a worker that cannot read the job
+            self._checked.clear()
+            self._check_code(self._threads())
         return error
 
     def _lost(self, error: BaseException) -> ClusterLost:
@@ -348,14 +423,9 @@ class DaskCluster(Executor):
         logging.getLogger("distributed").setLevel(self._level)
 
 
-def installed_version() -> str:
-    """Version of opticoll in this process, on a worker too."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("opticoll")
-    except PackageNotFoundError:
-        return "unknown"
+def code_here() -> Code:
+    """The code of this process, on a worker too."""
+    return Code.here()
 
 
 def _scheduler(address: str) -> str:

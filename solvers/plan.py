@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import structs
 
+from opticoll import own_code
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations import Formulation, is_registered
 from opticoll.formulations.foreseen_size import foreseen
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, NDArray[Any]]
     Message = dict[str, Any]
+
+own_code.digest()  # of the code as it is loaded: the files may change while this process runs
 
 
 @dataclass(frozen=True)
@@ -373,8 +376,8 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
             "form": plan.form,
             **chosen,
             "settings": settings,
-            "opticoll": distribution_version("opticoll"),
-            "solvers": versions_of(plan, exact=task.exact),
+            "code": own_code.digest(),
+            "solvers": versions_of(task, plan),
             **{name: getattr(task, name) for name in LIMITS},
             **({"exact": True} if task.exact else {}),
             **({} if needed is None else {"needed": needed}),
@@ -404,22 +407,28 @@ def needed_task(task: Task, plan: Plan) -> Task:
 
 #: Distributions that every run may use: HiGHS solves relaxations, subproblems of methods and proofs of infeasibility.
 ALWAYS_USED = ("highspy",)
+#: Those that compile a stated model to its matrix, by form.
+LAYERS = {"pyomo": ("pyomo",), "cvxpy": ("cvxpy",)}
 #: Those with which plug-ins compute; what our own code computes is verified, whatever their versions.
 PLUGINS_USE = ("numpy", "scipy")
 #: Those of the exact step.
 EXACT_USED = ("python-flint",)
 
 
-def versions_of(plan: Plan, *, exact: bool = False) -> dict[str, str | None]:
+def versions_of(task: Task, plan: Plan) -> dict[str, str | None]:
     """Versions of the solvers and numerical libraries that a run may use, by distribution or command.
 
     Our own methods use HiGHS and the solver that a parameter names; a method of a plug-in may use any, and plug-ins use
-    the libraries of arrays.
+    the libraries of arrays. A model that is built depends on the layer that compiles it.
     """
     used = [plan.adapter] if plan.adapter is not None else []
     if plan.procedure is not None and plan.method_name not in names():
         used += adapters().values()
-    always = ALWAYS_USED + (EXACT_USED if exact else ()) + (PLUGINS_USE if plan.plugin_digests else ())
+    form = plan.form if plan.builds else None
+    if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice
+        form = task.form or forms_of(plan.problem)[0]
+    always = ALWAYS_USED + LAYERS.get(form or "", ())
+    always += (EXACT_USED if task.exact else ()) + (PLUGINS_USE if plan.plugin_digests else ())
     return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in always}
 
 

@@ -9,7 +9,7 @@ from opticoll.instances import MatrixProgram, plugins
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
 from opticoll.solvers.judgement import accuracy
-from opticoll.solvers.plan import plan_key
+from opticoll.solvers.plan import plan_key, versions_of
 from opticoll.solvers.task import (
     NOTE,
     Needed,
@@ -93,4 +93,5 @@ def record_of(
         repaired=checked.repaired,
         start=course.start,
         plugins=plan.plugin_digests or None,
+        versions=versions_of(task, plan),
     )

@@ -390,12 +390,13 @@ class Repaired(Fields, frozen=True, kw_only=True):
 
 
 class Environment(Fields, frozen=True, kw_only=True):
-    """Machine and software of a run."""
+    """Machine and software of a run; ``code`` is the digest of opticoll's own code (:mod:`opticoll.own_code`)."""
 
     host: str | None = None
     platform: str | None = None
     python: str | None = None
     opticoll: str | None = None
+    code: str | None = None
     git_commit: str | None = None
     cpus: int | None = None
 
@@ -405,7 +406,8 @@ class Record(Fields, frozen=True, kw_only=True):
 
     ``key`` is the resume key. ``form`` is the form of the model that was built. ``infeasible_by`` states how
     infeasibility was proven. ``settings`` are the effective settings, ``requested`` those of the task. ``plugins`` are
-    the plug-ins used, by name, with the SHA-256 of their source. ``incumbents`` are pairs (seconds, objective).
+    the plug-ins used, by name, with the SHA-256 of their source, ``versions`` those of solvers and layers in the key.
+    ``incumbents`` are pairs (seconds, objective).
     ``objective_exact`` is the optimum as a fraction, ``"761/51"``, if it is proven without rounding.
     """
 
@@ -445,6 +447,7 @@ class Record(Fields, frozen=True, kw_only=True):
     repaired: Repaired | None = None
     start: StartRecord | None = None
     plugins: dict[str, str] | None = None
+    versions: dict[str, str | None] | None = None
 
 
 #: Longest message that is kept [characters].

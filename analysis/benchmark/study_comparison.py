@@ -199,6 +199,9 @@ def compare(
     chosen = clock or _clock(rows, labels)
     rows["answered_s"] = rows["time_solver_s"].fillna(rows["time_solve_s"])  # the clock of the incumbents
     rows["time_solver_s"] = _seconds(rows, chosen)
+    if rows.loc[rows["answer"].astype(bool), "time_solver_s"].isna().any():
+        msg = "compare: --time solver: some contestants are methods without a solver of their own; use --time solve"
+        raise BadInput(msg)
     if accuracy is None:
         accuracy = max(1e-6, *(cell.task.tol for cell in study.cells))
     comparison = solver_comparison.compared(
@@ -247,8 +250,7 @@ def _problem(cell: Cell, known: dict[tuple[Any, ...], str]) -> str:
 
 
 def _clock(rows: pd.DataFrame, labels: _Labels) -> Clock:
-    ran = rows[rows["verified"].astype("boolean").fillna(value=False).astype(bool)]
-    if ran["time_solver_s"].isna().any():
+    if rows.loc[rows["answer"].astype(bool), "time_solver_s"].isna().any():
         return "solve"
     return "total" if labels.forms else "solver"
 
@@ -257,7 +259,8 @@ def _seconds(rows: pd.DataFrame, clock: Clock) -> pd.Series[float]:
     if clock == "solver":
         return rows["time_solver_s"].astype(float)
     parts = ("solve",) if clock == "solve" else ("build", "compile", "solve")
-    return pd.concat([rows[f"time_{part}_s"].astype(float) for part in parts], axis=1).sum(axis=1, min_count=1)
+    spent = pd.concat([rows[f"time_{part}_s"].astype(float) for part in parts], axis=1).sum(axis=1, min_count=1)
+    return spent.mask(rows["answer"].astype(bool) & spent.isna(), 0.0)  # answered before anything was solved
 
 
 def write_page(made: StudyComparison, out: Path) -> Path:

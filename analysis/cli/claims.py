@@ -9,7 +9,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_claims
-from opticoll.analysis.cli.options import JSON, STORE, notify, refuse_together, store_at, writable_store
+from opticoll.analysis.cli.options import JSON, STORE, notify, readable_store, refuse_together, writable_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ def claims(
         position = {claim.id: index for index, claim in enumerate(chosen(identifiers))}
         wanted = len(position)
         if cached:
-            rows: list[Any] = kept(identifiers, store_at(store))
+            rows: list[Any] = kept(identifiers, readable_store(store))
         else:
             home = None if no_store else writable_store(store)
             if wanted > 1:

@@ -262,6 +262,14 @@ def store_at(folder: str | None) -> Store:
     return Store(folder)
 
 
+def readable_store(folder: str | None) -> Store:
+    """The results store in a folder, which must be there if it is named, or the default one."""
+    store = store_at(folder)
+    if folder is not None:
+        store.check_readable()
+    return store
+
+
 def writable_store(folder: str | None) -> Store:
     """The results store in a folder; raises an error if it cannot be written."""
     store = store_at(folder)

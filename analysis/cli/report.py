@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from opticoll.analysis.cli.options import STORE, store_at
+from opticoll.analysis.cli.options import STORE, readable_store
 
 
 @click.command()
@@ -24,7 +24,7 @@ def report(out: Path, store: str | None) -> int:
     from opticoll.analysis.report import page, terminal
     from opticoll.analysis.report.findings import collect
 
-    home = store_at(store)
+    home = readable_store(store)
     written = page.build(home, out, findings := collect(home))
     terminal.show(findings)
     click.echo(f"wrote {written}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.options import JSON, STORE, refuse_together, store_at
+from opticoll.analysis.cli.options import JSON, STORE, readable_store, refuse_together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ MOST_RUNS = 200
 OVERVIEW = (
     "SELECT formulation, instance, method, form, settings, requested_time_limit_s AS time_limit_s, "
     "requested_tol AS tol, requested_seed AS seed, requested_repetition AS repetition, plugins, solver_version, "
-    "opticoll, superseded, termination, proof, objective, bound, gap, F, T, time_solve_s, peak_memory_mb, "
+    "opticoll, same_code, superseded, termination, proof, objective, bound, gap, F, T, time_solve_s, peak_memory_mb, "
     "strftime(finished, '%Y-%m-%d %H:%M') AS finished "
     "FROM latest ORDER BY latest.finished, formulation, instance, method"
 )
@@ -40,7 +40,8 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store: str | None,
 
     Without SQL, print the latest runs. A query can select from the views `runs` (every record) and `latest` (the best
     record of each resume key). Their column `superseded` marks results of another version of a plug-in, file, solver or
-    opticoll than that of the latest run of the same task.
+    opticoll than that of the latest run of the same task; `same_code` is false for what other code of opticoll or of a
+    plug-in computed, and empty where that is unknown.
     """
     from opticoll.analysis.rendering import frame_rows
 
@@ -48,7 +49,7 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store: str | None,
     if not 0 < time_limit <= threading.TIMEOUT_MAX:
         msg = f"--time-limit {time_limit:g}: must be a positive number of seconds"
         raise click.UsageError(msg)
-    home = store_at(store)
+    home = readable_store(store)
     default = "SELECT * FROM latest ORDER BY finished" if as_csv or as_json else OVERVIEW
     frame = home.sql(default if sql is None else sql, time_limit_s=time_limit)
     if sql is None and not (as_csv or as_json) and len(frame) > MOST_RUNS:
@@ -70,10 +71,15 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store: str | None,
 def _show_overview(frame: pd.DataFrame) -> None:
     """Print what :data:`OVERVIEW` selects, without the columns that distinguish no two runs."""
     from opticoll.analysis.rendering import frame_rows, number
+    from opticoll.analysis.store.current_records import AGAIN, code_marks, code_note
 
+    frame["same_code"] = code_marks(frame["same_code"])
+    frame = frame.rename(columns={"same_code": "code"})
+    note = code_note(frame["code"])
     runs = frame.groupby(_IDENTIFYING, dropna=False)
     alike = [name for name in _DISTINGUISHING if runs[name].nunique(dropna=False).max() <= 1]
-    rows = frame_rows(frame.drop(columns=alike if frame["superseded"].any() else [*alike, "superseded"]))
+    alike += [name for name in ("superseded", "code") if not frame[name].any()]
+    rows = frame_rows(frame.drop(columns=alike))
     for row in rows:
         if "superseded" in row:
             row["superseded"] = "superseded" if row["superseded"] else ""
@@ -81,3 +87,5 @@ def _show_overview(frame: pd.DataFrame) -> None:
             row["plugins"] = {name: str(digest)[:8] for name, digest in used.items()}
         row |= {name: number(row[name], 3) for name in ("gap", "time_solve_s", "peak_memory_mb")}
     output.show_table(rows, list(rows[0]))
+    if note is not None:
+        click.echo(f"{note}; {AGAIN}", err=True)

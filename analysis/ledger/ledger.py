@@ -16,6 +16,7 @@ import msgspec
 
 from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory, Measurement
 from opticoll.analysis.papers.paper_figure import modules_about
+from opticoll.analysis.store.records import CLAIMS
 from opticoll.analysis.store.schema import environment
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import plugins
@@ -40,7 +41,7 @@ LARGEST_BYTES = 1 << 20
 
 def folder(store: Store) -> Path:
     """The folder of the ledger in a store."""
-    return store.root / "claims"
+    return store.root / CLAIMS
 
 
 def keep(store: Store, row: ClaimRow, seconds: float) -> ClaimRow:

@@ -65,7 +65,8 @@ def figure(
     Raises
     ------
     BadInput
-        For an unknown name, a figure that needs runs and has none, or own points that do not fit it.
+        For an unknown name, a store that is named and not there, a figure that needs runs and has none, or own points
+        that do not fit it.
     """
     from opticoll.analysis.report.findings import best_runs
     from opticoll.analysis.store import Store
@@ -76,6 +77,8 @@ def figure(
     elif not (over is None or isinstance(over, Run) or _is_table(over)) and not isinstance(over, Iterable):
         raise refused(over, f"figure {stated.name}: over", "results of oc.solve, a table or a CSV file")
     place = Store.at(store)
+    if store is not None:
+        place.check_readable()
     runs = best_runs(place)
     rows, source = _rows(stated, runs, place)
     result = drawn(stated, rows, source)

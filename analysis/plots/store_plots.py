@@ -250,10 +250,11 @@ _TIME_LOOKS: dict[str, Any] = {
 def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
     """Kind of every run, which determines its mark: ``proven``, ``limit``, ``unproven`` or ``failed``."""
     proven = results["proof"].isin(PROVEN) & results["verified"].fillna(value=False).astype(bool)
+    refuted = (results["termination"] == "infeasible") & results["infeasible_by"].notna()
     kinds = results["termination"].astype("object").map(lambda _: "failed")
     ended = results["termination"].isin(("optimal", "iteration-limit", "tolerance-not-reached"))
     kinds = kinds.mask(ended, "unproven").mask(results["termination"] == "time-limit", "limit")
-    return kinds.mask(proven & ended, "proven")
+    return kinds.mask((proven & ended) | refuted, "proven")
 
 
 def family_of(spec: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from opticoll.analysis.ledger import ledger
+from opticoll.analysis.store.current_records import AGAIN, code_marks, code_note
 from opticoll.analysis.store.schema import environment
 from opticoll.solvers.task import PROVEN, Proof, plain
 
@@ -45,6 +46,8 @@ BOUND_COLUMNS = (
     "exact",
     "reason",
 )
+#: Outcome of a run that proved that there is no solution.
+INFEASIBLE = "infeasible"
 _CURRENT = "WHERE NOT superseded"
 #: Command that lists the superseded results.
 SUPERSEDED_COMMAND = 'opticoll results "FROM latest WHERE superseded"'
@@ -64,8 +67,9 @@ class Findings:
         Number of all records.
     results
         The current rows of the view ``latest``, the best run of every key, with the columns ``ranks``, ``seconds``
-        (build, compile, solve and verify together), ``ok`` (answered and verified), ``store`` (its folder) and
-        ``problem`` (the instance, with the formulation's own parameters where a run set some).
+        (build, compile, solve and verify together), ``ok`` (answered and verified), ``outcome`` (the proof, or
+        "infeasible" where that is proven), ``by`` (a mark if other code made it), ``store`` (its
+        folder) and ``problem`` (the instance, with the formulation's own parameters where a run set some).
     bounds
         One row per instance and analytic bound, columns :data:`BOUND_COLUMNS`; ``ratio`` is the best verified
         objective over the bound (inverted for minimisation), 1 where the bound is met.
@@ -100,9 +104,19 @@ class Findings:
         return f"{many} superseded by another version of a plug-in, file, solver or opticoll, and omitted"
 
     @property
+    def other_code(self) -> str | None:
+        """A sentence on the results that other code computed; None if there are none."""
+        return None if (note := code_note(self.results["by"])) is None else f"{note}; {AGAIN}"
+
+    @property
     def failures(self) -> pd.DataFrame:
-        """Runs without a verified value."""
-        return self.results[~self.results["ok"]]
+        """Runs without an answer: neither a verified value nor a proof that there is none."""
+        return self.results[~self.results["answer"].astype(bool)]
+
+    @property
+    def infeasible(self) -> pd.DataFrame:
+        """Runs that proved that there is no solution."""
+        return self.results[self.results["outcome"] == INFEASIBLE]
 
 
 def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
@@ -146,6 +160,9 @@ def _completed(results: pd.DataFrame, store: Store) -> pd.DataFrame:
     parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]
     results["seconds"] = pd.concat(parts, axis=1).sum(axis=1, min_count=1)
     results["ranks"] = [_ranks(metrics, n) for metrics, n in zip(results["metrics"], results["n"], strict=True)]
+    refuted = results["answer"].astype(bool) & ~verified
+    results["outcome"] = results["proof"].astype(object).mask(refuted, INFEASIBLE)
+    results["by"] = code_marks(results["same_code"])
     results["store"] = str(store.root)
     results["problem"] = results["instance"].astype(str) + _stated_settings(results)
     results["_best"] = results["proof"].map({name: place for place, name in enumerate(Proof)})
@@ -276,7 +293,7 @@ def machine() -> dict[str, Json]:
     return {**environment(), "memory_gib": round(psutil.virtual_memory().total / 2**30, 1)}
 
 
-#: Columns that are shown only if runs of one method on one problem differ in them.
+#: Columns that are shown only if runs of one method on one problem differ in them, and the marks of other code.
 _DISTINGUISHING = {
     "form": "form",
     "requested_settings": "settings",
@@ -287,11 +304,14 @@ _DISTINGUISHING = {
     "requested_repetition": "repetition",
     "solver_version": "version",
     "opticoll": "opticoll",
+    "by": "code",
 }
 
 
 def distinguishing_columns(results: pd.DataFrame) -> dict[str, str]:
-    """Columns, with their headings, in which runs of one method on one problem differ."""
+    """Columns, with their headings, in which runs of one method on one problem differ; marks in any case."""
     runs = results.groupby(["formulation", "problem", "method"], dropna=False)
     known = {field: heading for field, heading in _DISTINGUISHING.items() if field in results}
-    return {field: heading for field, heading in known.items() if runs[field].nunique(dropna=False).max() > 1}
+    differ = {field for field in known if runs[field].nunique(dropna=False).max() > 1}
+    differ |= {"by"} if "by" in known and results["by"].any() else set()
+    return {field: heading for field, heading in known.items() if field in differ}

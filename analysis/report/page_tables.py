@@ -22,6 +22,7 @@ _NUMBERS = {"number", "count", "seconds", "gap", "ratio"}
 PROOFS = {
     "exact": ("good", "✓ exact"),
     "optimal": ("good", "✓ optimal"),
+    "infeasible": ("good", "✓ infeasible"),
     "certified-gap": ("fair", "≈ certified gap"),
     "feasible": ("fair", "○ feasible"),
     "bound-only": ("bad", "✗ bound only"),

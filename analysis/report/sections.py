@@ -46,7 +46,7 @@ _RESULTS = (
     Column("n", "N", "count"),
     Column("objective", "objective", "number", link=True),
     Column("T", "T = 1/F", "number", link=True),
-    Column("proof", "proof", "proof"),
+    Column("outcome", "proof", "proof"),
     Column("gap", "gap", "gap"),
     Column("time_solve_s", "solve [s]", "seconds"),
     Column("seconds", "total [s]", "seconds"),
@@ -146,12 +146,12 @@ class Details(NamedTuple):
 def overview(findings: Findings) -> Overview:
     """Counts by proof status, over all and by formulation."""
     results = findings.results
-    counts = results["proof"].value_counts()
+    counts = results["outcome"].value_counts()
     words = {name: words.split(" ", 1)[1] for name, (_, words) in PROOFS.items()}
     tiles = [("runs recorded", findings.runs), ("different cells", len(results))]
     tiles += [(text, int(counts.get(name, 0))) for name, text in words.items()]
     tiles.append(("failed or unverified", len(findings.failures)))
-    by = results.groupby("formulation")["proof"].value_counts().unstack(fill_value=0)
+    by = results.groupby("formulation")["outcome"].value_counts().unstack(fill_value=0)
     rows = page_tables.rows(by.reset_index())
     shown = [Column("formulation", "formulation")]
     shown += [Column(name, text, "count") for name, text in words.items() if name in by]
@@ -243,7 +243,7 @@ def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> PageTable | None:
 
 
 def failures(findings: Findings) -> PageTable:
-    """Cells without a verified value."""
+    """Cells without an answer."""
     return table(findings.failures, _FAILURES, "Failures")
 
 

@@ -60,6 +60,14 @@ def show(findings: Findings, console: Console | None = None) -> None:
             screen.print(_table(f"{name}: optimum ÷ bound", group, bounds, values=False))
     if findings.omitted is not None:
         screen.print(f"{findings.omitted}: {SUPERSEDED_COMMAND}", markup=False, highlight=False)
+    if findings.other_code is not None:
+        screen.print(findings.other_code, markup=False, highlight=False)
+    refuted = findings.infeasible
+    if len(refuted):
+        screen.print(f"{len(refuted)} cell{'s' * (len(refuted) != 1)} proven infeasible:", markup=False)
+    for row in refuted.head(MOST_ROWS).to_dict("records"):
+        line = f"  {row['problem']}  {row['formulation']}  {row['method']}: {row['infeasible_by']}"
+        screen.print(line, markup=False, highlight=False)
     failed = findings.failures
     if len(failed):
         screen.print(f"{len(failed)} cell{'s' * (len(failed) != 1)} without a verified value:", markup=False)

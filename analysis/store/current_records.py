@@ -10,12 +10,18 @@ missing, count only where there are no others.
 from __future__ import annotations
 
 import hashlib
+import json
+from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from opticoll import own_code
 from opticoll.analysis.store import schema
+from opticoll.errors import BadInput
+from opticoll.instances import plugins
 from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import Proof, Requested, Termination
 
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
+    import pandas as pd
 
 #: What identifies a task, next to its instance and settings: the columns of its request.
 _REQUEST = [name for name in Requested.__struct_fields__ if name != "settings"]
@@ -35,6 +42,8 @@ _SETTINGS = r"""list_sort([
 _INSTANCE = "CASE WHEN instance LIKE 'custom%' THEN instance_hash ELSE instance END"
 _TASK = ", ".join(["formulation", _INSTANCE, _SETTINGS, *(f"requested_{name}" for name in _REQUEST)])
 _VERSION = "coalesce(key, id)"
+#: The remedy for what other code computed.
+AGAIN = "`opticoll study NAME` runs it again"
 #: Terminations of runs that were not tried.
 _UNTRIED = (Termination.UNAVAILABLE, Termination.REFUSED)
 
@@ -73,9 +82,39 @@ def confirmations(folder: Path) -> Iterator[tuple[str, str]]:
     schema.warn(bad)
 
 
+def _same_code() -> str:
+    """SQL for whether the code that is here made a run: opticoll's own, and that of its plug-ins if it used some.
+
+    It is NULL if that is unknown: for old records, and for plug-ins that are not loaded.
+    """
+    with suppress(BadInput):  # a plug-in that cannot be loaded stays unknown
+        plugins.load_configured()
+    known = json.dumps(plugins.digests()).replace("'", "''")
+    changed = f"""len([name for name in json_keys(plugins)
+        if json_extract_string('{known}', name) <> json_extract_string(plugins, name)]) > 0"""
+    own = "environment.code"
+    return f"""CASE WHEN {own} IS NULL THEN NULL WHEN {own} <> '{own_code.digest()}' THEN false
+        WHEN plugins IS NULL THEN true WHEN {changed} THEN false WHEN json_contains('{known}', plugins) THEN true END"""
+
+
+def code_marks(same: pd.Series[Any]) -> pd.Series[str]:
+    """Marks of rows by their column ``same_code``: nothing for the code that is here, else "other" or "unknown"."""
+    import pandas as pd
+
+    return same.astype(object).map(lambda one: "unknown" if pd.isna(one) else "" if one else "other")
+
+
+def code_note(marks: Iterable[str]) -> str | None:
+    """How many rows have the marks of :func:`code_marks`, in words; None if none has."""
+    counts = Counter(marks)
+    made = [f"by {mark} code: {counts[mark]}" for mark in ("other", "unknown") if counts[mark]]
+    return f"computed {', '.join(made)}, of {counts.total()}" if made else None
+
+
 def create_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the views ``runs`` and ``latest`` over the tables ``records`` and ``confirmed`` (id, moment)."""
     columns = ", ".join(f'{expression} AS "{name}"' for name, _, expression in schema.flat_columns())
+    columns += f", {_same_code()} AS same_code"
     untried = ", ".join(f"'{word}'" for word in _UNTRIED)
     connection.execute(
         f"""

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from opticoll.analysis.store import schema
 from opticoll.analysis.store.current_records import confirm
-from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
+from opticoll.analysis.store.schema import damaged, environment, mark_of, read_record_file, warn
 from opticoll.analysis.store.tables import CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.variables import NamedArrays, stored
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Environment, Run
 
 
+#: Folder of the measured claims.
+CLAIMS = "claims"
 _DUAL = "dual."
 #: Solutions above this size are compressed fast rather than well.
 LARGE_BYTES = 1 << 26
@@ -90,6 +92,21 @@ class Store(NamesAttributes):
         if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK) or not _allows_new_entries(folder):
             why = "is not writable" if folder.is_dir() else "is not a folder"
             msg = f"store {self.root}: {folder} {why}; choose another with --store DIR or OPTICOLL_STORE"
+            raise BadInput(msg)
+
+    def check_readable(self) -> None:
+        """Refuse a folder that is missing or holds something else, where a user has named it to be read.
+
+        Raises
+        ------
+        BadInput
+            If there is no store in it.
+        """
+        if self.records.is_dir() or (self.root / CLAIMS).is_dir():
+            return
+        if not self.root.is_dir() or any(self.root.iterdir()):
+            why = "holds no records" if self.root.is_dir() else "no such folder"
+            msg = f"store {self.root}: {why}; name a store (`opticoll study NAME --store DIR` fills a new one)"
             raise BadInput(msg)
 
     # writing ----------------------------------------------------------------------------------------------
@@ -153,6 +170,7 @@ class Store(NamesAttributes):
         )
         if solution is not None:
             publish(self.solutions / solution, lambda file: _write_arrays(file, arrays))
+            row = structs.replace(row, solution_mark=mark_of(self.solutions / solution))
         try:
             publish(self.records / f"{name}.json", lambda file: _write_line(file, row))
         except AlreadyStored:
@@ -224,15 +242,38 @@ class Store(NamesAttributes):
         return records
 
     def answered(self, keys: set[str]) -> dict[str, StoredRecord]:
-        """Find the records that answer any of ``keys``, of studies and of single solves; one per key."""
+        """Find the records that answer any of ``keys``, of studies and of single solves; one per key.
+
+        A record whose solution is lost is none; a warning names it.
+        """
         answers: dict[str, StoredRecord] = {}
+        lost: dict[str, str] = {}
         for name in self.names():
             key = name.partition(".")[0]
             if key in keys and key not in answers:
                 record = self._read_or_warn(self.records / f"{name}.json")
                 if record is not None and schema.is_answer(record):
-                    answers[key] = record
+                    if self.is_whole(record):
+                        answers[key] = record
+                    else:
+                        lost[key] = (
+                            f"store: the solution {record.solution} is missing, cut or changed; it is made again"
+                        )
+        schema.warn([message for key, message in lost.items() if key not in answers])
         return answers
+
+    def is_whole(self, record: StoredRecord) -> bool:
+        """Whether the solution of a record, if it has one, is as it was written; of old records, whether it has an end.
+
+        Of a large file only the size is compared.
+        """
+        if record.solution is None:
+            return True
+        path = self.solutions / record.solution
+        try:
+            return zipfile.is_zipfile(path) if record.solution_mark is None else record.solution_mark == mark_of(path)
+        except OSError:
+            return False
 
     def confirm(self, names: Iterable[str]) -> None:
         """Note that records still answer their cells, which makes them current (:mod:`.current_records`)."""

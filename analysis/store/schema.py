@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NewType, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from opticoll import own_code
 from opticoll.analysis import CHECKOUT, opticoll_version
 from opticoll.solvers.task import (
     Environment,
@@ -47,6 +48,7 @@ def environment() -> Environment:
         platform=platform.platform(),
         python=platform.python_version(),
         opticoll=opticoll_version(),
+        code=own_code.digest(),
         git_commit=_commit(),
         cpus=_cpus(),
     )
@@ -80,7 +82,8 @@ Moment = NewType("Moment", str)
 class StoredRecord(Record, frozen=True, kw_only=True):
     """A record in the store: that of the run, and how, when and where it was made.
 
-    ``attempt`` counts the attempts of studies at one cell from 1; ``solution`` is the file of the values and duals;
+    ``attempt`` counts the attempts of studies at one cell from 1; ``solution`` is the file of the values and duals, and
+    ``solution_mark`` what it was when it was written (:func:`mark_of`);
     ``extra`` holds fields of later versions that are unknown here.
     """
 
@@ -92,6 +95,7 @@ class StoredRecord(Record, frozen=True, kw_only=True):
     started: Moment | None = None
     finished: Moment | None = None
     solution: str | None = None
+    solution_mark: str | None = None
     extra: dict[str, Json] | None = None
 
 
@@ -177,6 +181,24 @@ def decode(line: bytes) -> StoredRecord:
 
 def _sum(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest()[:_DIGITS].encode()
+
+
+#: Largest solution whose contents count in its mark [bytes]; reading more would cost more than to resume may.
+MOST_MARKED = 1 << 20
+
+
+def mark_of(solution: Path) -> str:
+    """Size of a solution's file, and the digest of a small one.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    size = solution.stat().st_size
+    if size > MOST_MARKED:
+        return f"{size} bytes"
+    return f"{size} bytes, {hashlib.sha256(solution.read_bytes()).hexdigest()}"
 
 
 #: Largest file that is read as a record [bytes], and how many damaged ones a warning names.

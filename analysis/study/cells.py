@@ -70,11 +70,13 @@ def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
 
 def answer_of(job: CellJob) -> CellResult | None:
     """The result of a cell that has an answer in the store, else None."""
-    return _answer_among(job.cell, Store(job.root).attempts(job.cell.key))
+    store = Store(job.root)
+    return _answer_among(job.cell, store, store.attempts(job.cell.key))
 
 
-def _answer_among(cell: Cell, attempts: list[StoredRecord | None]) -> CellResult | None:
-    answers = [record for record in attempts if record is not None and schema.is_answer(record)]
+def _answer_among(cell: Cell, store: Store, attempts: list[StoredRecord | None]) -> CellResult | None:
+    kept = (record for record in attempts if record is not None and schema.is_answer(record))
+    answers = [record for record in kept if store.is_whole(record)]
     return result_of(cell, answers[-1], "skipped") if answers else None
 
 
@@ -121,7 +123,7 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
     cell, store, run = job.cell, Store(job.root), made.run
     # Read the attempts only once: a record that another study adds from here on takes the name of our attempt.
     earlier = store.attempts(cell.key)
-    answered = _answer_among(cell, earlier)
+    answered = _answer_among(cell, store, earlier)
     if answered is not None:  # by a study that could not see our lock
         return answered
     if earlier and earlier[-1] is not None and _nothing_new(earlier[-1], run.record):

@@ -419,7 +419,7 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
     Files that settings name enter it with their present content. The version of a solver that is missing here is
     unknown; those that opticoll requires, and so are the same on every machine of a study, enter it.
     """
-    from opticoll.analysis import opticoll_version
+    from opticoll.own_code import digest as code_digest
     from opticoll.solvers.adapters.interface import distribution_version
     from opticoll.solvers.plan import ALWAYS_USED, EXACT_USED
 
@@ -427,7 +427,7 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
     parts |= {"plugins": known} if (known := digests()) else {}
     parts["settings"] = {name: pinned(str(value), MOST_PINNED) for name, value in task.settings.items()}
     versions = {name: distribution_version(name) for name in (*ALWAYS_USED, *EXACT_USED)}
-    return digest({**parts, "instance": instance_hash, "opticoll": opticoll_version(), "solvers": versions})
+    return digest({**parts, "instance": instance_hash, "code": code_digest(), "solvers": versions})
 
 
 # reading TOML, strictly ---------------------------------------------------------------------------------------

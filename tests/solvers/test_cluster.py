@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers import executor as executor_module
 from opticoll.solvers import solve as runner
 from opticoll.solvers import worker as worker_module
-from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed
+from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed, OtherCode
 from opticoll.solvers.task import Task
 
 STUDY = """
@@ -70,14 +72,14 @@ class Machines:
             self.stop()
             raise
 
-    def start(self, *command: str | Path) -> subprocess.Popen[bytes]:
+    def start(self, *command: str | Path, places: tuple[Path, ...] = ()) -> subprocess.Popen[bytes]:
         # Workers start elsewhere: nothing may depend on the folder of the caller.
         place = self.folder / f"place-{len(self.processes)}"
         place.mkdir()
         log = (place / "log").open("wb")
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
+            "PYTHONPATH": os.pathsep.join(map(str, (*places, *PLACES))),
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
         }
         with log:
@@ -93,7 +95,7 @@ class Machines:
         self.processes.append(process)
         return process
 
-    def worker(self, *options: str) -> subprocess.Popen[bytes]:
+    def worker(self, *options: str, places: tuple[Path, ...] = ()) -> subprocess.Popen[bytes]:
         return self.start(
             "worker",
             "--scheduler-file",
@@ -106,6 +108,7 @@ class Machines:
             "--memory-limit",
             "0",
             *options,
+            places=places,
         )
 
     @property
@@ -330,8 +333,46 @@ def test_a_listener_that_is_not_a_scheduler_is_refused(monkeypatch: pytest.Monke
 
 def test_workers_with_another_version_are_refused(both: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.1")
-    with pytest.raises(BadOption, match=r"not 0\.0\.1"):
+    with pytest.raises(BadOption, match=r"this process opticoll 0\.0\.1"):
         DaskCluster(both.address)
+
+
+#: Changes of the code: one that changes nothing, and one that removes what this version asks a worker for.
+CHANGES = {"other": ("\n", "\n# another line\n"), "earlier": ("code_here", "installed_version")}
+
+
+@pytest.fixture(scope="module", params=CHANGES)
+def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the package whose code differs."""
+    folder = tmp_path_factory.mktemp(request.param)
+    shutil.copytree(worker_module.ROOT / "opticoll", folder / "opticoll", ignore=shutil.ignore_patterns("__pycache__"))
+    file = folder / "opticoll" / "solvers" / "executor.py"
+    file.write_text(file.read_text().replace(*CHANGES[request.param]))
+    return folder
+
+
+def test_workers_with_other_code_are_refused_at_the_start_and_when_they_join(elsewhere: Path, tmp_path: Path) -> None:
+    message = r"^--dask \S+: worker tcp://\S+ \(stranger\) has .*opticoll.*, this process opticoll .*; start the worker"
+    with machines(tmp_path, ("--no-nanny",)) as cluster, DaskCluster(cluster.address) as executor:
+
+        def items() -> Iterator[int]:
+            yield from range(3)
+            cluster.worker("--no-nanny", "--name", "stranger", places=(elsewhere,))
+            cluster.until(lambda: executor.jobs == 2)
+
+        with pytest.raises(OtherCode, match=message) as joined:
+            list(executor.map_unordered(abs, items()))
+        with pytest.raises(OtherCode, match=message) as started:
+            DaskCluster(cluster.address)
+    for refusal in (joined, started):
+        assert "\n" not in str(refusal.value)
+
+
+def test_a_worker_compares_the_code_before_it_runs_a_job(both: Machines) -> None:
+    with DaskCluster(both.address) as executor:
+        executor.code = replace(executor.code, digest="f" * 64)
+        with pytest.raises(OtherCode, match=f"with code {'f' * 12}"):
+            list(executor.map_unordered(abs, [-1]))
 
 
 def _answer_or_die(item: str | Path) -> str | Path:

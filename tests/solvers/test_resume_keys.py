@@ -65,17 +65,28 @@ def test_auto_follows_the_solver_of_whatever_it_chooses(name: str, spec: str, up
 @pytest.mark.parametrize(
     ("method", "settings", "used"),
     [
-        ("clarabel", {}, {"clarabel", "highspy"}),
-        ("pdlp", {}, {"ortools", "highspy"}),
+        ("clarabel", {}, {"clarabel", "highspy", "cvxpy"}),
+        ("pdlp", {}, {"ortools", "highspy", "cvxpy"}),
         ("certified-pdlp", {"solver": "pdlp"}, {"ortools", "highspy"}),
         ("certified-pdlp", {}, {"highspy"}),
-        ("scip", {}, {"PySCIPOpt", "highspy"}),
+        ("scip", {}, {"PySCIPOpt", "highspy", "cvxpy"}),
     ],
 )
 def test_a_method_follows_its_solver_and_the_one_that_proves(method, settings, used, upgrade) -> None:
     task = oc.Task("alltoall.master", "ring:4", method, settings=settings)
-    names = ("clarabel", "ortools", "PySCIPOpt", "highspy", "python-flint", "opticoll")
-    assert {name for name in names if followed(task, upgrade, name)} == {*used, "opticoll"}
+    names = ("clarabel", "ortools", "PySCIPOpt", "highspy", "python-flint", "pyomo", "cvxpy", "opticoll")
+    assert {name for name in names if followed(task, upgrade, name)} == used
+
+
+def test_a_model_follows_the_layer_that_compiles_it_and_every_run_the_code(
+    upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = oc.Task("alltoall.master", "ring:4", "highs", form="pyomo")
+    assert followed(task, upgrade, "pyomo")
+    assert not followed(task, upgrade, "cvxpy")
+    before = resume_key(task)
+    monkeypatch.setattr("opticoll.own_code.digest", lambda: "other")
+    assert resume_key(task) != before
 
 
 def test_the_exact_step_follows_its_arithmetic(upgrade: Upgrade) -> None:

@@ -36,7 +36,7 @@ def run_table():
         ("highs-ipx", "memory-limit", "none", False, 32, 6.5, 60.0),
     ]
     columns = ["method", "termination", "proof", "verified", "n", "time_solve_s", "requested_time_limit_s"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=columns).assign(infeasible_by=None)
 
 
 def points(figure):
@@ -116,6 +116,8 @@ def test_solve_time_names_its_size(size):
 
 def test_run_kinds():
     assert list(plots.run_kinds(run_table())) == ["proven", "limit", "limit", "unproven", "failed", "failed"]
+    refuted = run_table()[:2].assign(termination="infeasible", infeasible_by=["a cut", None])
+    assert list(plots.run_kinds(refuted)) == ["proven", "failed"]
 
 
 @pytest.mark.parametrize("form", ["cvxpy", "pyomo"])

@@ -1,0 +1,345 @@
+"""A stored answer counts for the code that computed it, as long as its solution is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import py_compile
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import opticoll as oc
+from opticoll import own_code
+from opticoll.analysis.cli.main import main
+from opticoll.analysis.report.findings import collect
+from opticoll.analysis.store import Store, schema
+from opticoll.analysis.study.running import run_study
+from opticoll.analysis.study.study_file import study_of
+from opticoll.solvers.executor import InProcess, LocalProcesses
+from opticoll.solvers.task import Task
+
+TASKS = [Task("alltoall.master", f"ring:{n}", "highs-simplex") for n in (4, 5)]
+Change = Callable[[str], None]
+
+
+@pytest.fixture
+def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
+    """Pretend that the package's code has another digest; an empty one stands for its own."""
+    own = own_code.digest()
+
+    def change(digest: str) -> None:
+        schema.environment.cache_clear()
+        monkeypatch.setattr(own_code, "digest", lambda *_: digest or own)
+
+    yield change
+    monkeypatch.undo()
+    schema.environment.cache_clear()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def counts(store: Store, tasks: list[Task] = TASKS) -> dict[str, int]:
+    with InProcess() as executor:
+        summary = run_study(study_of("study", tasks), store, executor)
+    return {status: summary.count(status) for status in ("done", "skipped", "failed") if summary.count(status)}
+
+
+# the digest -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    root = tmp_path / "package"
+    for name in ("errors.py", "solvers/a.py", "instances/data/t.csv", "formulations/f.py", "analysis/plots/p.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"one\ntwo\n")
+    for part in own_code.OF_RUNS:
+        (root / part).mkdir(parents=True, exist_ok=True)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "counts"),
+    [
+        ("solvers/a.py", b"one\n2\n", True),
+        ("solvers/b.py", b"", True),
+        ("solvers/deep/er/b.py", b"", True),
+        ("instances/data/t.csv", b"1\n", True),
+        ("errors.py", b"1\n", True),
+        ("formulations/fast.abi3.so", b"", True),
+        ("analysis/store/s.py", b"", True),
+        ("solvers/a.py", b"one\r\ntwo\r\n", False),
+        ("analysis/plots/p.py", b"1\n", False),
+        ("solvers/__pycache__/a.cpython-311.pyc", b"1", False),
+        ("solvers/a.pyc", b"bytecode beside its source", False),
+        ("solvers/a.py~", b"1\n", False),
+        ("solvers/notes.md", b"1\n", False),
+    ],
+)
+def test_what_the_digest_covers(name: str, content: bytes, counts: bool, package: Path) -> None:
+    before = own_code.digest_of(package)
+    (package / name).parent.mkdir(parents=True, exist_ok=True)
+    (package / name).write_bytes(content)
+    assert (own_code.digest_of(package) != before) == counts
+
+
+def test_the_digest_of_a_copy_a_linked_layer_bytecode_and_an_archive(package: Path, tmp_path: Path) -> None:
+    own, copy = own_code.digest_of(package), tmp_path / "copy"
+    shutil.copytree(package, copy)
+    shutil.move(copy / "solvers", tmp_path / "solvers")
+    (copy / "solvers").symlink_to(tmp_path / "solvers")
+    assert own_code.digest_of(copy) == own
+    digests = {own}
+    for value in ("one", "two"):
+        source = tmp_path / "source.py"
+        source.write_text(f"{value} = 1\n")
+        for _ in range(2):
+            py_compile.compile(str(source), str(copy / "solvers" / "b.pyc"), dfile="b.py", doraise=True)
+            os.utime(source, (1, 1))  # bytecode holds the date of its source
+        digests.add(own_code.digest_of(copy))
+    assert len(digests) == 3
+    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+        archive.write(package / "errors.py", "opticoll/errors.py")
+    inside = own_code.digest_of(tmp_path / "package.zip" / "opticoll")
+    with zipfile.ZipFile(tmp_path / "package.zip", "a") as archive:
+        archive.writestr("opticoll/more.py", "")
+    assert own_code.digest_of(tmp_path / "package.zip" / "opticoll") != inside
+
+
+def test_every_file_of_the_layers_that_solve_counts() -> None:
+    listed = [path for part in own_code.OF_RUNS for path in (own_code.ROOT / part).rglob("*") if path.is_file()]
+    files = [path for path in listed if "__pycache__" not in path.parts and not path.name.startswith(".")]
+    assert len(files) > 300
+    assert [path for path in files if not path.name.endswith(own_code.SUFFIXES)] == []
+
+
+# studies --------------------------------------------------------------------------------------------------------------
+
+
+def test_cells_run_again_under_other_code_and_count_again_after_it_is_taken_back(store: Store, code: Change) -> None:
+    assert counts(store) == {"done": 2}
+    assert counts(store) == {"skipped": 2}
+    code("other")
+    assert list(store.sql("SELECT same_code FROM latest")["same_code"]) == [False, False]
+    assert counts(store, TASKS[:1]) == {"done": 1}
+    marks = "SELECT instance, same_code, superseded FROM latest ORDER BY instance, superseded"
+    assert store.sql(marks).to_numpy().tolist() == [
+        ["ring:4", True, False],
+        ["ring:4", False, True],
+        ["ring:5", False, False],
+    ]
+    code("")
+    assert counts(store) == {"skipped": 2}
+    current = store.sql("SELECT same_code FROM latest WHERE NOT superseded")["same_code"]
+    assert list(current) == [True, True]
+
+
+def test_two_studies_with_different_code_share_a_store(store: Store, code: Change) -> None:
+    mine = study_of("study", TASKS)
+    code("other")
+    theirs = study_of("study", TASKS)
+    with InProcess() as executor:
+        assert run_study(theirs, store, executor).count("done") == 2
+    code("")
+    with LocalProcesses(2) as executor:
+        assert run_study(mine, store, executor).count("done") == 2
+    assert len(store.sql("FROM runs")) == 4
+
+
+def test_a_process_with_other_code_than_the_key_gives_no_answer(store: Store, code: Change) -> None:
+    study = study_of("study", TASKS[:1])
+    code("other")
+    with InProcess() as executor:
+        (result,) = run_study(study, store, executor).results.values()
+    assert (result.status, "start the study again" in result.message) == ("failed", True)
+
+
+def test_what_other_code_computed_is_marked(store: Store, code: Change, capsys: pytest.CaptureFixture[str]) -> None:
+    counts(store)
+    assert collect(store).other_code is None
+    folder = ["--store", str(store.root)]
+    assert main(["results", *folder]) == 0
+    clean = capsys.readouterr()
+    assert "code" not in clean.out
+    assert clean.err == ""
+    code("other")
+    assert main(["results", *folder]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.count(" other ") == 2
+    note = "computed by other code: 2, of 2; `opticoll study NAME` runs it again"
+    assert shown.err.strip() == note
+    assert collect(store).other_code == note
+    assert main(["report", *folder, "--out", str(store.root / "page")]) == 0
+    assert note in " ".join(capsys.readouterr().out.split())
+    page = (store.root / "page" / "index.html").read_text()
+    assert note in page
+    assert page.count(">other<") == 2
+    assert main(["results", *folder, "--json"]) == 0
+    assert [row["same_code"] for row in json.loads(capsys.readouterr().out)] == [False, False]
+
+
+def test_records_of_unknown_code_are_marked(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    counts(store, TASKS[:1])
+    (name,) = store.names()
+    path = store.records / f"{name}.json"
+    old = json.loads(path.read_bytes())
+    for field in ("versions", "solution_mark", "checksum"):
+        del old[field]
+    del old["environment"]["code"]
+    body = json.dumps(old).encode()[:-1]
+    path.write_bytes(body + b',"checksum":"' + schema._sum(body) + b'"}\n')
+    assert store.sql("SELECT same_code FROM latest")["same_code"].isna().all()
+    assert main(["results", "--store", str(store.root)]) == 0
+    shown = capsys.readouterr()
+    assert " unknown " in shown.out
+    assert "computed by unknown code: 1, of 1" in shown.err
+    assert counts(store, TASKS[:1]) == {"skipped": 1}  # its key is of this code
+
+
+@pytest.mark.usefixtures("forgotten_plugins")
+def test_rows_of_a_plug_in_are_marked_by_its_code(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "mine.py"
+
+    (tmp_path / "beside.py").write_text("LOAD = 1\n")
+    file.write_text(METHOD)
+    oc.load_plugin(file)
+    counts(store, [Task("alltoall.master", "ring:4", "mine")])
+    same = "SELECT same_code FROM runs ORDER BY finished"
+    assert list(store.sql(same)["same_code"]) == [True]
+    (tmp_path / "beside.py").write_text("LOAD = 2\n")
+    oc.load_plugin(file)
+    assert list(store.sql(same)["same_code"]) == [False]
+
+
+METHOD = """
+import beside
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+METHOD = Method(
+    name="mine", title="mine", summary="", serves=("alltoall.master",),
+    run=lambda context: Answer(Termination.ERROR),
+)
+"""
+
+
+def test_a_copy_of_the_package_runs_again_what_an_edit_may_change(tmp_path: Path) -> None:
+    places = [tmp_path / "first", tmp_path / "second"]
+    for place in places:
+        shutil.copytree(own_code.ROOT, place / "opticoll", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("solvers/solve.py", "analysis/plots/style.py"):
+        with (places[name.startswith("solvers")] / "opticoll" / name).open("a") as file:
+            file.write("\n# another line\n")
+    study = tmp_path / "s.toml"
+    study.write_text(
+        'name = "s"\nformulations = ["alltoall.master"]\ninstances = ["ring:4"]\nmethods = ["highs-simplex"]\n'
+    )
+    command = [sys.executable, "-m", "opticoll", "study", str(study), "--store", str(tmp_path / "store"), "--json"]
+    ended = []
+    for place in (own_code.ROOT.parent, places[0], places[1], own_code.ROOT.parent):
+        environment = {**os.environ, "PYTHONPATH": str(place)}
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True)
+        ended.append([json.loads(done.stdout)[status] for status in ("done", "skipped")])
+    assert ended == [[1, 0], [0, 1], [1, 0], [0, 1]]
+
+
+# solutions ------------------------------------------------------------------------------------------------------------
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def changed(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, Path.touch, cut, changed])
+@pytest.mark.parametrize("executor", [InProcess, lambda: LocalProcesses(1)], ids=["in-process", "local"])
+def test_a_cell_whose_solution_is_lost_runs_again(
+    damage: Callable[[Path], None],
+    executor: Callable[[], InProcess],
+    store: Store,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = study_of("study", TASKS)
+    with executor() as first:
+        run_study(study, store, first)
+    victim = next(iter(store.solutions.glob("*.npz")))
+    if damage is Path.touch:
+        victim.write_bytes(b"")
+    damage(victim)
+    with executor() as second:
+        summary = run_study(study, store, second)
+    assert (summary.count("done"), summary.count("skipped")) == (1, 1)
+    (warning,) = caplog.messages
+    assert victim.name in warning
+    with executor() as third:
+        assert run_study(study, store, third).count("skipped") == 2
+
+
+def test_only_the_size_of_a_large_solution_counts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "MOST_MARKED", 100)
+    counts(store, TASKS[:1])
+    (victim,) = store.solutions.glob("*.npz")
+    changed(victim)
+    assert counts(store, TASKS[:1]) == {"skipped": 1}
+    cut(victim)
+    assert counts(store, TASKS[:1]) == {"done": 1}
+
+
+# infeasible cells, and stores that are not there ----------------------------------------------------------------------
+
+
+def test_a_proof_of_infeasibility_is_an_answer_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study, folder = tmp_path / "s.toml", str(tmp_path / "store")
+    study.write_text(
+        'name = "s"\nformulations = ["lumorph.rounds"]\ninstances = ["lightpath:2x2"]\nmethods = ["highs"]\n'
+        'settings = {program = ["printed", "coded"], bounds = [false, true]}\n'
+    )
+    assert main(["study", str(study), "--store", folder, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["done"], summary["failed"]) == (4, 0)
+    findings = collect(Store(folder))
+    assert (len(findings.infeasible), len(findings.failures)) == (2, 0)
+    assert main(["compare", str(study), "--store", folder, "--json"]) == 0
+    (programs,) = json.loads(capsys.readouterr().out)["classes"]
+    assert [(row["solved"], row["failed"]) for row in programs["contestants"]] == [(4, 0)]
+    assert main(["compare", str(study), "--store", folder, "--time", "solver"]) == 2
+    assert "--time solve" in capsys.readouterr().err
+    assert main(["report", "--store", folder, "--out", str(tmp_path / "page")]) == 0
+    assert "2 cells proven infeasible" in capsys.readouterr().out
+    assert (tmp_path / "page" / "index.html").read_text().count("✓ infeasible") == 2
+
+
+READERS = (["results"], ["report"], ["figure", "lumorph-5"], ["claims", "--cached"])
+
+
+@pytest.mark.parametrize("command", READERS, ids=lambda command: command[0])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_named_store_that_is_none_is_refused(
+    command: list[str], there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if there:
+        (tmp_path / "nothere").mkdir()
+        (tmp_path / "nothere" / "thesis.tex").touch()
+    assert main([*command, "--store", "nothere"]) == 2
+    assert "nothere: " in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["nothere", "thesis.tex"] * there
+    with pytest.raises(oc.BadInput, match="nothere"):
+        oc.figure("lumorph-5", store="nothere")
