@@ -183,6 +183,7 @@ class CompareOutput(Fields, frozen=True, kw_only=True):
     gaps: list[GapRow]
     wrong: list[WrongRow]
     page: str | None
+    other_code: str | None = None
 
 
 class FigurePanel(Fields, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ import pandas as pd
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed, frame_rows
+from opticoll.analysis.store.current_records import AGAIN, code_note
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
@@ -65,7 +66,8 @@ class StudyComparison(Printed):
     """The compared runs of a study.
 
     ``comparison`` holds all tables; ``clock`` is the time that is compared; ``missing`` the number of cells without a
-    record in the store; ``page`` the page that was written, if any.
+    record in the store; ``page`` the page that was written, if any; ``other_code`` says how many of the runs were
+    computed by other code than is here, None if none were.
     """
 
     study: Study
@@ -73,6 +75,7 @@ class StudyComparison(Printed):
     clock: Clock
     missing: int
     page: Path | None = None
+    other_code: str | None = None
 
     @property
     def _title(self) -> str:
@@ -88,7 +91,8 @@ class StudyComparison(Printed):
         absent = each[each["verdict"] == "unavailable"].groupby("solver")["runs"].sum()
         remarks = [f"{name}: {counted(int(runs), 'run')} had no usable solver" for name, runs in absent.items()]
         missing = f"{self.missing} of {len(self.study.cells)} cells have no record in the store"
-        return [*remarks, *([missing] if self.missing else [])]
+        other = [] if self.other_code is None else [f"{self.other_code}; {AGAIN}"]
+        return [*remarks, *([missing] if self.missing else []), *other]
 
     def tables(self) -> list[Listing]:
         """A row per contestant by class of problems, then wrong answers."""
@@ -118,6 +122,7 @@ class StudyComparison(Printed):
             "file": str(self.study.source),
             "cells": len(self.study.cells),
             "missing": self.missing,
+            "other_code": self.other_code,
             "clock": self.clock,
             "accuracy": made.accuracy_asked,
             "classes": [{"class": name, "contestants": frame_rows(frame)} for name, frame in self.summaries.items()],
@@ -160,7 +165,8 @@ def compare(
     Parameters
     ----------
     study, store
-        The study, and the store with its runs; nothing is run.
+        The study, and the store with its runs; nothing is run. A cell without a run of this code counts with the
+        current one of other code.
     clock
         Time to compare; by default the solver's if every contestant has one, and the total if the study varies the
         form.
@@ -177,18 +183,24 @@ def compare(
     """
     from opticoll.analysis.benchmark import solver_comparison
     from opticoll.analysis.report import findings
+    from opticoll.analysis.study.dry_run import task_of_cell, task_of_row
 
     if accuracy is not None and not 0 < accuracy < 1:
         msg = f"compare: the accuracy must lie between 0 and 1, not {accuracy:g}"
         raise BadInput(msg)
     cells = {cell.key: cell for cell in study.cells}
-    results = findings.best_runs(store, superseded=True).sort_values("superseded", kind="stable")
-    rows = results[results["key"].isin(list(cells))].drop_duplicates("key").sort_index().copy()
+    results = findings.best_runs(store, superseded=True)
+    ours, by_task = results["key"].isin(list(cells)), {task_of_cell(cell): cell.key for cell in study.cells}
+    others = results[~ours & (results["by"] != "") & ~results["superseded"]]
+    results["cell"] = results["key"].where(ours)
+    results.loc[others.index, "cell"] = [by_task.get(task_of_row(row)) for row in others.to_dict("records")]
+    results = results[results["cell"].notna()].assign(_other=~ours)
+    rows = results.sort_values(["_other", "superseded"], kind="stable").drop_duplicates("cell").sort_index().copy()
     if not (rows["termination"] != "unavailable").any():
         first = f"run `opticoll study {study.source}` first"
         msg = f"compare: store {store.root} has no runs of study {study.name!r}; {first}"
         raise NoSolution(msg)
-    shown = [cells[key] for key in rows["key"]]
+    shown = [cells[key] for key in rows["cell"]]
     labels = _Labels(study.cells)
     known = {one.key: one.name for one in benchmark_set.problems()}
     rows["problem_name"] = [_problem(cell, known) for cell in shown]
@@ -207,7 +219,8 @@ def compare(
     comparison = solver_comparison.compared(
         rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs
     )
-    return StudyComparison(study, comparison, chosen, len(set(cells) - set(rows["key"])))
+    missing = len(set(cells) - set(rows["cell"]))
+    return StudyComparison(study, comparison, chosen, missing, other_code=code_note(rows["by"]))
 
 
 class _Labels:

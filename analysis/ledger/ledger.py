@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
+from opticoll import own_code
 from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory, Measurement
 from opticoll.analysis.papers.paper_figure import modules_about
 from opticoll.analysis.store.records import CLAIMS
@@ -67,7 +68,7 @@ def keep(store: Store, row: ClaimRow, seconds: float) -> ClaimRow:
         schema=VERSION,
         measured_at=now.isoformat(timespec="microseconds"),
         seconds=seconds,
-        environment=environment(),
+        environment=_environment(),
     )
     line = json.dumps(plain(dated), allow_nan=False, ensure_ascii=False) + "\n"
     name = f"{row.id}~{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}.json"
@@ -159,8 +160,7 @@ def ledger(
     selected = chosen(identifiers)
     stored: dict[str, ClaimRow] = {}
     if resume and store is not None and not seed:
-        current = _version(environment())
-        rows = latest(store, [claim.id for claim in selected])
+        rows, current = latest(store, [claim.id for claim in selected]), _version(_environment())
         rows = [row for row in rows if not row.failed and _version(row.environment) == current]
         known = {claim.id: claim for claim in selected}
         stored = {row.id: row for row in rows if _states(row, known[row.id])}
@@ -212,7 +212,12 @@ def _near(name: str, known: dict[str, Claim]) -> str:
 
 
 def _version(origin: Environment | None) -> tuple[str | None, str | None] | None:
-    return None if origin is None else (origin.opticoll, origin.git_commit)
+    return None if origin is None else (origin.opticoll, origin.code)
+
+
+def _environment() -> Environment:
+    """That of this process, with the digest of all code: a claim is measured by the code of its paper, too."""
+    return msgspec.structs.replace(environment(), code=own_code.whole_digest())
 
 
 def _states(row: ClaimRow, claim: Claim) -> bool:

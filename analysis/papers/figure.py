@@ -14,6 +14,7 @@ from opticoll.analysis.papers.paper_figure import PaperFigure, figure_named
 from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import legend_below
 from opticoll.analysis.plots.style import INK, counted, label, style
+from opticoll.analysis.store.current_records import code_note
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.arguments import refused
 from opticoll.instances.spec import expand
@@ -136,7 +137,8 @@ def source_of(stated: PaperFigure, rows: pd.DataFrame, store: Path) -> str:
     runs = stored_runs(stated, rows)
     what = counted(runs, "run" if "id" in rows else "row")
     stored = f"{what} of the store {store} (`opticoll study {stated.study}`)" if runs else ""
-    return "; ".join(filter(None, (stated.basis, stored)))
+    other = code_note(rows["by"].dropna()) if runs and "by" in rows else None
+    return "; ".join(filter(None, (stated.basis, stored, other)))
 
 
 def _rows(stated: PaperFigure, runs: pd.DataFrame, store: Store) -> tuple[pd.DataFrame, str]:

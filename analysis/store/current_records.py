@@ -43,7 +43,7 @@ _INSTANCE = "CASE WHEN instance LIKE 'custom%' THEN instance_hash ELSE instance 
 _TASK = ", ".join(["formulation", _INSTANCE, _SETTINGS, *(f"requested_{name}" for name in _REQUEST)])
 _VERSION = "coalesce(key, id)"
 #: The remedy for what other code computed.
-AGAIN = "`opticoll study NAME` runs it again"
+AGAIN = "`opticoll study NAME --dry-run` says what would run again"
 #: Terminations of runs that were not tried.
 _UNTRIED = (Termination.UNAVAILABLE, Termination.REFUSED)
 

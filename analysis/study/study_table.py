@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import refused
+from opticoll.instances.arguments import flag, refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,7 @@ def study(
     seed: int = 0,
     threads: int = 2,
     shard: DataSize | None = None,
+    dry_run: bool = False,
     **settings: Any,
 ) -> pd.DataFrame:
     """Run a study and return the best record of each of its cells.
@@ -87,6 +88,8 @@ def study(
     shard
         Size of a shard, for a column ``T_s``, the time in seconds: bytes, or a string such as ``"64MB"``; by default
         that of the study file. The capacities must have a unit.
+    dry_run
+        Run nothing; return a row per cell with ``cell``, ``key``, ``status`` (stored or would run) and ``reason``.
 
     Returns
     -------
@@ -99,6 +102,7 @@ def study(
         For anything in the study that can be refused; nothing has been run or written then.
     """
     from opticoll.analysis.store.records import Store
+    from opticoll.analysis.study.dry_run import preview
     from opticoll.analysis.study.running import run_with_progress
     from opticoll.analysis.study.study_file import find, load
 
@@ -120,6 +124,8 @@ def study(
     kept_nowhere = store is None and instances is not None
     with TemporaryDirectory(prefix="opticoll-") if kept_nowhere else nullcontext(store) as folder:
         kept = folder if isinstance(folder, Store) else Store(folder)
+        if flag(dry_run, "study: dry_run"):
+            return preview(stated, kept).frame
         summary = run_with_progress(stated, kept, jobs, dask)
         if summary.interrupted:
             done = f"{len(summary.results)} of {len(summary.study.cells)} cells have a row"

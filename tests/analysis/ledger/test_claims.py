@@ -29,7 +29,7 @@ from opticoll.analysis.store import Store
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import parse, plugins
 from opticoll.instances.spec import contributed
-from opticoll.solvers.task import Environment, plain
+from opticoll.solvers.task import plain
 
 KEYS = {
     "id",
@@ -616,9 +616,12 @@ def test_rows_of_another_version_are_measured_again(ledger_of, store, monkeypatc
     ledger_of(one(measure=finite))
     (first,) = book.ledger((), store)
     assert list(book.ledger((), store, resume=True)) == [first]
-    monkeypatch.setattr(book, "environment", lambda: Environment(opticoll="0", git_commit="another"))
-    (again,) = book.ledger((), store, resume=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("opticoll.own_code.whole_digest", lambda: "other")
+        (again,) = book.ledger((), store, resume=True)
     assert again["measured_at"] > first["measured_at"]
+    (once_more,) = book.ledger((), store, resume=True)
+    assert once_more["measured_at"] > again["measured_at"]
 
 
 def test_rows_of_another_format_count_as_never_measured(ledger_of, store):

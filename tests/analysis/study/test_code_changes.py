@@ -13,14 +13,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import opticoll as oc
 from opticoll import own_code
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.store import Store, schema
+from opticoll.analysis.study.cells import CellJob, record_failure
+from opticoll.analysis.study.dry_run import preview
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import study_of
+from opticoll.solvers import plan as planning
 from opticoll.solvers.executor import InProcess, LocalProcesses
 from opticoll.solvers.task import Task
 
@@ -175,7 +179,7 @@ def test_what_other_code_computed_is_marked(store: Store, code: Change, capsys: 
     assert main(["results", *folder]) == 0
     shown = capsys.readouterr()
     assert shown.out.count(" other ") == 2
-    note = "computed by other code: 2, of 2; `opticoll study NAME` runs it again"
+    note = "computed by other code: 2, of 2; `opticoll study NAME --dry-run` says what would run again"
     assert shown.err.strip() == note
     assert collect(store).other_code == note
     assert main(["report", *folder, "--out", str(store.root / "page")]) == 0
@@ -185,6 +189,31 @@ def test_what_other_code_computed_is_marked(store: Store, code: Change, capsys: 
     assert page.count(">other<") == 2
     assert main(["results", *folder, "--json"]) == 0
     assert [row["same_code"] for row in json.loads(capsys.readouterr().out)] == [False, False]
+
+
+def test_a_comparison_takes_and_marks_what_other_code_computed(
+    tmp_path: Path, code: Change, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, folder = tmp_path / "s.toml", str(tmp_path / "store")
+    study.write_text(
+        'name = "s"\nformulations = ["alltoall.master"]\ninstances = ["ring:{4..5}"]\nmethods = ["highs-simplex"]\n'
+    )
+    command = ["compare", str(study), "--store", folder, "--json"]
+
+    def compared() -> tuple[int, int, str | None]:
+        capsys.readouterr()
+        assert main(command) == 0
+        printed = json.loads(capsys.readouterr().out)
+        return printed["missing"], printed["classes"][0]["contestants"][0]["runs"], printed["other_code"]
+
+    assert main(["study", str(study), "--store", folder]) == 0
+    assert compared() == (0, 2, None)
+    code("other")
+    assert compared() == (0, 2, "computed by other code: 2, of 2")
+    counts(Store(folder), TASKS[:1])
+    assert compared() == (0, 2, "computed by other code: 1, of 2")
+    assert main(command[:-1]) == 0
+    assert "--dry-run` says what would run again" in capsys.readouterr().err
 
 
 def test_records_of_unknown_code_are_marked(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,25 +235,20 @@ def test_records_of_unknown_code_are_marked(store: Store, capsys: pytest.Capture
 
 
 @pytest.mark.usefixtures("forgotten_plugins")
-def test_rows_of_a_plug_in_are_marked_by_its_code(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    file = tmp_path / "mine.py"
-
-    (tmp_path / "beside.py").write_text("LOAD = 1\n")
+def test_rows_of_a_plug_in_are_marked_by_its_code(store: Store, tmp_path: Path) -> None:
+    file, task = tmp_path / "mine.py", Task("alltoall.master", "ring:4", "mine")
     file.write_text(METHOD)
     oc.load_plugin(file)
-    counts(store, [Task("alltoall.master", "ring:4", "mine")])
-    same = "SELECT same_code FROM runs ORDER BY finished"
+    counts(store, [task])
+    same = "SELECT same_code FROM runs"
     assert list(store.sql(same)["same_code"]) == [True]
-    (tmp_path / "beside.py").write_text("LOAD = 2\n")
+    file.write_text(METHOD + "# another line\n")
     oc.load_plugin(file)
     assert list(store.sql(same)["same_code"]) == [False]
+    assert reasons(store, [task]) == ["plug-in changed: mine.py"]
 
 
 METHOD = """
-import beside
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
@@ -253,6 +277,61 @@ def test_a_copy_of_the_package_runs_again_what_an_edit_may_change(tmp_path: Path
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True)
         ended.append([json.loads(done.stdout)[status] for status in ("done", "skipped")])
     assert ended == [[1, 0], [0, 1], [1, 0], [0, 1]]
+
+
+def reasons(store: Store, tasks: list[Task] = TASKS) -> list[str]:
+    return [cell.reason or cell.status for cell in preview(study_of("study", tasks), store).cells]
+
+
+def test_a_dry_run_says_what_would_run_and_why(
+    store: Store, code: Change, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert reasons(store) == ["new", "new"]
+    assert not store.root.exists()
+    counts(store)
+    assert reasons(store) == ["stored", "stored"]
+    code("other")
+    assert reasons(store) == ["code changed", "code changed"]
+    code("")
+    looser = [structs.replace(task, tol=1e-3) for task in TASKS]
+    assert reasons(store, looser) == ["options changed: tol 1e-06 -> 0.001"] * 2
+    assert reasons(store, [*TASKS, looser[0]]) == ["stored", "stored", "new"]  # beside the cell of the other tolerance
+    (known,) = set(store.sql("SELECT versions->>'highspy' AS v FROM latest")["v"])
+    version = planning.distribution_version
+    with monkeypatch.context() as patch:
+        for module in ("opticoll.solvers.plan", "opticoll.solvers.adapters.interface"):
+            patch.setattr(f"{module}.distribution_version", lambda name: "9" if name == "highspy" else version(name))
+        assert reasons(store) == [f"highspy {known} -> 9"] * 2
+    record = store.read(str(store.sql("SELECT id FROM latest WHERE instance = 'ring:5'")["id"].item()))
+    (store.solutions / str(record.solution)).unlink()
+    assert reasons(store) == ["stored", "its solution file is missing, cut or changed"]
+    (cell,) = study_of("study", looser[:1]).cells
+    record_failure(CellJob(cell, str(store.root), "study"), "it died")
+    assert reasons(store, looser[:1]) == ["no answer before: crashed"]
+    network = tmp_path / "network.csv"
+    for capacity in (1, 2):
+        network.write_text(f"tail,head,capacity\n0,1,{capacity}\n1,2,1\n2,0,1\n")
+        of_file = [Task("alltoall.master", f"file:{network}", "highs-simplex")]
+        assert reasons(store, of_file) == ["new" if capacity == 1 else "the instance changed"]
+        counts(store, of_file)
+
+
+def test_a_dry_run_by_command_and_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "s.toml"
+    study.write_text(
+        'name = "s"\nformulations = ["alltoall.master"]\ninstances = ["ring:{3..5}"]\nmethods = ["highs-simplex"]\n'
+    )
+    command = ["study", str(study), "--dry-run", "--store", str(tmp_path / "store")]
+    assert main([*command, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["cells"], printed["stored"], printed["would_run"]) == (3, 0, 3)
+    assert {cell["reason"] for cell in printed["plan"]} == {"new"}
+    assert main(command) == 0
+    assert "3: 0 stored, 3 would run" in capsys.readouterr().out
+    table = oc.study(study, store=tmp_path / "store", dry_run=True)
+    assert list(table["status"]) == ["would run"] * 3
+    assert list(oc.study("alltoall.master", "ring:4", dry_run=True)["reason"]) == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
 # solutions ------------------------------------------------------------------------------------------------------------
