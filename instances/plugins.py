@@ -120,9 +120,13 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
         return _load(plugin, contributes=contributes)
 
 
+def _path(place: str) -> Path:
+    return Path(os.path.expanduser(place)).resolve()  # noqa: PTH111  which fails where there is no home folder
+
+
 def _read(place: str) -> Plugin:
     if place.endswith(".py") or os.sep in place:
-        path = Path(place).expanduser().resolve()
+        path = _path(place)
         if path.suffix != ".py":
             msg = f"plug-in {place}: must be a Python file that ends in .py, or the name of an installed module"
             raise BadInput(msg)
@@ -280,7 +284,7 @@ def options_for(*items: object) -> str:
 def options() -> str:
     """Options that load the plug-ins of this process, except those that every process finds by itself."""
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
-    files = {*_entry_points(), *named, *(str(Path(place).expanduser().resolve()) for place in named)}
+    files = {*_entry_points(), *named, *(str(_path(place)) for place in named)}
     return _options(plugin.place for plugin in _known.values() if plugin.place not in files)
 
 

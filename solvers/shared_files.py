@@ -193,8 +193,19 @@ SCRATCH = "OPTICOLL_SCRATCH"
 
 
 def scratch_place() -> Path:
-    """A path for a private folder that does not exist yet."""
-    return Path(os.environ.get(SCRATCH) or tempfile.gettempdir()) / f"opticoll-{secrets.token_hex(8)}"
+    """A path for a private folder that does not exist yet.
+
+    Raises
+    ------
+    BadInput
+        If there is no folder for temporary files.
+    """
+    try:
+        place = os.environ.get(SCRATCH) or tempfile.gettempdir()
+    except FileNotFoundError:
+        msg = "no folder for temporary files can be written, which every solve needs; name one in TMPDIR"
+        raise BadInput(msg) from None
+    return Path(place) / f"opticoll-{secrets.token_hex(8)}"
 
 
 @contextmanager

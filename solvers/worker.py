@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opticoll import compiled
 from opticoll.instances import plugins
 from opticoll.solvers import solver_log
 from opticoll.solvers.messages import Inbox, packed
@@ -87,10 +88,11 @@ class Worker:
 
     def __init__(self, serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> None:
         self.serves = serves
+        scratch = scratch_place()
         self._connection, theirs = socket.socketpair()
         self._endings, ended = os.pipe()
         self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
-        ends, scratch = (theirs.fileno(), ended, self.log.fileno()), scratch_place()
+        ends = (theirs.fileno(), ended, self.log.fileno())
         self.process = subprocess.Popen(  # our own interpreter, no shell
             [*interpreter("opticoll.solvers.worker_main:main"), str(os.getpid()), *map(str, ends), *modules],
             stdin=subprocess.DEVNULL,
@@ -143,6 +145,8 @@ class Worker:
                 self.values.update(message["report"])
             else:
                 self.answer = message
+                if message.get("uncached"):
+                    compiled.note()
                 if message["stays"]:
                     self.returncode, self._used_s = 0, message["cpu_s"]
         return self.returncode is not None

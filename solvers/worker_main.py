@@ -22,6 +22,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from opticoll import compiled
 from opticoll.errors import OpticollError
 from opticoll.instances import plugins
 from opticoll.instances.contribution_checks import resolve
@@ -122,7 +123,7 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
         os.dup2(log, 1)
         os.dup2(log, 2)
         answer = _answer(job, Report(end))
-        answer["peak_memory_mb"] = tree_peak_mb()
+        answer |= {"peak_memory_mb": tree_peak_mb(), "uncached": compiled.noted()}
         sys.stdout.flush()
         sys.stderr.flush()
         stays = "result" in answer and (

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from opticoll.analysis.cli import streams
+
 _WITHOUT = ("lab", "new")
 
 
@@ -37,7 +39,7 @@ PLUGIN = click.option(
 
 
 class Commands(click.Group):
-    """Commands that take plug-ins, and end on Ctrl-C without printing an empty line."""
+    """Commands that take plug-ins, and end quietly on Ctrl-C and when nobody reads their output any more."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with the option ``--plugin``."""
@@ -47,5 +49,7 @@ class Commands(click.Group):
         """Run a command."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # which click would end with status 1
+            return streams.closed_by_reader()
         except KeyboardInterrupt:
             raise click.Abort from None

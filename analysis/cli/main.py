@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opticoll.analysis.cli import streams
 from opticoll.analysis.cli.benchmark import benchmark
 from opticoll.analysis.cli.bounds import bounds_command
 from opticoll.analysis.cli.check import check
@@ -105,6 +106,7 @@ def program() -> int:
     Most objects come from imported modules and live as long as the process. Full collections, of which the last is at
     the exit, would examine them again and again: a quarter of the time of a small solve.
     """
+    streams.prepare()
     gc.set_threshold(700, 10, 50)
     atexit.register(_keep_objects)
     return main()
@@ -138,8 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         notify("interrupted")
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
-        return 141
+        return streams.closed_by_reader()
     except BaseException as error:  # that nothing else has handled
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
@@ -174,6 +175,9 @@ def _report_error(error: BaseException) -> int:
         return 2
     if isinstance(error, OSError) and error.errno in _FILE_ERRORS:
         notify(f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder")
+        return 2
+    if isinstance(error, OSError) and error.errno is None:  # a library's own words
+        notify(str(error))
         return 2
     if isinstance(error, ValueError) and "null byte" in str(error):
         notify("a path holds a NUL character; name another file or folder")

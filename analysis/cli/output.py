@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import streams
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -45,7 +47,7 @@ def emit_json(value: Any) -> None:
     """Print exactly one JSON value; NaN and infinity become null."""
     from opticoll.solvers.task import plain
 
-    click.echo(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))
+    click.echo(json.dumps(plain(value), allow_nan=False, ensure_ascii=not streams.prints_unicode()))
 
 
 def show(value: Printed, *, as_json: bool) -> int:

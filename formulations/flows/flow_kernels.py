@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I32, I64, Mask, Topology
@@ -49,7 +50,7 @@ class Adjacency:
         return np.empty((5, self.first_out.size), dtype=np.int64), np.empty((2, self.first_out.size))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64, state: I64, cursor: I64, path: I64) -> None:
     """Subtract circulations, in place, until its support has no cycle, by depth-first search."""
     n = first_out.size - 1
@@ -104,7 +105,7 @@ def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64, state: I64, c
                     depth = dry
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _topological(flow: F64, head: I64, first_out: I64, waiting: I64, order: I64) -> int:
     """Sort the vertices so that the support runs forward; return their number (all vertices if it is acyclic)."""
     n = first_out.size - 1
@@ -130,7 +131,7 @@ def _topological(flow: F64, head: I64, first_out: I64, waiting: I64, order: I64)
     return end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _attach(
     flow: F64, demand: F64, source: int, head: I64, tail: I64, first_out: I64, received: F64, queue: I64, parent: I64
 ) -> int:
@@ -173,7 +174,7 @@ def _attach(
     return added
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def unit_flow(
     flow: F64,
     demand: F64,
@@ -238,7 +239,7 @@ def unit_flow(
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def unit_flows(
     flow: F64,
     demand: F64,
@@ -259,7 +260,7 @@ def unit_flows(
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def strip(
     left: F64,
     source: int,
@@ -338,7 +339,7 @@ def strip(
 # Simple paths --------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def count_paths(
     first_out: I64, head: I64, allowed: Mask, end: Mask, source: int, longest: int, most: int
 ) -> tuple[int, int, int]:
@@ -375,7 +376,7 @@ def count_paths(
     return count, total, steps
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def list_paths(
     first_out: I64, head: I64, allowed: Mask, end: Mask, source: int, longest: int, arcs: I64, length: I64, target: I64
 ) -> None:
@@ -411,7 +412,7 @@ def list_paths(
             depth -= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def backtracked(parent: I64, tail: I64, source: int, target: int, path: I64) -> int:
     """Write the arcs from ``source`` to ``target``, given the arc ``parent`` into every vertex; return their number."""
     count = 0
@@ -426,7 +427,7 @@ def backtracked(parent: I64, tail: I64, source: int, target: int, path: I64) -> 
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def shortest_path(
     first_out: I64, head: I64, tail: I64, barred_arc: Mask, barred_vertex: Mask, source: int, target: int, path: I64
 ) -> int:
@@ -454,7 +455,7 @@ def shortest_path(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def disjoint_flow(first_out: I64, tail: I64, head: I64, source: int, target: int, used: Mask) -> int:
     """Find a largest set of arc-disjoint paths of minimum total length as a mask of arcs; return the number of paths.
 

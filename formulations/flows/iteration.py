@@ -36,8 +36,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Bound
 from opticoll.instances.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
@@ -151,7 +151,7 @@ class ServerNetwork:
         return np.array(starts, dtype=np.int64), np.concatenate(arcs), np.concatenate(shares)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _spread(
     source: I64, target: I64, hops: I64, first: I64, head: I64, even: bool
 ) -> tuple[I64, I64, F64]:  # pragma: no cover  compiled

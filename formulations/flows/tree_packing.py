@@ -32,8 +32,8 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.formulations.flows.worst_cuts import (
     MOST_FLOW,
     TOO_LARGE,
@@ -400,7 +400,7 @@ def _simple(path: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(kept)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _grow(
     n: int,
     tail: I64,

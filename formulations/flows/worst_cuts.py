@@ -13,8 +13,8 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ TOO_LARGE = (
 )
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def adjacency(n: int, tail: I64, head: I64) -> tuple[I64, I64]:
     """List arcs 2a from tail to head and 2a + 1 back by the vertex that they leave."""
     first = np.zeros(n + 1, dtype=np.int64)
@@ -49,7 +49,7 @@ def adjacency(n: int, tail: I64, head: I64) -> tuple[I64, I64]:
     return first, listed
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def max_flow(  # noqa: C901 - compiled
     first: I64, listed: I64, tail: I64, head: I64, residual: I64, source: int, other: int, sink: int, limit: int
 ) -> int:
@@ -130,7 +130,7 @@ def max_flow(  # noqa: C901 - compiled
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def least_flow(
     n: int, tail: I64, head: I64, capacity: I64, ranks: I64, source: int, need: int, begin: int
 ) -> tuple[int, int]:
@@ -147,7 +147,7 @@ def least_flow(
     return -1, need
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _sink_side(n: int, tail: I64, head: I64, capacity: I64, source: int, sink: int) -> Mask:
     """Vertices from which the sink is reachable in the residual graph of a maximum flow."""
     first, listed = adjacency(n, tail, head)

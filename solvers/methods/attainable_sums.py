@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.solvers.methods.reduced_program import NEAR, common_step
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _row_of(columns: I64, values: F64, limit: float, integer: Mask, of_column: I
     )
 
 
-@njit(cache=True)
+@compiled()
 def largest_sum(steps: F64, times: I64, most: float) -> float:
     """The largest ``steps @ k`` that is at most ``most``, over integers 0 <= k <= ``times``; -1 if that is unknown.
 

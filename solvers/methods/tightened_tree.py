@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.formulations import rounding
 from opticoll.formulations.rounding import TINY, UNIT
 from opticoll.solvers.methods.attainable_sums import SumRows
@@ -211,7 +211,7 @@ class Propagation:
         return None if empty else (lower, upper)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _tighten(
     row: I64, column: I64, value: F64, limit: F64, terms: F64, share: F64, integer: Mask, lower: F64, upper: F64
 ) -> bool:

@@ -12,7 +12,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 STEEPEST = 300.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def balance(
     members: I64,
     first_member: I64,
@@ -96,7 +97,7 @@ def balance(
                         carried[best] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def list_schedule(
     first: I64, arcs: I64, urgency: I64, until: I64, route: I64, size: F64, limit: F64, step: I64, arc: I64, token: I64
 ) -> None:
@@ -170,7 +171,7 @@ def list_schedule(
         now += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def execute(
     first: I64,
     sends: I64,
@@ -292,7 +293,7 @@ def execute(
             h = following
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def fair_rates(first: I64, arcs: I64, capacity: F64) -> F64:
     """Max-min fair rates of messages that share arcs, ``(messages,)``.
 
@@ -515,7 +516,7 @@ class Copies:
         return float(end.max(initial=0.0)) if (position == self.first[1:]).all() else None
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _all_awaited(first: I64, awaited: I64, block: I64, reader: I64, by: I64) -> bool:
     """Whether the block of every reader has waited, up to it, for a step of the writer's block from the writer on."""
     order = np.argsort(reader)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 HOT, COOL, PARTS = 0.4, 0.15, 64
 
 
-@njit(cache=True)
+@compiled()
 def backward_steps(first: I64, arcs: I64, place: F64, route: int) -> int:
     """Number of dependencies of a route that go back in the order of ``place`` ``(m,)``."""
     count = 0
@@ -32,7 +33,7 @@ def backward_steps(first: I64, arcs: I64, place: F64, route: int) -> int:
     return count
 
 
-@njit(cache=True)
+@compiled()
 def anneal_orders(
     first: I64, arcs: I64, over: I64, users: I64, place: F64, backward: I64, moves: int, heat: float, seed: int
 ) -> bool:

@@ -24,8 +24,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.flows.iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.instances.servers import AllReduceGroup, ServerPool
@@ -47,7 +47,7 @@ MOST_CHANGES = 100_000
 _WAITING, _READY, _RUNNING, _DONE = 0, 1, 2, 3
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def fair_rates(
     active: I64, start: I64, arc: I64, share: F64, capacity: F64, rate: F64, left: F64, weight: F64, count: I64
 ) -> None:  # pragma: no cover  compiled
@@ -110,7 +110,7 @@ def fair_rates(
                         weight[b] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _push(times: F64, items: I64, size: int, time: float, item: int) -> int:  # pragma: no cover  compiled
     """Insert into a binary heap by (time, item)."""
     k = size
@@ -124,7 +124,7 @@ def _push(times: F64, items: I64, size: int, time: float, item: int) -> int:  # 
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _pop(times: F64, items: I64, size: int) -> int:  # pragma: no cover  compiled
     """Remove the first entry of the heap; it stays at ``size - 1``."""
     first_time, first_item = times[0], items[0]
@@ -148,7 +148,7 @@ def _pop(times: F64, items: I64, size: int) -> int:  # pragma: no cover  compile
     return size
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _advance(  # noqa: C901 - compiled
     tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
     servers: tuple[I64, I64, I64, I64],

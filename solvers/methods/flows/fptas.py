@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.flow_bounds import distance_bound
 from opticoll.formulations.flows.flow_kernels import Adjacency
@@ -29,7 +29,7 @@ LANES = 8
 SAVE_EVERY = 100
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def trees(
     roots: I64, length: F64, head: I64, first_out: I64, distance: F64, parent: I64, queue: I64, waiting: Mask
 ) -> None:
@@ -75,7 +75,7 @@ def trees(
                 count += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def gather(lane: int, parent: I64, tail: I64, through: F64, children: I64) -> None:
     """Add to the demand of each vertex, ``through``, that of its descendants in the lane's tree, in place."""
     n = through.size
@@ -95,7 +95,7 @@ def gather(lane: int, parent: I64, tail: I64, through: F64, children: I64) -> No
             w = u
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def phase(
     sources: I64,
     demand: F64,

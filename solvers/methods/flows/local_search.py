@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.formulations.flows.flow_kernels import backtracked
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 EVEN = 0.02
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _arc_cost(load: int, limit: int, price: float) -> float:
     over = load - limit
     even = EVEN * load * load / max(limit, 1)
     return even + (price * over if over > 0 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def reroute(  # noqa: C901 - compiled
     first: I64, start: I64, arcs: I64, size: I64, limit: I64, choice: I64, seed: int, most_steps: int
 ) -> tuple[int, int]:
@@ -157,7 +157,7 @@ def reroute(  # noqa: C901 - compiled
     return best, step
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def lightest_path(first_out: I64, head: I64, tail: I64, weight: F64, source: int, target: int, path: I64) -> int:
     """Store a path of minimum ``weight`` from ``source`` to ``target`` in ``path``; return its arcs (-1 for none)."""
     n = first_out.size - 1

@@ -18,7 +18,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +38,7 @@ LANES = 64
 ONE, TWO, NIL, TINY = np.float32(1.0), np.float32(2.0), np.float32(0.0), np.float32(1e-30)
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@compiled(nogil=True, fastmath=True, error_model="numpy")
 def advance(
     first: int,
     last: int,
@@ -100,7 +101,7 @@ def advance(
                 price[b, v, i] = pull * bar + rest * price0[b, v, i]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@compiled(nogil=True, fastmath=True, error_model="numpy")
 def movement(
     first: int,
     last: int,
@@ -149,7 +150,7 @@ def movement(
     return moved, float(sigma) * float(sigma) * pushed
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@compiled(nogil=True, fastmath=True, error_model="numpy")
 def travelled(
     first: int,
     last: int,
@@ -188,7 +189,7 @@ def travelled(
     return moved, pushed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def price_simplex(
     weight: F64, weight0: F64, ratio: F64, stiff: F64, sigma: float, pull: float, plain: F64, guess: float
 ) -> float:
@@ -226,7 +227,7 @@ def price_simplex(
     return mu
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def price_cone(
     weight: F64, weight0: F64, ratio: F64, stiff: F64, sigma: float, pull: float, plain: F64, target: float
 ) -> None:
@@ -236,7 +237,7 @@ def price_cone(
         weight[a] = pull * (2.0 * plain[a] - weight[a]) + (1.0 - pull) * weight0[a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, reach: F64) -> float:
     r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` of one block, by label-correcting sweeps back and forth.
 
@@ -274,7 +275,7 @@ def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, r
     return result
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def start_block(
     b: int,
     count: int,
@@ -345,7 +346,7 @@ def start_block(
             at = low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def row_norms(
     first: int, last: int, start: I64, tail: I64, source: I64, width: Array, stiff: Array, total: F64
 ) -> None:

@@ -27,13 +27,14 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I32, I64
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def first_fit(
     first: I64,
     start: I64,
@@ -109,7 +110,7 @@ def first_fit(
                 full[a, best // 64] |= np.uint64(1) << np.uint64(best % 64)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _put(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32, used: I32) -> None:
     for i in range(start[p], start[p + 1]):
         a = needs[i]
@@ -117,7 +118,7 @@ def _put(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32, 
         used[b, a] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _take(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32, used: I32) -> None:
     for i in range(start[p], start[p + 1]):
         a = needs[i]
@@ -129,7 +130,7 @@ def _take(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32,
         used[b, a] -= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def eject(  # noqa: C901 - compiled
     first: I64,
     start: I64,
@@ -224,7 +225,7 @@ def eject(  # noqa: C901 - compiled
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def eject_ordered(  # noqa: C901 - compiled
     first: I64,
     start: I64,
@@ -338,7 +339,7 @@ def eject_ordered(  # noqa: C901 - compiled
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def lightest_paths(
     first_out: I64, head: I64, weight: F64, source: int, target: int, distance: F64, parent: I64, heap: F64, node: I64
 ) -> None:
@@ -393,13 +394,13 @@ FULLNESS, NOISE = 0.05, 0.02
 FIRST_PRESSURE, GROWTH, MOST_PRESSURE, PRICE_STEP = 0.5, 1.15, 1e4, 0.3
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _cost(load: int, limit: int, price: float, pressure: float) -> float:
     over = load + 1 - limit
     return price * (1.0 + FULLNESS * load / max(limit, 1) + (pressure * over if over > 0 else 0.0))
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _shift(arcs: I32, count: int, by: int, load: I64, limit: I64, price: F64, pressure: float, weight: F64) -> int:
     """Add a route to the loads (``by`` 1) or remove it (-1), update weights; return the change of total overload."""
     change = 0
@@ -412,7 +413,7 @@ def _shift(arcs: I32, count: int, by: int, load: I64, limit: I64, price: F64, pr
     return change
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def negotiate(
     first_out: I64,
     tail: I64,
@@ -498,7 +499,7 @@ def negotiate(
     return best, steps
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def weigh(
     first_out: I64,
     tail: I64,
@@ -563,7 +564,7 @@ def weigh(
     return ratio[0]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def routes_by_trees(
     first_out: I64, head: I64, tail: I64, sources: I64, targets: I64, load: F64, aversion: float, mean: float, seed: int
 ) -> tuple[I64, I64]:
@@ -604,7 +605,7 @@ def routes_by_trees(
     return route_start, arcs
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def loads_by_trees(first_out: I64, head: I64, tail: I64, weight: F64, demand: F64) -> F64:
     """Load of every arc, ``(m,)``, if the demand ``(n, n)`` of each pair follows a lightest path."""
     n, m = first_out.size - 1, head.size

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     U64 = NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _shuffle(items: I64) -> None:
     for i in range(items.size - 1, 0, -1):
         j = np.random.randint(i + 1)  # noqa: NPY002
         items[i], items[j] = items[j], items[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _rarest(missing: U64, holders: I64, many: int, mask: U64, count: I64, index: I64) -> int:
     """Set in ``mask`` the ``many`` chunks of ``missing`` with the fewest holders, ties at random; return their number.
 
@@ -71,7 +72,7 @@ def _rarest(missing: U64, holders: I64, many: int, mask: U64, count: I64, index:
     return many
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _pick(available: U64, missing: U64, holders: I64) -> int:
     """The rarest chunk in both sets, ties at random; -1 if there is none."""
     best, ties, least = -1, 0, np.int64(1) << 60
@@ -93,7 +94,7 @@ def _pick(available: U64, missing: U64, holders: I64) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _meets(a: U64, b: U64) -> bool:
     for w in range(a.size):  # noqa: SIM110 - compiled
         if a[w] & b[w] != np.uint64(0):
@@ -101,7 +102,7 @@ def _meets(a: U64, b: U64) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _nearest(
     v: int,
     base: int,
@@ -148,7 +149,7 @@ def _nearest(
     return sender
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _least_conflict(
     v: int,
     ports: int,
@@ -192,7 +193,7 @@ def _least_conflict(
                 cost[tail[a]], way[tail[a]] = cost[u] + step, a
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _eject(
     w: int,
     x: int,
@@ -221,7 +222,7 @@ def _eject(
     source[w, x] = -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def one_round(  # noqa: C901 - compiled
     first_in: I64,
     in_arc: I64,

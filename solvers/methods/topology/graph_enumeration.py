@@ -16,8 +16,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.instances.topology import Topology
 from opticoll.solvers.methods.topology.minimum_load import least_load, with_distances
 
@@ -33,7 +33,7 @@ MOST_ENUMERATED = 12
 ROUND_OFF = 1e-12
 
 
-@njit(cache=True)
+@compiled()
 def least_sums(links: Mask, decided: int, degree: int, directed: bool) -> I64:
     """Lower bounds on the sum of distances from every node in any completion, ``(n,)``; n^2 if one is not reached.
 

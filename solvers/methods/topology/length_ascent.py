@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 RELAXED, LEAST = 1.8, 1e-9
 
 
-@njit(cache=True)
+@compiled()
 def out_links(tail: I64, n: int) -> tuple[I64, I64]:
     """Bounds ``first``, ``(n + 1,)``, in the links by tail, ``(m,)``: ``link[first[u]:first[u + 1]]`` leave node u."""
     first, link = np.zeros(n + 1, np.int64), np.empty(tail.size, np.int64)
@@ -30,7 +31,7 @@ def out_links(tail: I64, n: int) -> tuple[I64, I64]:
     return first, link
 
 
-@njit(cache=True)
+@compiled()
 def _settle(first, link, head, lengths, nodes, place, dist, before):  # type: ignore[no-untyped-def]
     """Shortest distances from ``nodes[0]``; sort ``nodes`` by them. Fast if they are almost sorted."""
     n = nodes.size
@@ -58,7 +59,7 @@ def _settle(first, link, head, lengths, nodes, place, dist, before):  # type: ig
             nodes[j + 1] = v
 
 
-@njit(cache=True)
+@compiled()
 def raised_bound(
     tail: I64, head: I64, demand: F64, lengths: F64, worst: float, steps: int, nodes: I64
 ) -> tuple[float, int]:

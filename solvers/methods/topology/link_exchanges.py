@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.instances.families.regular_graphs import DIGITS, digraph_spec
 from opticoll.instances.topology import Topology
 
@@ -25,7 +25,7 @@ SQUARINGS, UNREACHED, THRESHOLD = 3, 1e6, 0.02
 ANNEAL, ANNEAL_PIECES, PIECE = (0.005, 1e-4), 8, 50_000_000
 
 
-@njit(cache=True)
+@compiled()
 def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) -> float:
     """The p-norm of loads over equally split shortest paths, divided by that of ``most`` loads of 1.
 
@@ -80,7 +80,7 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
     return missing * UNREACHED + (total / most) ** (0.5**squarings)
 
 
-@njit(cache=True)
+@compiled()
 def load_norm(adjacent: Mask, most: int) -> float:
     """:func:`split_norm` of an all-to-all."""
     n = adjacent.shape[0]
@@ -96,7 +96,7 @@ def load_norm(adjacent: Mask, most: int) -> float:
     return split_norm(first, head[:links], demand, SQUARINGS, most)
 
 
-@njit(cache=True)
+@compiled()
 def _anneal(  # type: ignore[no-untyped-def]
     first, tail, head, most, demand, squarings, moves, heat, cool, seed
 ):
@@ -167,7 +167,7 @@ def annealed(
     return tail, best
 
 
-@njit(cache=True)
+@compiled()
 def _put(adjacent, count, between, racks, link, way, both):  # type: ignore[no-untyped-def]
     """Add (``way`` = 1) or remove (-1) a link; ``count`` has links out of and into nodes, and between racks."""
     for turn in range(2 if both else 1):
@@ -182,7 +182,7 @@ def _put(adjacent, count, between, racks, link, way, both):  # type: ignore[no-u
             count[3, q] += way
 
 
-@njit(cache=True)
+@compiled()
 def _allowed(adjacent, count, between, racks, link, degree, cables, uplinks, both):  # type: ignore[no-untyped-def]
     """Whether a link can be added."""
     if link[0] == link[1] or adjacent[link[0], link[1]]:
@@ -197,7 +197,7 @@ def _allowed(adjacent, count, between, racks, link, degree, cables, uplinks, bot
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _exchange(  # type: ignore[no-untyped-def]
     order, draws, racks, degree, both, cables, uplinks, most
 ):

@@ -18,8 +18,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.formulations import rounding
 from opticoll.solvers.methods.topology.matching_schedules import MatchingSchedule, fitted
 
@@ -39,7 +39,7 @@ MOST_CONFIGURATIONS, MOST_SETS = 60, 2_000
 ROUND_OFF = 1e-12
 
 
-@njit(cache=True)
+@compiled()
 def lengths_exist(low: F64, high: F64, switch: I64, room: F64, taken: I64, demand: F64) -> bool:
     """Tighten bounds on the lengths of configurations, ``(m,)``; False if there are no lengths.
 
@@ -82,7 +82,7 @@ def lengths_exist(low: F64, high: F64, switch: I64, room: F64, taken: I64, deman
     return True
 
 
-@njit(cache=True)
+@compiled()
 def partners_fit(
     ranked: I64, own: int, spare: int, taken: I64, demand: F64, low: F64, order: I64, total: float
 ) -> bool:
@@ -119,7 +119,7 @@ def partners_fit(
     return used <= total * (1.0 + ROUND_OFF)
 
 
-@njit(cache=True)
+@compiled()
 def fits(
     together: int, p: int, demand: F64, low: F64, high: F64, switch: I64, room: F64, share: F64, used: I64, twin: I64
 ) -> bool:
@@ -142,7 +142,7 @@ def fits(
     return spread or share[own] - least + max(demand[p], least) <= room[own] * (1.0 + ROUND_OFF)
 
 
-@njit(cache=True)
+@compiled()
 def enumerate_assignments(  # noqa: C901 - compiled
     ends: I64,
     demand: F64,

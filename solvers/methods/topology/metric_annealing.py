@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.solvers.methods.topology.length_ascent import raised_bound
 from opticoll.solvers.methods.topology.minimum_load import least_load
 
@@ -55,7 +55,7 @@ class Metrics:
         return cls(np.zeros((room, n, n)), np.zeros(room), np.zeros(room), np.arange(room), used)
 
 
-@njit(cache=True)
+@compiled()
 def _close(count, lengths):  # type: ignore[no-untyped-def]
     """Replace the lengths of links by the distances between all nodes, a metric."""
     n = count.shape[0]
@@ -71,7 +71,7 @@ def _close(count, lengths):  # type: ignore[no-untyped-def]
                     lengths[u, v] = lengths[u, k] + lengths[k, v]
 
 
-@njit(cache=True)
+@compiled()
 def _proposed(tail, head, count, most, links, ends):  # type: ignore[no-untyped-def]
     """Draw an exchange: its links, and their new ``ends`` ``(2, .)``; return their number, 0 if it is not allowed."""
     n, m = count.shape[0], tail.size
@@ -95,7 +95,7 @@ def _proposed(tail, head, count, most, links, ends):  # type: ignore[no-untyped-
     return size
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _difference(length, tail, head, links, ends, size):  # type: ignore[no-untyped-def]
     """By how much an exchange increases the total length of all links."""
     total = 0.0
@@ -104,7 +104,7 @@ def _difference(length, tail, head, links, ends, size):  # type: ignore[no-untyp
     return total
 
 
-@njit(cache=True)
+@compiled()
 def _remember(length, paid, order, used, lengths, demand):  # type: ignore[no-untyped-def]
     """Store a metric, if there is no room in place of one that ruled out little; return its number."""
     if used[0] < order.size:
@@ -122,7 +122,7 @@ def _remember(length, paid, order, used, lengths, demand):  # type: ignore[no-un
     return number
 
 
-@njit(cache=True)
+@compiled()
 def anneal_loads(  # noqa: C901 - compiled
     tail: I64,
     head: I64,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
@@ -16,7 +17,7 @@ ROUND_OFF, PIVOT, CLOSED, PIVOTS = 1e-12, 1e-9, 1e-10, 2000
 SMOOTHED = 0.8
 
 
-@njit(cache=True)
+@compiled()
 def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I64) -> int:
     """Dijkstra from ``source``: fill in distances, predecessors and the order of settled nodes; return their number."""
     n = count.shape[0]
@@ -41,7 +42,7 @@ def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I
     return n
 
 
-@njit(cache=True)
+@compiled()
 def with_distances(count: I64, lengths: F64) -> None:
     """Set the lengths of missing links to the distances of their ends, so that adding one changes no distance."""
     n = count.shape[0]
@@ -56,7 +57,7 @@ def with_distances(count: I64, lengths: F64) -> None:
                     lengths[u, v] = lengths[u, k] + lengths[k, v]
 
 
-@njit(cache=True)
+@compiled()
 def _shortest(  # type: ignore[no-untyped-def]
     count, lengths, demand, unit, source, number, dist, before, order, need, load
 ):
@@ -77,7 +78,7 @@ def _shortest(  # type: ignore[no-untyped-def]
     return paid
 
 
-@njit(cache=True)
+@compiled()
 def _pivot(inverse, x, column, row):  # type: ignore[no-untyped-def]
     """Let a column, in terms of the basis, enter it; ``row`` does not leave. Return whether a row left the basis."""
     # Harris' ratio test: of the rows that limit the step within a tolerance, the one with the largest entry leaves.
@@ -104,7 +105,7 @@ def _pivot(inverse, x, column, row):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@compiled()
 def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[float, float]:  # noqa: C901 - compiled
     """Lower and upper bound on the minimum maximum load with splittable demand; equal unless it ends early.
 

@@ -19,8 +19,8 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.formulations import rounding
 from opticoll.formulations.topology.sequence_bounds import circuits, nodes_at, unmatched
 from opticoll.solvers.methods.topology.sequence_enumeration import MOST_RENAMED, distinct
@@ -92,7 +92,7 @@ def _later(data: TopologySequence, configurations: int, hops: int) -> int:
     return min(nodes_at(hops, configurations, degree, directed=data.directed, step=data.relays == "step"), data.n)
 
 
-@njit(cache=True)
+@compiled()
 def _least_work(hops, ordered, later):  # type: ignore[no-untyped-def]
     """Least demand times hops, of demands by decreasing size ``(n, n)``, with the most hops that are to come."""
     n, work = hops.shape[0], 0.0
@@ -116,7 +116,7 @@ def _least_work(hops, ordered, later):  # type: ignore[no-untyped-def]
     return work
 
 
-@njit(cache=True)
+@compiled()
 def _branched(  # type: ignore[no-untyped-def]
     every, first, second, begins, ends, fixed, demand, ordered, later, step, limit, number, idle, most, nodes
 ):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.solvers.methods.topology.sequence_orbits import accepted
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _derangement(rng: np.random.Generator, n: int) -> I64:
             return heads
 
 
-@njit(cache=True)
+@compiled()
 def _annealed(rng: np.random.Generator, start: I64, step: bool, moves: int) -> tuple[int, I64]:
     """Exchange heads of circuits ``(K, d, n)``: circuit j of configuration k from u leads to ``heads[k, j, u]``."""
     K, d, n = start.shape
@@ -76,7 +76,7 @@ def _annealed(rng: np.random.Generator, start: I64, step: bool, moves: int) -> t
     return best, kept
 
 
-@njit(cache=True)
+@compiled()
 def _exchange(heads: I64, tails: I64, ends: I64, walks: I64, step: bool, k: int, j: int, a: int, b: int) -> int:
     """Exchange the heads of two circuits; change in hops, as counted."""
     to_a, to_b = heads[k, j, a], heads[k, j, b]
@@ -85,21 +85,21 @@ def _exchange(heads: I64, tails: I64, ends: I64, walks: I64, step: bool, k: int,
     return hops + _put(heads, tails, ends, walks, step, k, j, b, to_a)
 
 
-@njit(cache=True)
+@compiled()
 def _put(heads: I64, tails: I64, ends: I64, walks: I64, step: bool, k: int, j: int, u: int, v: int) -> int:
     hops = _count(heads, tails, ends, walks, step, k, u, v, 1)
     heads[k, j, u], tails[k, j, v] = v, u
     return hops
 
 
-@njit(cache=True)
+@compiled()
 def _take(heads: I64, tails: I64, ends: I64, walks: I64, step: bool, k: int, j: int, u: int) -> int:
     v = heads[k, j, u]
     heads[k, j, u], tails[k, j, v] = -1, -1
     return _count(heads, tails, ends, walks, step, k, u, v, -1)
 
 
-@njit(cache=True)
+@compiled()
 def _count(heads: I64, tails: I64, ends: I64, walks: I64, step: bool, k: int, u: int, v: int, change: int) -> int:
     """Add ``change`` to the counts of the circuit (u, v) and of the walks of two circuits over it; change in hops."""
     K, d, _ = heads.shape

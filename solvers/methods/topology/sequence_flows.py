@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from opticoll.formulations.topology.sequence import TopologySequence
@@ -19,7 +20,7 @@ UNREACHED = 1 << 20
 SIMPLEX_COLUMNS = 4000
 
 
-@njit(cache=True)
+@compiled()
 def with_circuits(hops: I64, circuits: I64, step: bool) -> I64:
     """Fewest hops from every node to every other, ``(n, n)``, with the circuits ``(n, n)`` of one more configuration.
 
@@ -41,7 +42,7 @@ def with_circuits(hops: I64, circuits: I64, step: bool) -> I64:
     return result
 
 
-@njit(cache=True)
+@compiled()
 def no_hops(n: int) -> I64:
     """Hops without any configuration, ``(n, n)``."""
     hops = np.full((n, n), UNREACHED)

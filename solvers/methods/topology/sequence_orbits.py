@@ -11,8 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.topology import two_groups
@@ -107,7 +107,7 @@ def _drawn_groups(n: int) -> list[str]:
     return two_groups.drawn_groups(n.bit_length() - 1, most, np.random.default_rng(0))
 
 
-@njit(cache=True)
+@compiled()
 def orbit_hops(table: I64, generators: I64, step: bool) -> int:
     """Sum of the least hops from the identity over circuits u -> u g in time; generators are ``(K, d)``.
 
@@ -143,7 +143,7 @@ def orbit_hops(table: I64, generators: I64, step: bool) -> int:
     return hops.sum()
 
 
-@njit(cache=True)
+@compiled()
 def _fill(rng: np.random.Generator, row: I64, kept: int, inverses: I64, directed: bool) -> bool:
     """Put other random elements in the places from ``kept`` on, with their inverses if two-way; False if none fit."""
     n, d = inverses.size, row.size
@@ -171,7 +171,7 @@ def _fill(rng: np.random.Generator, row: I64, kept: int, inverses: I64, directed
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _drop(rng: np.random.Generator, row: I64, size: int, inverses: I64, directed: bool) -> int:
     """Remove a random one of the first ``size`` elements, with its inverse if two-way; how many remain."""
     gone = row[rng.integers(0, size)]
@@ -184,7 +184,7 @@ def _drop(rng: np.random.Generator, row: I64, size: int, inverses: I64, directed
     return kept
 
 
-@njit(cache=True)
+@compiled()
 def replaced(rng: np.random.Generator, row: I64, inverses: I64, directed: bool) -> bool:
     """Replace one or two random elements of a configuration, in place; False if nothing fits."""
     kept = _drop(rng, row, row.size, inverses, directed)
@@ -193,7 +193,7 @@ def replaced(rng: np.random.Generator, row: I64, inverses: I64, directed: bool) 
     return _fill(rng, row, kept, inverses, directed)
 
 
-@njit(cache=True)
+@compiled()
 def drawn(rng: np.random.Generator, configurations: int, degree: int, inverses: I64, directed: bool) -> I64:
     """Random generators of all configurations, ``(K, d)``; ``(0, d)`` if there are none."""
     generators = np.zeros((configurations, degree), np.int64)
@@ -206,13 +206,13 @@ def drawn(rng: np.random.Generator, configurations: int, degree: int, inverses: 
     return generators
 
 
-@njit(cache=True)
+@compiled()
 def accepted(rng: np.random.Generator, more: int, spent: float) -> bool:
     """Whether annealing takes a move that adds so many hops, after a share of its moves."""
     return more <= 0 or rng.random() < np.exp(-more / (HOT * (COLD / HOT) ** spent))
 
 
-@njit(cache=True)
+@compiled()
 def annealed(
     rng: np.random.Generator,
     table: I64,
@@ -242,7 +242,7 @@ def annealed(
     return best, kept
 
 
-@njit(cache=True)
+@compiled()
 def _count(table: I64, generators: I64, k: int, j: int, change: int, step: bool, ends: I64, walks: I64) -> int:
     """Add ``change`` to the circuits to every node, and the walks of at most two, that use a generator; change in hops.
 
@@ -269,7 +269,7 @@ def _count(table: I64, generators: I64, k: int, j: int, change: int, step: bool,
     return hops
 
 
-@njit(cache=True)
+@compiled()
 def annealed_by_counts(
     rng: np.random.Generator,
     table: I64,
@@ -309,7 +309,7 @@ def annealed_by_counts(
     return best, kept
 
 
-@njit(cache=True)
+@compiled()
 def _exchange(table: I64, there: I64, k: int, row: I64, step: bool, ends: I64, walks: I64) -> int:
     """Put the generators ``row`` in the place of those of configuration k; change in hops, as counted."""
     hops, d = 0, row.size
@@ -327,7 +327,7 @@ def _exchange(table: I64, there: I64, k: int, row: I64, step: bool, ends: I64, w
     return hops
 
 
-@njit(cache=True)
+@compiled()
 def _holds(row: I64, g: int) -> bool:
     found = False
     for h in row:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.formulations.topology.sequence_bounds import one_by_one
 from opticoll.solvers.methods.topology.length_ascent import out_links
 from opticoll.solvers.methods.topology.sequence_enumeration import ROUND_OFF
@@ -37,7 +37,7 @@ TO_FREE = 8
 CALLED = 200
 
 
-@njit(cache=True)
+@compiled()
 def priced_time(counts, demand, step, goal, rounds=ROUNDS):  # type: ignore[no-untyped-def]
     """Lower bound on the sum of the lengths for circuits ``(K, n, n)``, raised until it is ``goal`` if possible.
 
@@ -48,7 +48,7 @@ def priced_time(counts, demand, step, goal, rounds=ROUNDS):  # type: ignore[no-u
     return np.inf if time >= UNSERVED else time * (1 - ROUND_OFF)
 
 
-@njit(cache=True)
+@compiled()
 def listed(counts, directed):  # type: ignore[no-untyped-def]
     """Number of circuits of every configuration, ``(K,)``, and their tails and heads, ``(K, A)``.
 
@@ -72,7 +72,7 @@ def listed(counts, directed):  # type: ignore[no-untyped-def]
     return number, tail, head
 
 
-@njit(cache=True)
+@compiled()
 def _estimated(number, tail, head, demand, step, goal, rounds):  # type: ignore[no-untyped-def]  # noqa: C901 - compiled
     """Demand times the cheapest walks, the most of some rounds, or until it is ``goal``."""
     K, A, n = tail.shape[0], tail.shape[1], demand.shape[0]
@@ -142,7 +142,7 @@ def _estimated(number, tail, head, demand, step, goal, rounds):  # type: ignore[
     return best
 
 
-@njit(cache=True)
+@compiled()
 def _add(counts, u, v, way, directed):  # type: ignore[no-untyped-def]
     """Add (``way`` = 1) or remove (-1) a circuit of a configuration."""
     counts[u, v] += way
@@ -150,7 +150,7 @@ def _add(counts, u, v, way, directed):  # type: ignore[no-untyped-def]
         counts[v, u] += way
 
 
-@njit(cache=True)
+@compiled()
 def _swap(counts, tail, head, k, a, b, y, directed):  # type: ignore[no-untyped-def]
     """Exchange the heads of circuits a and b of configuration k; without b (-1), lead a to y. Return a's last head."""
     c, u, v = counts[k], tail[k, a], head[k, a]
@@ -169,7 +169,7 @@ def _swap(counts, tail, head, k, a, b, y, directed):  # type: ignore[no-untyped-
     return v
 
 
-@njit(cache=True)
+@compiled()
 def _drawn(random, counts, number, tail, head, fixed, degree, directed):  # type: ignore[no-untyped-def]
     """A random exchange for :func:`_swap`; a configuration of -1 if this one is none."""
     k = random.integers(fixed, counts.shape[0])
@@ -187,7 +187,7 @@ def _drawn(random, counts, number, tail, head, fixed, degree, directed):  # type
     return k, a, b, y
 
 
-@njit(cache=True)
+@compiled()
 def _fits(counts, parallel, rack, cables, uplinks):  # type: ignore[no-untyped-def]
     """Whether circuits ``(n, n)`` keep to the limits on parallel ones and on those of racks."""
     if counts.max() > parallel:
@@ -206,7 +206,7 @@ def _fits(counts, parallel, rack, cables, uplinks):  # type: ignore[no-untyped-d
     return uplinks == 0 or max(between.sum(axis=0).max(), between.sum(axis=1).max()) <= uplinks
 
 
-@njit(cache=True)
+@compiled()
 def _annealed(  # type: ignore[no-untyped-def]
     random, counts, now, begin, end, moves, demand, step, fixed, degree, directed, parallel, rack, cables, uplinks
 ):
@@ -233,7 +233,7 @@ def _annealed(  # type: ignore[no-untyped-def]
     return now, best, kept
 
 
-@njit(cache=True)
+@compiled()
 def _near(  # type: ignore[no-untyped-def]
     random, counts, most, goal, demand, step, fixed, degree, directed, parallel, rack, cables, uplinks
 ):

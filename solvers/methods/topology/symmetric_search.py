@@ -8,8 +8,8 @@ from math import gcd, isqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
@@ -61,7 +61,7 @@ class Candidate:
         return self.network
 
 
-@njit(cache=True)
+@compiled()
 def _depth_sum(table: I32, generators: I64, depth: I32, queue: I32) -> int:
     """Sum of distances from the identity, ``UNREACHED`` if the generators do not generate the group."""
     depth[:] = -1
@@ -79,7 +79,7 @@ def _depth_sum(table: I32, generators: I64, depth: I32, queue: I32) -> int:
     return total if last == table.shape[0] else UNREACHED
 
 
-@njit(cache=True)
+@compiled()
 def _draw(rng: np.random.Generator, inverses: I64, used: Mask, places: int) -> int:
     """An unused element that fills 1 place (an involution) or 2 (with its inverse); 0 if none is found soon."""
     for _ in range(200):
@@ -89,7 +89,7 @@ def _draw(rng: np.random.Generator, inverses: I64, used: Mask, places: int) -> i
     return 0
 
 
-@njit(cache=True)
+@compiled()
 def _descend(
     rng: np.random.Generator, table: I32, inverses: I64, degree: int, directed: bool, starts: int, fails: int
 ) -> tuple[I64, I64]:

@@ -16,8 +16,8 @@ from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from opticoll.compiled import compiled
 from opticoll.solvers.methods.topology.minimum_load import least_load, tree, with_distances
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Options:
         return np.asarray(grid, dtype=np.int64)
 
 
-@njit(cache=True)
+@compiled()
 def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float, worst: float) -> F64:  # noqa: C901 - compiled
     """Bounds on a wiring's minimum maximum load by multiplicative weights: below (by lengths), above (by routes).
 
@@ -201,7 +201,7 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
     return best
 
 
-@njit(cache=True)
+@compiled()
 def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: int, most: float, least: F64) -> bool:
     """Raise ``least`` to lower bounds on the bytes that go beyond h hops in any completion of a partial wiring.
 
@@ -267,7 +267,7 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
     return True
 
 
-@njit(cache=True)
+@compiled()
 def with_free_ports(known: I64, decided: int, degree: int, result: I64) -> None:
     """A network whose minimum maximum load no completion of a partial wiring can undercut.
 
@@ -293,7 +293,7 @@ def with_free_ports(known: I64, decided: int, degree: int, result: I64) -> None:
         result[u, n] = degree
 
 
-@njit(cache=True)
+@compiled()
 def enumerate_wirings(  # noqa: C901 - compiled
     options: I64,
     masks: I64,
@@ -475,7 +475,7 @@ def enumerate_wirings(  # noqa: C901 - compiled
     return DONE
 
 
-@njit(cache=True)
+@compiled()
 def circuits_of(count: I64) -> int:
     """Number of circuits."""
     total = 0
@@ -485,7 +485,7 @@ def circuits_of(count: I64) -> int:
     return total
 
 
-@njit(cache=True)
+@compiled()
 def exchange_cost(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
     """Cost of a wiring in exchanges: byte-hops, or the maximum load by weights (with groups, its lower bound)."""
     if tax:
@@ -494,7 +494,7 @@ def exchange_cost(count: I64, demand: F64, member: I64, transfer: F64, steps: in
     return bounds[0] if transfer.size or bounds[0] > worst else bounds[1]
 
 
-@njit(cache=True)
+@compiled()
 def exchange(
     tail: I64,
     head: I64,

@@ -1,0 +1,151 @@
+"""opticoll where it may write little: a read-only installation, no home folder, no folder for temporary files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opticoll.analysis.cli import streams
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDY = """
+name = "tiny"
+title = "two cells whose solves call compiled functions"
+formulations = ["topology.design"]
+instances = ["servers:n={5,6},degree=2,traffic=alltoall"]
+methods = ["symmetric-search"]
+"""
+
+
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory):
+    """Runs Python on a copy of the package that cannot be written, without a home folder."""
+    place = tmp_path_factory.mktemp("installed")
+    shutil.copytree(ROOT / "src", place / "site", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for folder in [place, *(one for one in place.rglob("*") if one.is_dir())]:
+        folder.chmod(0o555)
+    as_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if as_root and shutil.which("setpriv") is None:
+        pytest.skip("root may write everywhere, and there is no setpriv")
+    prefix = ["setpriv", "--inh-caps=-all", "--bounding-set=-dac_override"] if as_root else []
+
+    def run(*arguments, **variables):
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "NUMBA_", "OPTICOLL"))
+        }
+        environment |= {"HOME": str(place / "none"), "PYTHONPATH": str(place / "site"), **variables}
+        command = [*prefix, sys.executable, *arguments]
+        return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+
+    if run("-c", "open('site/opticoll/new', 'x')").returncode == 0:
+        pytest.skip("a read-only folder can be written here")
+    yield run
+    for folder in [place, *(one for one in place.rglob("*") if one.is_dir())]:
+        folder.chmod(0o755)
+
+
+def test_a_study_runs_without_a_cache_of_compiled_functions_and_says_so_once(read_only, tmp_path):
+    file = tmp_path / "tiny.toml"
+    file.write_text(STUDY, encoding="utf-8")
+    done = read_only("-m", "opticoll", "study", str(file), "--store", str(tmp_path / "store"))
+    assert done.returncode == 0, done.stderr
+    assert "2 done" in done.stdout
+    assert done.stderr.count("NUMBA_CACHE_DIR") == 1
+    again = read_only("-m", "opticoll", "results", "--store", str(tmp_path / "store"))
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.count("topology.design") == 2
+
+
+def test_a_default_store_that_cannot_be_written_is_refused_in_one_line(read_only):
+    done = read_only("-m", "opticoll", "solve", "alltoall.link-mcf", "ring:4")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "--store DIR" in done.stderr
+
+
+def test_a_figure_is_drawn_without_a_home_folder(read_only, tmp_path):
+    done = read_only("-m", "opticoll", "figure", "optree-4", "--out", str(tmp_path / "drawn.svg"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "drawn.svg").stat().st_size > 0
+
+
+@pytest.mark.parametrize("command", ["solve alltoall.link-mcf ring:4 --no-store", "list solvers", "figure optree-4"])
+def test_no_folder_for_temporary_files_is_one_line(command):
+    code = (
+        "import sys, tempfile; tempfile._candidate_tempdir_list = lambda: ['/proc/none'];"
+        "from opticoll.analysis.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "HOME": "/proc/none"}
+    environment = {name: value for name, value in environment.items() if not name.startswith(("MPL", "XDG_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command.split()], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("opticoll: ")
+    assert "TMPDIR" in last or "MPLCONFIGDIR" in last
+    assert "unexpected" not in last
+
+
+def test_a_plugin_by_a_home_folder_that_does_not_exist_is_refused_in_one_line(monkeypatch):
+    from opticoll.errors import BadInput
+    from opticoll.instances.plugins import load_plugin
+
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_plugin("~no-such-user/mine.py")
+
+
+def shell(command, **variables):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **variables}
+    line = f'opticoll() {{ {sys.executable} -m opticoll "$@"; }}; {command}'
+    return subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_lose_what_is_printed_and_no_run(closed, tmp_path):
+    store, file = tmp_path / "store", tmp_path / "tiny.toml"
+    file.write_text(STUDY.replace("{5,6}", "4").replace("symmetric-search", "highs"), encoding="utf-8")
+    done = shell(f"opticoll study {file} --store {store} {closed}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(shell(f"opticoll results --store {store} --json").stdout)[0]["proof"] == "optimal"
+
+
+def test_whatever_is_printed_is_ascii_where_the_terminal_is():
+    for command in ("bounds ring:4", "list methods", "describe alltoall.master", "figure optree-4", "claims --cached"):
+        done = shell(f"opticoll {command}", PYTHONIOENCODING="ascii")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.isascii()
+        assert "\\u" not in done.stdout
+    refused = shell("opticoll solve alltoall.master röng:4", PYTHONIOENCODING="ascii").stderr
+    assert "unknown family 'rong'" in refused
+    as_json = [
+        shell("opticoll describe alltoall.master --json", PYTHONIOENCODING=one).stdout for one in ("ascii", "utf-8")
+    ]
+    assert as_json[0].isascii()
+    assert json.loads(as_json[0]) == json.loads(as_json[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"), [("1 ÷ 2 ≤ 10⁻¹²", "1 / 2 <= 10^-12"), ("É – “ß”", 'E - "\\xdf"'), ("µs²·m½", "us^2*m\\xbd")]
+)
+def test_symbols_that_a_stream_does_not_have_are_readable(text, plain):
+    streams.prepare()
+    assert text.encode("ascii", "opticoll.readable").decode() == plain
+
+
+@pytest.mark.parametrize("command", ["list instances --json", "describe alltoall.master", "list methods"])
+def test_a_reader_that_has_gone_is_one_status_for_every_command(command):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "opticoll", *command.split()],
+        stdout=write, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
