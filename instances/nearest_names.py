@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.errors import BadInput
@@ -17,14 +18,35 @@ MOST_NAMED = 40
 
 
 def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
-    """Return a hint for an error message: the closest known name, or a list of the known names."""
-    last = [name for name in known if name.rpartition(".")[2] == word or name.lower() == str(word).lower()]
-    close = last if len(last) == 1 else difflib.get_close_matches(str(word), list(known), n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    names = sorted(known)
+    """Return a hint for an error message: the names that were probably meant, or a list of the known names.
+
+    In turn: names that differ in case and punctuation alone, also in their last part (``theorem-1`` of every paper);
+    the names of a group (``all-to-all``: every ``alltoall.…``); one spelt nearly alike; names with all words of it.
+    """
+    names, plain = sorted(known), _plain(word)
+    near = [name for name in names if plain in (_plain(name), _plain(name.rpartition(".")[2]))]
+    near = near or [name for name in names if "." in name and plain == _plain(name.partition(".")[0])]
+    near = near or difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.8)
+    near = near or [name for name in names if plain and _words(word) <= _words(name)]
+    near = near or difflib.get_close_matches(str(word), list(known), n=1)
+    if len(near) == 1:
+        return f"did you mean {near[0]!r}?"
+    if near:
+        return f"did you mean one of {_listed([repr(name) for name in near])}?"
+    return "known: " + _listed(names)
+
+
+def _listed(names: list[str]) -> str:
     more = f", ... ({len(names)} in total)" if len(names) > MOST_NAMED else ""
-    return "known: " + ", ".join(names[:MOST_NAMED]) + more
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", str(name).lower())
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[\W_]+", str(name).lower()))
 
 
 class UnknownName(BadInput, KeyError):

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 
-@click.command()
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(arguments: tuple[str, ...]) -> int:
     """Open JupyterLab on the notebooks.
 
-    ARGUMENTS after -- are passed on to JupyterLab.
+    ARGUMENTS, such as --no-browser, are passed on to JupyterLab.
     """
     import subprocess
     from importlib.util import find_spec

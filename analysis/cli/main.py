@@ -91,7 +91,9 @@ for _command in (
 
 def _plain(error: click.UsageError) -> str:
     """The message of an error; if a value is not a number, it says what the option counts."""
-    message = error.format_message().rstrip(".")
+    from opticoll.analysis.cli.hints import explained
+
+    message = explained(error)
     counted = {"S": "a number of seconds", "GIB": "a number of GiB"}
     number = counted.get(getattr(getattr(error, "param", None), "metavar", None) or "", "a number")
     for words, plain in (("a valid float", number), ("a valid integer", "a whole number")):
@@ -128,9 +130,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         command = error.ctx.command_path if error.ctx is not None else "opticoll"
         message = _plain(error)
-        group = None if error.ctx is None or error.ctx.parent is None else error.ctx.command
-        if isinstance(group, click.Group) and message.startswith("No such command"):
-            message += f"; known: {', '.join(sorted(group.commands))}"
         notify(f"{message}; see `{command} --help`")
         return 2
     except click.ClickException as error:

@@ -7,7 +7,6 @@ import secrets
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from typing import TYPE_CHECKING, BinaryIO
@@ -206,9 +205,8 @@ def _near(name: str, known: dict[str, Claim]) -> str:
     if not known:
         return "no claims are registered yet"
     papers = sorted({claim.paper for claim in known.values()})
-    if get_close_matches(name, [*known, *papers]):
-        return nearest(name, [*known, *papers])
-    return f"`opticoll list claims` lists them; papers: {', '.join(papers)}"
+    hint = nearest(name, [*known, *papers])
+    return hint if hint.startswith("did") else f"`opticoll list claims` lists them; papers: {', '.join(papers)}"
 
 
 def _version(origin: Environment | None) -> tuple[str | None, str | None] | None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,7 +104,7 @@ def _changed(
             places=instance.places,
         )
     number = {label: v for v, label in enumerate(instance.labels)}
-    names = _names(ranks)
+    names = _matching(ranks, instance) if isinstance(ranks, str) else _names(ranks)
     unknown = [name for name in names if str(name) not in number]
     if unknown:
         msg = f"{instance.spec}: rank {str(unknown[0])[:60]!r} is not a vertex; name vertices by their labels"
@@ -119,9 +121,19 @@ def _changed(
     )
 
 
+def _matching(pattern: str, instance: Topology) -> list[Hashable]:
+    """The vertices of a topology whose labels match a pattern."""
+    names: list[Hashable] = [label for label in instance.labels if fnmatchcase(label, pattern)]
+    if not names:
+        like = ", ".join(instance.labels[:3])
+        msg = f"{instance.spec}: no vertex matches ranks={pattern[:60]!r}; labels look like {like[:120]}"
+        raise BadInput(msg)
+    return names
+
+
 def _names(ranks: Iterable[Hashable]) -> list[Hashable]:
-    if isinstance(ranks, str) or not isinstance(ranks, Iterable):
-        msg = f"{WHAT}: ranks={ranks!r} must be a list of vertices"
+    if not isinstance(ranks, Iterable):
+        msg = f"{WHAT}: ranks={ranks!r} must be a list of vertices, or a pattern such as 'gpu*'"
         raise BadInput(msg)
     names = list(ranks)
     twice = next((name for name, count in Counter(map(str, names)).items() if count > 1), None)
@@ -155,8 +167,8 @@ def topology(
         Name of the edge attribute or column with the capacity, or a number, the capacity of every edge. By default an
         attribute ``capacity``, ``cap``, ``bandwidth`` or ``bw``; 1 if edges have no numbers at all.
     ranks
-        Vertices that send and receive; the others are switches. By default all, except nodes of a graph with the
-        attribute ``terminal=False``.
+        Vertices that send and receive, as a list or as a pattern of their names, such as ``"gpu*"``; the others are
+        switches. By default all, except nodes of a graph with the attribute ``terminal=False``.
     unit
         Unit of the capacities, such as ``"Gb/s"``.
     directed
@@ -203,8 +215,11 @@ def _topology(
     if isinstance(obj, Path):
         from opticoll.instances.readers.files import read_topology
 
-        obj = read_topology(obj, capacity, directed=directed, ranks=None if ranks is None else "*")
+        obj = read_topology(
+            obj, capacity, directed=directed, ranks=ranks if isinstance(ranks, str) or ranks is None else "*"
+        )
         capacity = directed = None
+        ranks = None if isinstance(ranks, str) else ranks
     if isinstance(obj, Topology):
         if directed is not None:
             msg = f"{WHAT}: directed= is for files, tables and lists of edges; omit it for {obj.spec}"
@@ -213,13 +228,15 @@ def _topology(
         assert isinstance(changed, Topology)
         return changed
     draft = Draft(WHAT, "edge")
-    draft.ask_ranks = "give ranks=[...], the vertices that send and receive"
+    draft.ask_ranks = "give oc.topology ranks=[...], the vertices that send and receive, or a pattern"
     draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     draft.keep_loops = loops == "keep"
     edges, one_way = _edges(obj, draft, capacity, directed)
     if directed is False:
         draft.options = ReadOptions(directed=False)  # no link both ways
-    read = Capacities(capacity, WHAT, 'give capacity="{name}", or capacity=1 for equal links')
+    if isinstance(ranks, str):
+        draft.options, ranks = replace(draft.options, ranks=ranks), None
+    read = Capacities(capacity, WHAT, 'give oc.topology capacity="{name}", or capacity=1 for equal links')
     values = read.of([edge[2] for edge in edges], lambda k: f"edge {k}", [edge[:2] for edge in edges])
     draft.unit = unit or read.unit
     _check_ends(edges)
@@ -265,8 +282,7 @@ def _check_options(unit: object, loops: object) -> None:
 def _edges(obj: object, draft: Draft, capacity: str | float | None, directed: bool | None) -> tuple[list[Edge], bool]:
     """The edges of a graph, a matrix or a table, and whether they are arcs, as they are by default."""
     if hasattr(obj, "nodes") and hasattr(obj, "edges"):
-        edges = _graph(obj, draft)
-        own: bool | None = obj.is_directed()  # type: ignore[attr-defined]
+        edges, own = _graph(obj, draft)
     elif (matrix := _matrix_of(obj)) is not None:
         edges, own = _matrix(matrix, draft, capacity), True
     else:
@@ -306,10 +322,20 @@ def _terminals(names: list[Hashable], draft: Draft) -> list[Hashable]:
     return matched
 
 
-def _graph(graph: Any, draft: Draft) -> list[Edge]:
-    for name, attributes in graph.nodes(data=True):
+def _graph(graph: Any, draft: Draft) -> tuple[list[Edge], bool | None]:
+    try:
+        nodes, links = list(graph.nodes(data=True)), list(graph.edges(data=True))
+        edges = [(u, v, {str(key): value for key, value in data.items()}) for u, v, data in links]
+        directed: bool = graph.is_directed()
+    except (TypeError, AttributeError, ValueError) as error:  # graphs of other packages
+        kind = f"{type(graph).__module__.partition('.')[0]}.{type(graph).__name__}"
+        msg = (
+            f"{WHAT}: cannot be read from {kind}, which is no networkx graph; give a list of its links (u, v, capacity)"
+        )
+        raise BadInput(msg) from error
+    for name, attributes in nodes:
         draft.add_node(name, attributes)
-    return [(u, v, {str(key): value for key, value in data.items()}) for u, v, data in graph.edges(data=True)]
+    return edges, directed
 
 
 def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:

@@ -184,7 +184,7 @@ def mixed(attributes):
         ([(0, 1), (1, 0)], {"unit": 5}, "unit=5 must be a rate"),
         (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"),
         (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
-        (nx.path_graph(3), {"ranks": "01"}, "list of vertices"),
+        (nx.path_graph(3), {"ranks": "01"}, "no vertex matches ranks=01"),
         (nx.path_graph(3), {"ranks": 3}, "list of vertices"),
         (nx.path_graph(3), {"directed": True}, "undirected"),
         (nx.path_graph(3), {"loops": "maybe"}, "loops"),

@@ -531,7 +531,7 @@ def test_what_is_refused_names_the_place_and_the_remedy(tmp_path, text, suffix, 
 
 def test_switches_among_the_nodes_of_a_graph_are_asked_about():
     graph = nx.DiGraph([("h0", "tor1"), ("tor1", "h0")])
-    with pytest.raises(BadInput, match=r"give ranks=\[...\]"):
+    with pytest.raises(BadInput, match=r"ranks=\[...\]"):
         oc.topology(graph)
     assert oc.topology(graph, ranks=["h0"]).ranks == ("h0",)
     for node in graph:

@@ -1,0 +1,104 @@
+"""Natural mistakes are answered by what was probably meant."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+
+import opticoll as oc
+from opticoll.analysis.cli.main import cli, main
+from opticoll.errors import BadInput
+
+MISTAKES = {
+    "solve all-to-all ring:4": "'alltoall.master'",
+    "solve alltoall ring:4": "'alltoall.link-mcf'",
+    "solve mcf ring:4": "'alltoall.link-mcf', 'alltoall.path-mcf'",
+    "solve alltoall.LINK_MCF ring:4": "did you mean 'alltoall.link-mcf'?",
+    "solve alltoall.master ring:4 --method simplex": "did you mean 'highs-simplex'?",
+    "solve alltoall.master ring:4 --solver highs": "write --method",
+    "solve alltoall.master ring:4 --timeout 9": "write --time-limit",
+    "solve alltoall.master ring:4 -v": "write --log",
+    "solve alltoall.master ring:4 --steps 9": "--set steps=VALUE",
+    "solve alltoall.master ring:4 steps=9": "write --set steps=9",
+    "solve alltoall.master ring:4 -o x.json": "--solution",
+    "solve alltoall.master ring 4": "this command takes FORMULATION INSTANCE",
+    "bounds alltoall.master ring:4": "this command takes INSTANCE",
+    "--no-store solve alltoall.master ring:4": "--no-store is an option of claims, solve",
+    "--solver highs": "--method is an option of",
+    "why": "--why is an option of solve",
+    "run alltoall.master ring:4": "write `opticoll solve`",
+    "version": "write `opticoll --version`",
+    "solv": "did you mean 'solve'?",
+    "benchmark foo": "known: compare",
+    "claims theorem-1": "one of 'optree.theorem1', 'topoopt.theorem-1'?",
+    "claims theorem-2": "one of 'alltoall.theorem-2', 'optree.theorem2', 'topoopt.theorem-2'?",
+    "figure 8": "one of 'alltoall-8', 'lumorph-8'",
+}
+
+
+@pytest.mark.parametrize("words", MISTAKES)
+def test_a_mistake_is_answered_in_one_line_by_what_was_meant(words, capsys):
+    assert main(words.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert MISTAKES[words] in printed.err
+
+
+def test_hints_name_commands_and_options_that_exist():
+    from opticoll.analysis.cli import hints
+
+    options = {word for command in cli.commands.values() for one in command.params for word in one.opts}
+    assert set(hints._OPTIONS.values()) | set(hints._WRITTEN) <= options
+    assert set(hints._COMMANDS.values()) - {"--{}"} <= cli.commands.keys()
+    assert not hints._COMMANDS.keys() & cli.commands.keys()
+
+
+def test_lab_passes_options_on_to_jupyterlab(monkeypatch):
+    started = []
+    done = type("Done", (), {"returncode": 0})
+    monkeypatch.setattr("subprocess.run", lambda command, **_: started.append(command) or done)
+    assert main(["lab", "--no-browser", "--port=9"]) == 0
+    assert started[0][-2:] == ["--no-browser", "--port=9"]
+
+
+STAR = nx.relabel_nodes(nx.star_graph(3), {0: "hub", 1: "r1", 2: "r2", 3: "r3"})
+
+
+@pytest.mark.parametrize("source", [STAR, list(STAR.edges), oc.topology(STAR, ranks=["r1", "r2", "r3", "hub"])])
+def test_ranks_may_be_a_pattern_in_python_as_in_specs(source):
+    assert oc.topology(source, ranks="r*").ranks == ("r1", "r2", "r3")
+    with pytest.raises(BadInput, match="no vertex matches ranks="):
+        oc.topology(source, ranks="x*")
+
+
+def test_a_graph_with_named_rates_names_the_function_that_takes_them():
+    graph = nx.cycle_graph(4)
+    nx.set_edge_attributes(graph, 10, "gbps")
+    for extra in ({}, {"capacity": "gbps"}):
+        with pytest.raises(BadInput, match='topology capacity="gbps"'):
+            oc.solve("alltoall.master", graph, **extra)
+
+
+class _OtherGraph:
+    """Has nodes and edges, as graphs of other packages, and other signatures than networkx."""
+
+    def nodes(self):
+        return [0, 1]
+
+    def edges(self):
+        return [None]
+
+
+class _Triples(_OtherGraph):
+    def nodes(self, data):
+        return [(0, {}), (1, {})]
+
+    def edges(self, data):
+        return [(0, 1)]
+
+
+@pytest.mark.parametrize("graph", [_OtherGraph(), _Triples()])
+def test_graphs_of_other_packages_are_refused_in_one_line(graph):
+    with pytest.raises(BadInput, match="which is no networkx graph; give a list of its links"):
+        oc.topology(graph)
