@@ -6,7 +6,11 @@ BUDGET ?= 10m
 SEED   ?= 1
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test setup bench soak readme lint lab notebooks docs lock clean
+SMOKE  := tests/solvers/adapters tests/solvers/test_stated_models.py tests/solvers/test_exact.py tests/solvers/test_cluster.py \
+          tests/analysis/test_cli.py tests/analysis/test_model.py tests/analysis/study tests/analysis/store \
+          tests/analysis/plots tests/instances
+
+.PHONY: help demo test setup bench versions soak readme lint lab notebooks docs lock clean
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -22,9 +26,17 @@ test: setup      ## lint, type checks and all quick tests (about five minutes on
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
-bench: setup     ## run the slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
+bench: setup versions ## run the slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m opticoll.analysis.benchmark.documents measure
+
+versions:        ## run the tests that use every dependency at its lowest and at its newest versions (needs uv)
+	for which in lowest-direct highest; do \
+	  uv venv --quiet --clear --python $(PYTHON) build/$$which && \
+	  uv pip install --quiet --python build/$$which/bin/python --resolution $$which -r pyproject.toml --extra dev && \
+	  uv pip install --quiet --python build/$$which/bin/python --no-deps --no-build-isolation -e . && \
+	  build/$$which/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning $(SMOKE) || exit 1; \
+	done
 
 soak: setup      ## random kills, false reports, full disks, bad input (BUDGET=10m SEED=1); writes docs/reliability.md
 	$(BIN)/python tests/soak.py --budget $(BUDGET) --seed $(SEED) --page docs/reliability.md
