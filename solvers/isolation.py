@@ -41,7 +41,7 @@ _POLL_S = 0.05
 _GIB = 2**30
 #: Message of a solver that was ended at its limit of processor time.
 CPU_LIMIT = "stopped at its limit of processor time"
-#: Packages of solvers that abort a process which has loaded both.
+#: Packages of solvers that exclude each other in a process.
 _EXCLUSIVE = ({"highspy", "ortools"},)
 _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate memory", "Unable to allocate")
 

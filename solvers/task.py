@@ -153,7 +153,7 @@ class Outcome:
     basis: SimplexBasis | None = None
 
 
-#: Largest time limit [s], memory limit [GiB] and number of threads; solvers abort on larger ones, which are mistakes.
+#: Largest time limit [s], memory limit [GiB] and number of threads; larger ones are mistakes.
 MOST_S, MOST_GIB, MOST_THREADS = 1e9, 1e6, 1024
 
 
@@ -228,8 +228,7 @@ class Progress(TypedDict):
     elapsed_s: float
 
 
-#: Lock held while fields are read: msgspec inspects a class when it first reads it, and two threads that do so at the
-#: same time can crash the process.
+#: Lock held while fields are read: msgspec inspects a class when it first reads it, which is for one thread at a time.
 _READING = threading.Lock()
 
 

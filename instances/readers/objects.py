@@ -325,7 +325,7 @@ def _terminals(names: list[Hashable], draft: Draft) -> list[Hashable]:
 def _graph(graph: Any, draft: Draft) -> tuple[list[Edge], bool | None]:
     try:
         nodes, links = list(graph.nodes(data=True)), list(graph.edges(data=True))
-        edges = [(u, v, {str(key): value for key, value in data.items()}) for u, v, data in links]
+        edges: list[Edge] = [(u, v, {str(key): value for key, value in data.items()}) for u, v, data in links]
         directed: bool = graph.is_directed()
     except (TypeError, AttributeError, ValueError) as error:  # graphs of other packages
         kind = f"{type(graph).__module__.partition('.')[0]}.{type(graph).__name__}"

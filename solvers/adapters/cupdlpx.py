@@ -39,9 +39,8 @@ class CuPdlpx(Adapter):
     """Adapter for cuPDLPx, a restarted Halpern PDHG method on an NVIDIA GPU (Lu, Peng & Yang 2025).
 
     It follows the documented Python interface of version 0.3. The package is built from source (CUDA 12.4 or newer,
-    CMake, a C++ compiler). Without a GPU it aborts the process, so the adapter looks for a GPU first.
-
-    Without nonzeros, or with bounds that cross, it aborts the process too: such a program is solved column by column.
+    CMake, a C++ compiler). It needs a GPU, for which the adapter looks first. Programs that it does not take are solved
+    column by column.
 
     Version 0.3.0, built without its presolver, was run on an H100 (2026-11-26): 36 linear programs of the benchmark at
     1e-6, and ``certified-pdlp`` with this solver up to GK(1000,4), whose bounds come from its duals.

@@ -269,18 +269,13 @@ def graphml(body, keys='<key id="c" for="edge" attr.name="capacity" attr.type="d
     return f'<?xml version="1.0"?><graphml {space}>{keys}<graph edgedefault="{default}">{body}</graph></graphml>'
 
 
-LAUGHS = (
-    '<!DOCTYPE lolz [<!ENTITY a "ha">'
-    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
-    + "]><graphml>&i;</graphml>"
-)
 TWO = '<node id="a"/><node id="b"/>'
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (LAUGHS, "entities"),
+        ('<!DOCTYPE g [<!ENTITY a "b">]><graphml>&a;</graphml>', "entities"),
         ('<!DOCTYPE g SYSTEM "file:///etc/hostname"><graphml/>', "entities"),
         ('<!DOCTYPE g [<!ENTITY x SYSTEM "file:///etc/hostname">]><graphml>&x;</graphml>', "entities"),
         ("<graphml>", "not well-formed"),

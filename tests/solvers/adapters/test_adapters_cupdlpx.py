@@ -170,7 +170,7 @@ def test_options_by_name_and_alias(stand_in: types.ModuleType) -> None:
 def test_program_without_nonzeros_or_with_crossing_bounds(
     form: Any, known: float | str, stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(stand_in, "Model")  # the package would abort the process
+    monkeypatch.delattr(stand_in, "Model")  # the package is not asked
     outcome = solve_here(form, "cupdlpx", SolveRequest())
     if isinstance(known, str):
         assert (outcome.termination, outcome.x) == (known, None)
