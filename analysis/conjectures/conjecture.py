@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.bound_comparison import Quantity
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 PROVABLE = "alltoall.master"
 #: Largest number of orbits of arcs for which lengths are read from exact duals.
 MOST_DUAL_ORBITS = 12
+#: Maximum number of places beyond the solved instances that are tried.
+MOST_BEYOND = 1000
 #: Maximum number of instances in a table.
 MOST_VALUES = 60
 #: Names of the sizes of a family whose argument is a shape such as 3x4.
@@ -74,7 +78,8 @@ class ClassFormula(Fields, frozen=True, kw_only=True):
 class Conjecture(Printed, Fields, frozen=True, kw_only=True):
     """What was found; also the JSON object of ``opticoll conjecture --json``.
 
-    ``unproven`` counts instances without an exact optimum, which are left out.
+    ``unproven`` counts instances without an exact optimum, which are left out. ``untested`` says why forms are not
+    tested beyond the instances; it is empty if they are.
     """
 
     formulation: str
@@ -84,6 +89,7 @@ class Conjecture(Printed, Fields, frozen=True, kw_only=True):
     variables: list[str]
     period: int
     formulas: list[ClassFormula]
+    untested: str
     unproven: int
     interrupted: bool
     values: list[Value]
@@ -124,6 +130,8 @@ class Conjecture(Printed, Fields, frozen=True, kw_only=True):
         for one in self.formulas:
             name = f"{self.quantity}" if one.condition == "all" else f"{self.quantity}, {one.condition}"
             lines[name] = _sentence(one, len(self.variables))
+        if self.untested and any(one.formula is not None for one in self.formulas):
+            lines["beyond"] = f"not tested: {self.untested}"
         if self.interrupted:
             lines["interrupted"] = "run the same command again to resume"
         return lines
@@ -160,12 +168,18 @@ def _sentence(one: ClassFormula, variables: int) -> str:
 
 @dataclass(frozen=True)
 class _Family:
-    """Instances as points: the variables, and the instance at another point."""
+    """Instances as points: the variables, and the instance at another point.
+
+    ``step`` is that of the points of one variable, between which there are no other members; None where the points do
+    not determine how the family goes on, for the reason ``ends``.
+    """
 
     variables: tuple[str, ...]
     points: dict[Point, Instance]
     base: int | None
     at: Callable[[Point], Topology | None]
+    step: int | None
+    ends: str
 
 
 def conjecture(
@@ -240,10 +254,11 @@ def conjecture(
     family, found, classes = best
     provable = model.name == PROVABLE and quantity.name == "T" and "demand" not in given
     most = 2 * max(one.n for one in instances) if reach is None else reach
-    formulas = [_formula(family, found, one, most if provable else 0) for one in classes]
+    untested = family.ends if provable else f"only the time T of {PROVABLE}, of one shard for each pair, can be"
+    formulas = [_formula(family, found, one, 0 if untested else most) for one in classes]
     attained = _attained(model, given, quantity)
     rows = [
-        Value(case=one.spec, point=list(point), value=_text(exact[one.spec]), attained=attained(one, exact[one.spec]))
+        Value(case=one.spec, point=list(point), value=_text(exact[one]), attained=attained(one, exact[one]))
         for point, one in family.points.items()
     ]
     return Conjecture(
@@ -254,6 +269,7 @@ def conjecture(
         variables=list(family.variables),
         period=found,
         formulas=formulas,
+        untested=untested if most else "",
         unproven=sum(value is None for value in exact.values()),
         interrupted=interrupted,
         values=rows,
@@ -286,27 +302,28 @@ def _exact_values(
     time_limit: float | None,
     store: Store | str | os.PathLike[str] | None,
     jobs: int | None,
-) -> tuple[dict[str, Fraction | None], bool]:
-    """The exact optimum of every instance by its spec, None where it is not proven; whether it was interrupted."""
+) -> tuple[dict[Instance, Fraction | None], bool]:
+    """The exact optimum of every instance, None where it is not proven; whether it was interrupted."""
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.study.running import run_with_progress
     from opticoll.analysis.study.study_file import refuse_unavailable, study_of
     from opticoll.formulations.registry import is_registered
 
     stated = model.name if is_registered(model) else model
+    different = list(dict.fromkeys(instances))
     tasks = [
-        Task(stated, one, method, settings=dict(settings), time_limit_s=time_limit, exact=True) for one in instances
+        Task(stated, one, method, settings=dict(settings), time_limit_s=time_limit, exact=True) for one in different
     ]
     study = study_of("conjecture", tasks)
     refuse_unavailable(study)
     home = Store.at(store)
     summary = run_with_progress(study, home, jobs, None)
     answers = home.answered({cell.key for cell in study.cells})
-    values: dict[str, Fraction | None] = {}
-    for one, cell in zip(instances, study.cells, strict=True):
+    values: dict[Instance, Fraction | None] = {}
+    for one, cell in zip(different, study.cells, strict=True):
         record = answers.get(cell.key)
         text = None if record is None else quantity.fraction(record)
-        values[one.spec] = None if text is None else Fraction(text)
+        values[one] = None if text is None else Fraction(text)
     return values, summary.interrupted
 
 
@@ -331,12 +348,12 @@ def _attained(
 
 
 def _best_fit(
-    choices: list[_Family], exact: Mapping[str, Fraction | None], period: int | None
+    choices: list[_Family], exact: Mapping[Instance, Fraction | None], period: int | None
 ) -> tuple[_Family, int, list[ResidueClass]] | None:
     """The points whose forms explain most, the first of equal ones, with the period and the forms; None without any."""
     fits = []
     for family in choices:
-        points = {point: exact[one.spec] for point, one in family.points.items()}
+        points = {point: exact[one] for point, one in family.points.items()}
         known = {point: value for point, value in points.items() if value is not None}
         if known:
             fits.append((family, *by_residues(known, family.variables, family.base, period)))
@@ -398,7 +415,33 @@ def _family(instances: Sequence[Instance], flat: Mapping[str, Mapping[str, Any]]
         points[point] = one
     first: dict[str, Any] = dict(instances[0].arguments)
     base = (first.get("d", 2) if names in {("D",), ("dimension",)} else None) if len(names) == 1 else None
-    return _Family(names, points, base, _generator(instances[0], names))
+    at = _generator(instances[0], names)
+    return _Family(names, points, base, at, *_continuation(points, names, at))
+
+
+def _continuation(
+    points: Mapping[Point, Instance], names: tuple[str, ...], at: Callable[[Point], Topology | None]
+) -> tuple[int | None, str]:
+    """The step with which the points of one variable go on, or None and why they do not determine it.
+
+    The family must generate every point itself, and have no member between them that is left out.
+    """
+    if len(names) > 1:
+        return None, "several parameters vary"
+    first = next(iter(points.values()))
+    for point, one in points.items():
+        found = at(point)
+        if found is None:
+            return None, f"{names[0]} alone does not give an instance"
+        if found != one:
+            return None, f"{one.spec} differs from {first.spec} in more than {names[0]}"
+    places = sorted(place for (place,) in points)
+    if len(places) < 2:
+        return None, "there is one instance"
+    step = gcd(*(place - places[0] for place in places))
+    gaps = (k for low, high in pairwise(places) for k in range(low + step, high, step))
+    left = next((one for k in gaps if (one := at((k,))) is not None), None)
+    return (step, "") if left is None else (None, f"{left.spec} is left out, so that the next instance is not known")
 
 
 def _generator(instance: Instance, names: tuple[str, ...]) -> Callable[[Point], Topology | None]:
@@ -472,19 +515,22 @@ def _tested(family: _Family, period: int, one: ResidueClass, fit: Fit, reach: in
     """Test a form on members of the family that were not solved, by lengths that are a pattern on the solved ones."""
     result = _Beyond([], [], [], None)
     held = [*fit.fitted, *fit.held_back]
-    if len(family.variables) != 1 or family.at(held[-1]) is None:
-        return result
+    assert family.step is not None
     members = {point: family.points[point] for point in sorted(held)}
     orbits = {point: arc_orbits(top) for point, top in members.items() if isinstance(top, Topology)}
     lengths = _pattern(family.variables, orbits, fit)
     if lengths is None:
         return result
-    point = (max(one.points)[0] + period,)
-    while (topology := family.at(point)) is not None and topology.n <= reach:
+    step, last = lcm(family.step, period), max(one.points)[0]
+    for place in range(last + step, last + step * (MOST_BEYOND + 1), step):
+        point, topology = (place,), family.at((place,))
+        if topology is None:
+            continue
+        if topology.n > reach:
+            break
         more, wanted = arc_orbits(topology), fit.form.at(point)
         if more.number == len(lengths) and wanted is not None:
             _judge(more, [form.at(point) for form in lengths], wanted, result)
-        point = (point[0] + period,)
     return _Beyond(result.at_least, result.proven, result.refuted, lengths)
 
 

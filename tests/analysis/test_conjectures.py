@@ -11,9 +11,10 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.conjectures.arc_lengths import arc_orbits, candidates, optimal_lengths
 from opticoll.analysis.conjectures.closed_forms import ClosedForm
-from opticoll.analysis.conjectures.conjecture import _Beyond, _judge
+from opticoll.analysis.conjectures.conjecture import _Beyond, _choices, _judge
 from opticoll.errors import BadInput
 from opticoll.instances import parse
+from opticoll.instances.spec import expand
 
 ONE = (Fraction(1),)
 
@@ -105,10 +106,49 @@ def test_a_wrong_form_is_refuted_beyond_the_solved_instances():
     assert (result.at_least, result.proven) == (["ring:12"], ["ring:12"])
 
 
+@pytest.mark.parametrize(
+    ("over", "variable", "step", "ends"),
+    [
+        ([f"torus:{2 * b}x{b}" for b in (3, 5, 7)], "b", None, "torus:10x5 differs from torus:6x3 in more than b"),
+        ([f"genkautz:n={3 * d},d={d}" for d in (2, 3, 4)], "d", None, "genkautz:n=9,d=3 differs from"),
+        (["ring:6", "ring:7,directed", "ring:8"], "n", None, "ring:7,directed differs from ring:6"),
+        ([f"random-regular:n={n},d=3,seed={n}" for n in (8, 10, 12)], "n", None, "in more than n"),
+        (["ring:8", "ring:10+fail=1,seed=1", "ring:12"], "n", None, "ring:10+fail=1,seed=1 differs from ring:8"),
+        (["ring:4", "ring:8", "ring:16"], "n", None, "ring:12 is left out"),
+        (["torus:3x4", "torus:3x6", "torus:5x4"], ["a", "b"], None, "several parameters vary"),
+        (["hypercube:{1..4}"], "n", None, "n alone does not give an instance"),
+        (["ring:{4..32..2}"], "n", 2, ""),
+        (["torus:5x{4..16..3}"], "b", 3, ""),
+        (["ring:{10..20..5}+host=2.0", "ring:{20..30..5}+host=2.0"], "n", 5, ""),
+        ([f"slimfly:q={q}" for q in (5, 7, 8, 9, 11)], "q", 1, ""),
+    ],
+)
+def test_a_family_goes_on_only_where_its_generator_gives_every_instance(over, variable, step, ends):
+    """It does not where a member is left out, which a formula for the others need not cover."""
+    instances = [parse(spec) for item in over for spec in expand(item)]
+    (family,) = _choices(instances, variable)
+    assert family.step == step
+    assert ends in family.ends
+    assert bool(family.ends) == (step is None)
+
+
+def test_forms_are_tested_at_the_step_of_the_instances_and_ranges_may_overlap(tmp_path):
+    result = oc.conjecture("alltoall.master", ["ring:{4..14..2}", "ring:{10..18..2}"], store=tmp_path, reach=24)
+    assert [one.point for one in result.values] == [[n] for n in range(4, 19, 2)]
+    (form,) = result.formulas
+    assert (form.formula, form.proven, form.refuted, result.untested) == (
+        "n^2/8",
+        ["ring:20", "ring:22", "ring:24"],
+        [],
+        "",
+    )
+
+
 def test_other_objectives_are_fitted_but_not_proven(tmp_path):
     result = oc.conjecture("alltoall.all-gather", "ring:{3..9}", store=tmp_path)
     assert (result.quantity, result.formulas[0].formula) == ("objective", "(n - 1)/2")
     assert result.formulas[0].proven == []
+    assert "beyond        not tested: only the time T of alltoall.master" in repr(result)
 
 
 def test_the_command_prints_words_latex_and_json(capsys):
