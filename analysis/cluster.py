@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.iteration import iteration
+from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, residuals
@@ -81,7 +82,8 @@ class Cluster(Printed, Fields, frozen=True, kw_only=True):
 
     @property
     def _title(self) -> str:
-        return f"cluster of {self.servers} servers, {self.network}"
+        ports = counted(self.degree, "interface")
+        return f"cluster of {self.servers} servers with {ports} of {self.link}, {self.network}"
 
     def lines(self) -> dict[str, str]:
         """What the cluster did, in words, by name of the line."""

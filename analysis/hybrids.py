@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
 from opticoll.errors import BadInput
 from opticoll.instances import parse
@@ -54,7 +55,7 @@ class Hybrids(Printed, Fields, frozen=True, kw_only=True):
 
     @property
     def _title(self) -> str:
-        return f"{self.graph} on {self.gpus} GPUs"
+        return f"{self.graph} on {self.gpus} GPUs with {counted(self.degree, 'circuit')} of {self.link}"
 
     def lines(self) -> dict[str, str]:
         """The best way, in words, by name of the line."""

@@ -52,6 +52,9 @@ class IterationTime(Printed, Fields, frozen=True, kw_only=True):
     largest of ``bounds`` [s], each a lower bound on every schedule over these routes. ``changes`` counts changes of
     circuits. ``violation`` is the worst violation in the recorded rates; None if they were not recorded.
 
+    ``link`` and ``latency_s`` are the rate of a capacity of 1, of an interface or of a wavelength, and the latency of a
+    hop or a round [s].
+
     On a ``lightpath`` mesh, ``circuits`` has the parts of an iteration on circuits in rounds, ``events`` counts rounds,
     and there is no ``routing``; elsewhere ``circuits`` is None.
     """
@@ -60,6 +63,7 @@ class IterationTime(Printed, Fields, frozen=True, kw_only=True):
     network: str
     servers: int
     link: str
+    latency_s: float
     section: str
     samples_per_gpu: int | None
     overlap: str
@@ -83,12 +87,13 @@ class IterationTime(Printed, Fields, frozen=True, kw_only=True):
 
     def lines(self) -> dict[str, str]:
         """The time of the iteration and the bounds on it, in words, by name of the line."""
-        parts = self.circuits
+        parts, latency = self.circuits, f"{1e6 * self.latency_s:.6g} us"
         if parts is None:
-            way, proof = f"{self.link}, routing {self.routing}", self.bound
+            way, proof = f"{self.link}, {latency} a hop, routing {self.routing}", self.bound
             rest = {"simulated": f"{self.tasks} tasks, {self.events} events, {self.changes} circuit changes"}
         else:
-            way, proof = f"{self.link} a wavelength, circuits in rounds", f"{self.bound}; {parts.proof}"
+            way = f"{self.link} a wavelength, circuits in rounds of at least {latency}"
+            proof = f"{self.bound}; {parts.proof}"
             proof += f", gap {100 * parts.gap:.3g} %" if parts.gap else ""
             rest = parts.lines(self.seconds, self.changes)
         return {
@@ -226,6 +231,7 @@ def iteration(
         **facts,
         network=place.spec,
         link=unit,
+        latency_s=latency,
         routing=way,
         seconds=schedule.length,
         bound_s=tightest.value,
@@ -303,11 +309,12 @@ def _in_rounds(
     if graph.servers > mesh.n:
         msg = f"iteration: {mesh.spec} has {mesh.n} servers, but the task graph needs {graph.servers}"
         raise BadInput(msg)
+    latency = _time(LATENCY_S if latency is None else latency, "latency")
     result = circuit_iteration(
         graph,
         mesh,
         rate=parse_rate(link, "link") / 8,
-        latency=_time(LATENCY_S if latency is None else latency, "latency"),
+        latency=latency,
         delay=_time(DELAY_S if given["delay"] is None else given["delay"], "delay"),
         algorithm=given["algorithm"] or "auto",
         time_limit=_time(TIME_LIMIT_S if given["time-limit"] is None else given["time-limit"], "time_limit"),
@@ -318,6 +325,7 @@ def _in_rounds(
         **facts,
         network=mesh.spec,
         link=link,
+        latency_s=latency,
         routing=None,
         seconds=result.seconds,
         bound_s=result.bounds[name],

@@ -58,9 +58,7 @@ from opticoll.analysis.cli.options import JSON, notify, progress_line, refuse_to
     "circuits during an all-to-all, and how often.",
 )
 @click.option("--shard", metavar="SIZE", help="What a node sends to another, such as 64MB; with --delay.")
-@click.option(
-    "--bandwidth", metavar="RATE", help="Bandwidth of a circuit (default: 100Gb/s); with --delay and --shard."
-)
+@click.option("--bandwidth", metavar="RATE", help="Bandwidth of a circuit, such as 100Gb/s; with --delay in seconds.")
 @JSON
 def design(
     sizes: tuple[str, ...],
@@ -82,7 +80,7 @@ def design(
     \b
     opticoll design n=64 degree=4
     opticoll design n=32 degree=4 --rack 8 --cables 2 --uplinks 6
-    opticoll design n=64 degree=4 --delay 3.7us --shard 64MB
+    opticoll design n=64 degree=4 --delay 3.7us --shard 64MB --bandwidth 100Gb/s
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     given = dict(word.partition("=")[::2] for word in sizes)
     if (

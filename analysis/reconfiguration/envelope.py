@@ -162,7 +162,7 @@ class Envelope(Printed):
         """
         if isinstance(delay, bool) or not isinstance(delay, Real) or not 0 <= delay < math.inf:
             msg = f"envelope: the delay {delay!r} is no number of at least 0 [{TIME}]; "
-            msg += f"for seconds call reconfigure({self.n}, {self.degree}, '20us', shard='64MB')"
+            msg += f"for seconds call reconfigure({self.n}, {self.degree}, '20us', shard='64MB', bandwidth='100Gb/s')"
             raise BadInput(msg)
         lower = np.array(self.bounds) + delay * np.arange(len(self.bounds))
         value, number = min((T + delay * (K - 1), K) for K, T in self.times.items())

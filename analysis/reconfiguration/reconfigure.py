@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Progress
 
 
-#: Bandwidth of a circuit, unless one is given.
-BANDWIDTH = "100Gb/s"
 #: Limit of all searches together, unless one is given, and of one at least [s].
 TIME_LIMIT_S, LEAST_S = 30.0, 1.0
 #: Maximum number of numbers of configurations that are searched, and that are listed without a known sequence.
@@ -99,6 +97,8 @@ class Reconfiguration(Printed):
     delay, delay_s, shard_s
         Time of a change [shards / link bandwidth] and in seconds, and the time of a shard over a circuit [s]; None
         where shards and bandwidths have no unit.
+    shard, bandwidth
+        Size of a shard and bandwidth of a circuit, as they were given; None where they have no unit.
     verdict
         ``stay`` or ``change`` if that is proven best, otherwise ``open``.
     configurations, certain
@@ -132,6 +132,8 @@ class Reconfiguration(Printed):
     rows: tuple[NumberOfConfigurations, ...]
     beyond: float
     interrupted: bool
+    shard: str | None = None
+    bandwidth: str | None = None
 
     @property
     def shown_delay(self) -> str:
@@ -145,7 +147,9 @@ class Reconfiguration(Printed):
         certain = "provably the best number" if self.certain else "best known; other numbers are not excluded"
         source = next(row.source for row in self.rows if row.configurations == K)
         sequence = "direct circuits in turn" if source == "direct" else f"circuits u -> u g of the group {source}"
+        sizes = f"{self.shard} over a circuit of {self.bandwidth}, which takes{_seconds(self.shard_s)[2:]}"
         return {
+            **({} if self.shard is None else {"shard": sizes}),
             "answer": VERDICTS[self.verdict],
             "best": f"{often}   ({certain})",
             "time": f"{number(self.value, 6)}   with the changes{_seconds(self.value_s)}",
@@ -213,7 +217,8 @@ def reconfigure(
     delay
         Time of a change [shards / link bandwidth]; with ``shard`` in seconds, such as ``"3.7us"``.
     shard, bandwidth
-        What every node sends to every other, such as ``"64MB"``, and the bandwidth of a circuit (``BANDWIDTH``).
+        What every node sends to every other, such as ``"64MB"``, and the bandwidth of a circuit, such as ``"100Gb/s"``;
+        both for a delay in seconds, neither for one without a unit.
     directed
         Whether circuits may run one way only.
     time_limit
@@ -238,7 +243,8 @@ def reconfigure(
         raise refused(on_progress, "design: on_progress", "a function of a dict")
     limit = TIME_LIMIT_S if time_limit is None else positive_number(time_limit, "design: time_limit", positive=True)
     with progress_here(f"design n={n} degree={degree}") if on_progress is None else nullcontext(on_progress) as shown:
-        return _decided(n, degree, at, unit_s, directed=directed, limit=limit, seed=seed, on_progress=shown)
+        answer = _decided(n, degree, at, unit_s, directed=directed, limit=limit, seed=seed, on_progress=shown)
+    return answer if unit_s is None else replace(answer, shard=_size(shard), bandwidth=bandwidth)
 
 
 def _decided(
@@ -285,6 +291,12 @@ def _seconds(time: float | None) -> str:
     return "" if time is None else f" = {time:.4g} s"
 
 
+def _size(shard: DataSize) -> str:
+    """The size of a shard with its unit, as it was given."""
+    text = str(shard)
+    return text if text[-1:].isalpha() else f"{text} B"
+
+
 def _times(delay: Delay, shard: DataSize, bandwidth: Rate) -> tuple[float, float | None]:
     """The delay [shards / link bandwidth], and the time of a shard over a circuit [s], None without a shard."""
     try:
@@ -292,17 +304,18 @@ def _times(delay: Delay, shard: DataSize, bandwidth: Rate) -> tuple[float, float
     except ValueError:
         msg = f"design: delay={str(delay)[:40]!r} is not {Duration.described}"
         raise BadInput(msg) from None
-    unit_s = shard_seconds(str(shard), bandwidth or BANDWIDTH, "design") if str(shard) else None
-    if stated.seconds is not None and unit_s is None:
-        msg = (
-            f"design: delay={stated} is in seconds; add --shard SIZE, such as 64MB, and --bandwidth if not {BANDWIDTH}"
-        )
+    unit_s = shard_seconds(str(shard), bandwidth, "design")
+    given = {"--shard SIZE, such as 64MB": str(shard), "--bandwidth RATE, such as 100Gb/s": bandwidth}
+    missing = " and ".join(option for option, value in given.items() if not value)
+    if stated.seconds is not None and missing:
+        msg = f"design: delay={stated} is in seconds, so that shards and circuits need units; add {missing}"
+        raise BadInput(msg)
+    if missing and any(given.values()):
+        one = "shard" if str(shard) else "bandwidth"
+        msg = f"design: a {one} is for times in seconds; write a delay such as 20us and add {missing}, or omit it"
         raise BadInput(msg)
     if stated.seconds is None and unit_s is not None:
-        msg = f"design: delay={delay} has no unit; write a time, such as 20us, or omit --shard"
-        raise BadInput(msg)
-    if bandwidth and unit_s is None:
-        msg = "design: a bandwidth is for times in seconds; add --shard SIZE, such as 64MB, or omit --bandwidth"
+        msg = f"design: delay={delay} has no unit; write a time, such as 20us, or omit --shard and --bandwidth"
         raise BadInput(msg)
     at = relative(stated, unit_s, "design: delay")
     if not 0 < at < math.inf:

@@ -404,7 +404,7 @@ class TopologyMatchings(Formulation):
 
     def metrics(self, value: float | None) -> Mapping[str, Json]:
         """Figures at a value."""
-        return {} if value is None else {"T": value}
+        return {} if value is None else {"T": value, "delay": self.delay}
 
 
 def matchings_data(

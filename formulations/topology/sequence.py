@@ -454,7 +454,7 @@ class TopologySequence(Formulation):
 
     def metrics(self, value: float | None) -> Mapping[str, Json]:
         """Figures at a value."""
-        return {} if value is None else {"T": value}
+        return {} if value is None else {"T": value, "delay": self.delay}
 
 
 def sequence_data(

@@ -278,7 +278,7 @@ class TopologySteps(Formulation):
 
     def metrics(self, value: float | None) -> Mapping[str, Json]:
         """Figures at a value."""
-        return {} if value is None else {"T": value}
+        return {} if value is None else {"T": value, "delay": self.delay}
 
 
 def _capacity(topology: Topology) -> F64:

@@ -76,7 +76,10 @@ def test_seconds_are_converted_and_progress_is_reported():
     assert answer.value_s == pytest.approx(answer.value * 8e-6)
     assert seen[-1]["objective"] == pytest.approx(answer.value)
     assert seen[-1]["bound"] <= answer.value * (1 + 1e-9)
-    assert reconfigure(6, 2, "6us", shard=1e5, time_limit=2).value == pytest.approx(answer.value)
+    assert "100kB over a circuit of 100Gb/s, which takes 8e-06 s" in repr(answer)
+    other = reconfigure(6, 2, "6us", shard=1e5, bandwidth="12.5GB/s", time_limit=2)
+    assert other.value == pytest.approx(answer.value)
+    assert other.lines()["shard"] == "100000.0 B over a circuit of 12.5GB/s, which takes 8e-06 s"
 
 
 def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
@@ -93,14 +96,20 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
 @each(
     ("settings", "message"),
     [
-        ({"delay": "3.7us"}, "is in seconds; add shard='SIZE', such as 64MB"),
-        ({"delay": 20e-6, "shard": "8MB"}, "has no unit; write a time, such as 20us, or omit shard"),
-        ({"delay": "20", "shard": "8MB"}, "delay=20 has no unit"),
+        ({"delay": "3.7us"}, "add shard='SIZE', such as 64MB and bandwidth='RATE', such as 100Gb/s"),
+        ({"delay": "3.7us", "shard": "4MB"}, "is in seconds, so that shards and circuits need units; add bandwidth="),
+        ({"delay": "3.7us", "bandwidth": "1Tb/s"}, "is in seconds, so that shards and circuits need units; add shard="),
+        (
+            {"delay": 20e-6, "shard": "8MB", "bandwidth": "1Tb/s"},
+            "has no unit; write a time, such as 20us, or omit shard",
+        ),
+        ({"delay": "20", "shard": "8MB", "bandwidth": "1Tb/s"}, "delay=20 has no unit"),
         ({"bandwidth": "100Gb/s"}, "a bandwidth is for times in seconds"),
+        ({"shard": "1MB"}, "a shard is for times in seconds"),
         ({"delay": 0}, "must be positive and finite"),
         ({"delay": "inf"}, "must be positive and finite"),
         ({"delay": "soon"}, "is not a time, such as"),
-        ({"delay": "1us", "shard": "much"}, "not a positive size"),
+        ({"delay": "1us", "shard": "much", "bandwidth": "1Tb/s"}, "not a positive size"),
         ({"delay": "1us", "shard": "1MB", "bandwidth": "fast"}, "not a positive rate"),
         ({"time_limit": 0}, "time_limit: must be a positive number, not 0"),
         ({"n": 5000}, "exceeds the limit of 4096 nodes"),
@@ -179,9 +188,10 @@ def test_numbers_that_reach_too_few_nodes_have_no_bound_in_json(capsys):
     [
         (["--shard", "64MB"], "add --delay TIME"),
         (
-            ["--delay", "20", "--shard", "8MB"],
+            ["--delay", "20", "--shard", "8MB", "--bandwidth", "100Gb/s"],
             "design: delay=20 has no unit; write a time, such as 20us, or omit --shard",
         ),
+        (["--delay", "25us", "--shard", "4MB"], "add --bandwidth RATE, such as 100Gb/s"),
         (["--delay", "1", "--compare"], "mutually exclusive"),
         (["--delay", "1", "--failed-links", "1"], "mutually exclusive"),
         (["--delay", "1", "--rack", "2", "--cables", "1"], "mutually exclusive"),
