@@ -74,7 +74,7 @@ class Reasons(Printed):
         if not self.links:
             return []
         shown = [{name: number(value, 6) for name, value in link.items()} for link in self.links[:SHOWN]]
-        columns = ["arc", "capacity", "load", "utilisation", "price"]
+        columns = [name for name in shown[0] if name not in {"src", "dst"}]
         return [Listing(f"links with a price: {len(self.links)}", columns, shown)]
 
     def document(self) -> dict[str, Json]:

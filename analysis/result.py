@@ -599,12 +599,13 @@ class Result(rendering.Printed, Run):
         return reasons(self)
 
     def what_if(self, factors: Mapping[Hashable, float] | float) -> WhatIf:
-        """The time if the capacities of links were multiplied: a bound at once, exactly by ``.solve()``.
+        """The time if the capacities of links were multiplied: ``T`` where that is a short solve, otherwise a bound.
 
         Parameters
         ----------
         factors
-            Factors by link, ``"u->v"`` or ``(u, v)``; 0 for a link that fails. One number changes all links.
+            Factors by arc, ``"u->v"`` or ``(u, v)``, or by cable, which is both directions, ``"u--v"``; 0 for one that
+            fails. One number changes all links.
         """
         from opticoll.analysis import sensitivity
 

@@ -11,7 +11,7 @@ not unique), and for any other capacities c' :math:`T(c') \ge T + \sum_a p_a (c'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +23,11 @@ from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import NotApplicable, is_own, states
-from opticoll.formulations.variables import TIME, arc_names
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, arc_names
 from opticoll.instances import Topology
 from opticoll.instances.arguments import whole_number
-from opticoll.instances.link_changes import with_capacities
+from opticoll.instances.link_changes import changed_capacities, with_capacities, with_links_of
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Prices below this share of the largest one are rounding.
 NOTHING = 1e-9
+#: Time of a solution below which a changed network is solved, too, and the limit of that solve [s].
+SHORT_S, LIMIT_S = 1.0, 5.0
 #: Relative difference up to which a cut counts as the bound.
 SAME = 1e-6
 
@@ -162,17 +165,18 @@ def bottleneck(result: Result) -> Bottleneck:
         if side is not None and isinstance(F, int | float) and abs(value - F) <= SAME * F:
             names = np.array(flow.topology.labels, dtype=object)
             crossing = side[flow.topology.tail] & ~side[flow.topology.head]
-            capacity = float(flow.topology.capacity[crossing].sum())
+            capacity, scale = float(flow.topology.capacity[crossing].sum()), result.scale
             reason = (
-                f"{number(capacity)} of capacity leads out of {int(side.sum())} vertices, and "
-                f"{number(capacity / value)} shards have to: T >= {number(1 / value)}"
+                f"{number(capacity)} of capacity{scale.beside(capacity, BANDWIDTHS)} leads out of {int(side.sum())} "
+                f"vertices, and {number(capacity / value)} shards{scale.beside(capacity / value, SHARDS)} have to: "
+                f"T >= {number(1 / value)}{scale.beside(1 / value, TIME)}"
             )
             return Bottleneck("cut", reason, binding, (names[side].tolist(), names[~side].tolist()))
     if lengths is not None and known and not isinstance(problem, StatedModel):
         named = dict(zip(arc_names(result.links.topology), lengths.tolist(), strict=True))
         reason = (
             f"with the lengths below, all data need at least {number(result.T)} times the sum of capacity times "
-            f"length: T >= {number(result.T)}"
+            f"length: T >= {number(result.T)}{result.scale.beside(result.T, TIME)}"
         )
         return Bottleneck("lengths", reason, binding, lengths=named)
     row = next((row for row in result.bound_rows() if row["name"] == result.record.bound_source), None)
@@ -181,7 +185,8 @@ def bottleneck(result: Result) -> Bottleneck:
     elif result.bound is None:
         reason = "no bound is known"
     else:
-        reason = f"bound {number(result.bound)}"
+        timed = isinstance(result.metrics.get("T"), int | float) and result.metrics["T"] == result.value
+        reason = f"bound {number(result.bound)}{result.scale.beside(result.bound, TIME) if timed else ''}"
         if result.duals:
             largest = {name: np.abs(dual).max(initial=0.0) for name, dual in result.duals.items()}
             priced = [name for name, size in largest.items() if size > NOTHING * max(largest.values())]
@@ -226,7 +231,7 @@ def best_cut(flow: ConcurrentFlow, lengths: F64) -> tuple[Mask | None, float]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WhatIf(Printed):
-    """The time after a change of links: a bound at once, the exact value by a second solve.
+    """The time after a change of links: exactly where a second solve is short, otherwise a bound.
 
     Attributes
     ----------
@@ -237,11 +242,18 @@ class WhatIf(Printed):
         data can no longer arrive.
     instance
         The topology after the change.
+    T
+        The proven time after the change, where the solution took less than a second (``SHORT_S``); infinite if some
+        data can no longer arrive; None if it is not known: :meth:`solve` it.
+    alone
+        Arcs that change while those in the other direction do not, unless all were named.
     """
 
     before: float
     at_least: float | None
     instance: Topology
+    T: float | None
+    alone: tuple[str, ...]
     _of: Result = field(repr=False)
     _solve: Callable[..., Result] = field(repr=False)
 
@@ -259,15 +271,20 @@ class WhatIf(Printed):
 
     def lines(self) -> dict[str, str]:
         """What is known, in words, by name of the line."""
-        now = self._shown(self.before)
-        if self.at_least is None:
-            then = "no duals bound it"
-        elif np.isinf(self.at_least):
-            return {"T now": now, "T then": "infinite: some data cannot arrive"}
+        proven = self._of.proof in PROVEN
+        lines = {"T now": self._shown(self.before) + ("" if proven else ", not proven to be the least")}
+        if self.T is not None and np.isinf(self.T):
+            lines["T then"] = "infinite: some data cannot arrive"
+        elif self.T is not None:
+            change = round(100 * (self.T / self.before - 1), 6) + 0.0
+            lines["T then"] = self._shown(self.T) + (f", {change:+.3g} %" if proven else "")
         else:
-            change = round(100 * (self.at_least / self.before - 1), 6) + 0.0
-            then = f"at least {self._shown(self.at_least)}, {change:+.3g} %"
-        return {"T now": now, "T then": then, "exactly": "what_if(...).solve().T"}
+            bound = "no duals bound it" if self.at_least is None else f"at least {self._shown(self.at_least)}, a bound"
+            lines |= {"T then": bound, "exactly": "what_if(...).solve().T"}
+        if self.alone:
+            other = self.alone[0].partition("#")[0].replace("->", "--")
+            lines["one way"] = f"{_names(list(self.alone))} alone; '{other}' names both directions of the cable"
+        return lines
 
     @property
     def _title(self) -> str:
@@ -284,7 +301,8 @@ def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callabl
     solve
         :func:`opticoll.solve`.
     factors
-        Factor of the capacity by link (``"u->v"`` or ``(u, v)``), 0 for a link that fails; or one factor for all.
+        Factor of the capacity by arc (``"u->v"`` or ``(u, v)``) or cable, both directions (``"u--v"``), 0 for one that
+        fails; or one factor for all.
 
     Raises
     ------
@@ -298,8 +316,25 @@ def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callabl
     if result.T is None or not isinstance(plan.instance, Topology) or plan.problem.needs is not None:
         msg = f"what_if: {plan.problem.name} states no time on the links of a topology"
         raise BadInput(msg)
-    topology = with_capacities(plan.instance, factors, factors=True)
-    return WhatIf(result.T, bound_after(result, topology), topology, result, solve)
+    old, now = plan.instance, plan.instance.capacity
+    new = changed_capacities(old, factors, factors=True)
+    topology = with_links_of(old, new)
+    least = bound_after(result, topology)
+    back = {(u, v) for u, v, same in zip(old.head.tolist(), old.tail.tolist(), new == now, strict=True) if same}
+    ends = zip(old.tail.tolist(), old.head.tolist(), strict=True)
+    mixed = [name for name, one, same in zip(arc_names(old), ends, new == now, strict=True) if not same and one in back]
+    change = WhatIf(result.T, least, topology, None, tuple(mixed), result, solve)
+    if least is not None and np.isinf(least):
+        return replace(change, T=np.inf)
+    spent = result.record.time
+    solver_s = spent.solve_s if spent.solver_s is None else spent.solver_s  # without the start of a process
+    if sum(s or 0.0 for s in (spent.build_s, spent.compile_s, solver_s, spent.verify_s)) >= SHORT_S:
+        return change
+    try:
+        found = change.solve(time_limit=LIMIT_S)
+    except NotApplicable:
+        return replace(change, T=np.inf)
+    return replace(change, T=found.T if found.proof in PROVEN else None)
 
 
 def bound_after(result: Result, changed: Topology) -> float | None:
@@ -351,7 +386,8 @@ def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
     -------
     By link, the most valuable first: ``capacity``, ``utilisation``, ``price`` (dT/dc), ``elasticity`` (per cent of T
     for one per cent of capacity, at most 0) and ``T if doubled, at least``, the least T that the duals allow if it
-    alone were twice as fast; :func:`what_if` and its ``solve`` tell the exact one.
+    alone were twice as fast; :func:`what_if` tells the exact one. Where shard size and capacities have units, also in
+    those.
 
     Raises
     ------
@@ -364,13 +400,15 @@ def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
         msg = f"sensitivity: {no_price(result)}"
         raise BadInput(msg)
     found = loads[loads["price"] < 0].sort_values("price", kind="stable").head(most)
-    table = found[["src", "dst", "capacity", "utilisation", "price"]].copy()
+    table = found.drop(columns=[name for name in found if name.startswith("load")])
     table["elasticity"] = found["price"] * found["capacity"] / float(result.T or np.nan)
     topology = network(result)
     assert topology is not None
     position = {name: place for place, name in enumerate(loads.index)}
     doubled = [with_capacities(topology, {position[name]: 2.0}, factors=True) for name in table.index]
     table["T if doubled, at least"] = [bound_after(result, changed) for changed in doubled]
+    if result.scale.seconds is not None:
+        table["T if doubled, at least [s]"] = table["T if doubled, at least"] * result.scale.seconds
     table.attrs["units"] = {"price": f"{TIME} / link bandwidth", "T if doubled, at least": TIME}
     return table
 

@@ -78,6 +78,11 @@ class Scale:
         name, factor = known.get(unit, ("", None))
         return None if factor is None else (name, factor)
 
+    def beside(self, value: float | None, unit: str) -> str:
+        """A value in its absolute unit, to be written behind the relative one; empty if there is none."""
+        known = self.converted(unit)
+        return "" if known is None or value is None else f" = {value * known[1]:.6g} {known[0]}"
+
 
 def timed(run: Run, scale: Scale) -> Record:
     """The record of a run with ``T_s``, its time in seconds, in the metrics where that is defined."""

@@ -54,6 +54,15 @@ class LinkNames:
             return self.topology.labels[int(end)]
         return str(end)
 
+    def _cable(self, name: str) -> I64 | None:
+        """Positions of the arcs from u to v and back, named ``u--v``; None if they are not in both directions."""
+        for place in (found.start() for found in re.finditer("(?=--)", name)):
+            u, v = name[:place], name[place + 2 :]
+            ahead, back = self._arcs.get(f"{u}->{v}"), self._arcs.get(f"{v}->{u}")
+            if ahead is not None and back is not None:
+                return np.array([*ahead, *back])
+        return None
+
     def arcs(self, link: Hashable) -> I64:
         """Positions of the arcs that a name stands for.
 
@@ -61,7 +70,8 @@ class LinkNames:
         ----------
         link
             ``"u->v"`` or ``(u, v)`` by labels, or by vertex numbers where no label is a number: all arcs from u to v;
-            ``"u->v#2"``: the second one; or the position of one arc.
+            ``"u->v#2"``: the second one; ``"u--v"``: the cable, all arcs in both directions; or the
+            position of one arc.
 
         Raises
         ------
@@ -77,6 +87,8 @@ class LinkNames:
         text = "->".join(map(self._label, link)) if isinstance(link, tuple) else str(link)
         plain = text.replace(" ", "")
         if plain not in self._arcs:
+            if (cable := self._cable(plain)) is not None:
+                return cable
             msg = f"link {text!r}: {topology.spec} has no such link; {nearest(plain, list(self._copies))}"
             raise BadInput(msg)
         return np.array(self._arcs[plain])

@@ -1,6 +1,7 @@
 """Prices of links, bottlenecks, and changes: what duals say, checked by second solves."""
 
 import json
+import re
 
 import cvxpy as cp
 import networkx as nx
@@ -9,6 +10,7 @@ import pyomo.environ as pyo
 import pytest
 
 import opticoll as oc
+from opticoll.analysis import sensitivity
 from opticoll.instances.link_changes import with_capacities
 
 PRICED = (
@@ -62,6 +64,35 @@ def test_a_change_is_bounded_at_once_and_solved_exactly(name):
     assert "T then" in result.what_if(2.0)._repr_html_()
 
 
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@pytest.mark.parametrize("name", ["alltoall.master", "alltoall.all-gather"])
+def test_a_short_change_is_exact(name, seed, monkeypatch):
+    """A cable is both directions, the name of an arc is one."""
+    for limit in ("SHORT_S", "LIMIT_S"):
+        monkeypatch.setattr(sensitivity, limit, 300.0)  # however busy the machine is
+    rng = np.random.default_rng(seed)
+    graph = nx.cycle_graph(5)
+    graph.add_edge(0, 2)
+    ends = [(str(u), str(v)) for u, v in graph.edges]
+    directed = {one: float(rng.choice([0.5, 1, 2])) for u, v in ends for one in ((u, v), (v, u))}
+    net = oc.topology(directed)
+    result = oc.solve(name, net)
+    u, v = ends[rng.integers(len(ends))]
+    for factor in (0, 0.5, 2):
+        for link, arcs in ((f"{u}--{v}", {(u, v), (v, u)}), (f"{v}--{u}", {(u, v), (v, u)}), (f"{u}->{v}", {(u, v)})):
+            left = {one: c * factor if one in arcs else c for one, c in directed.items()}
+            change = result.what_if({link: factor})
+            exact = oc.solve(name, oc.topology({one: c for one, c in left.items() if c})).T
+            assert pytest.approx(exact) == change.T
+            assert f"{100 * (exact / result.T - 1):+.3g} %".replace("-0 %", "+0 %") in repr(change)
+            assert ("one way" in change.lines()) == (len(arcs) == 1)
+    monkeypatch.setattr(sensitivity, "SHORT_S", 0.0)
+    longer = result.what_if({f"{u}--{v}": 0.5})
+    assert longer.T is None
+    assert "%" not in repr(longer)
+    assert ("a bound" in repr(longer)) == (longer.at_least is not None)
+
+
 def test_a_link_that_fails():
     result = oc.solve("alltoall.master", "ring:4", method="highs")
     change = result.what_if({"0->1": 0})
@@ -73,6 +104,8 @@ def test_a_link_that_fails():
         result.what_if("0->1")
     with pytest.raises(oc.BadInput, match="no such link; did you mean '0->1'"):
         result.what_if({"0->11": 2})
+    with pytest.raises(oc.BadInput, match="no such link"):
+        oc.solve("alltoall.master", "ring:4,directed").what_if({"0--1": 0})
 
 
 def test_a_cut_is_named_by_its_two_sides():
@@ -135,6 +168,18 @@ def test_seconds_per_gigabit():
     result = oc.solve("alltoall.master", "path:3+unit=100Gb/s", method="highs", shard="1MB")
     loads = result.link_loads()
     assert loads["price [s per Gb/s]"].to_numpy() == pytest.approx(loads["price"] * (8e6 / 1e11) / 100)
+    shard_s = 8e6 / 1e11
+    cut = (
+        r"1 of capacity = 100 Gb/s leads out of [12] vertices, and 2 shards = 2e\+06 bytes have to: T >= 2 = 0.00016 s"
+    )
+    assert result.bottleneck().reason == result.why().reason
+    assert re.fullmatch(cut, result.why().reason)
+    assert "capacity [Gb/s]" in result.why().tables()[0].columns
+    table = result.sensitivity()
+    assert table["T if doubled, at least [s]"].to_numpy() == pytest.approx(table["T if doubled, at least"] * shard_s)
+    assert table["capacity [Gb/s]"].eq(100).all()
+    ring = oc.solve("alltoall.master", "genkautz:n=8,d=2+unit=100Gb/s", method="highs", shard="1MB")
+    assert ring.bottleneck().reason.endswith(f" = {ring.T_s:.6g} s")
 
 
 def test_an_integer_program_says_what_its_bound_rests_on():
