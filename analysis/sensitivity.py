@@ -400,7 +400,7 @@ def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
         msg = f"sensitivity: {no_price(result)}"
         raise BadInput(msg)
     found = loads[loads["price"] < 0].sort_values("price", kind="stable").head(most)
-    table = found.drop(columns=[name for name in found if name.startswith("load")])
+    table = found[[name for name in found if not str(name).startswith("load")]].copy()
     table["elasticity"] = found["price"] * found["capacity"] / float(result.T or np.nan)
     topology = network(result)
     assert topology is not None

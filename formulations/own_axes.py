@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 ARC = "arc"
 RANKS = ("rank", "source", "target")
+#: Share of a capacity by which rates may exceed it, as solutions of solvers do.
+FULL = 1e-4
 KNOWN = (ARC, "vertex", *RANKS, "pair")
 
 
@@ -152,7 +154,13 @@ def links(problem: Any, values: Values) -> Links:
     Interior points may add circulations, which deliver nothing. The load of a concurrent flow whose only other axis is
     ``source``, ``target``, ``rank`` or ``pair`` is that without them.
 
-    A flow counted in shards (``units``) is carried in the time T: the variable of that name, or the objective.
+    A flow counted in shards is carried in the time T: the variable or metric of that name, or the objective. One
+    without a stated unit (``units``) is so counted where the formulation is no concurrent flow and states a time T.
+
+    Raises
+    ------
+    BadInput
+        If a flow in link bandwidths is more than a link carries, so that it must be something else.
     """
     topology, name = problem.instance, flow_of(problem)
     assert name is not None
@@ -160,10 +168,25 @@ def links(problem: Any, values: Values) -> Links:
     if problem.concurrent in problem.axes and len(along) == 2 and {*along} - {ARC} <= {*RANKS, "pair"}:
         flow = _delivering(topology, flow, along.index(ARC))
     load = flow.sum(axis=tuple(i for i, axis in enumerate(along) if axis != ARC))
-    if problem.units.get(name) != SHARDS:
-        return Links(topology, load, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-    time = float(np.asarray(values["T"])) if "T" in values else float(problem.objective(values))
-    return Links(topology, load, topology.capacity, time, SHARDS, BANDWIDTHS)
+    unit, time = problem.units.get(name), _time(problem, values)
+    if unit == SHARDS or (unit is None and problem.concurrent is None and time is not None):
+        time = float(problem.objective(values)) if time is None else time
+        return Links(topology, load, topology.capacity, time, SHARDS, BANDWIDTHS)
+    found = Links(topology, load, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+    most = float(found.utilisation.max(initial=0.0))
+    if most > 1 + FULL and (unit is None or problem.concurrent is not None):
+        msg = (
+            f"{problem.name}: {name} is {most:.3g} times the capacity of a link, so that it is no rate; if it counts "
+            f"amounts in a time, state units = {{{name!r}: {SHARDS!r}}} and a variable or metric T"
+        )
+        raise BadInput(msg)
+    return found
+
+
+def _time(problem: Any, values: Values) -> float | None:
+    """The time T of a solution: the variable of that name, or the metric; None without one."""
+    stated = values["T"] if "T" in values else problem.metrics(float(problem.objective(values))).get("T")
+    return None if stated is None else float(np.asarray(stated))
 
 
 def _delivering(topology: Topology, flow: F64, axis: int) -> F64:

@@ -13,7 +13,7 @@ import numpy as np
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.matrix.program import FileProgram
-from opticoll.formulations.model import Bound, build_model, read_parameters, states
+from opticoll.formulations.model import Bound, build_model, is_own, read_parameters, states
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import finite_number, named_arrays
 from opticoll.instances import MatrixProgram, Topology, as_instance
@@ -21,7 +21,7 @@ from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
 from opticoll.instances.types import Json, Settings
 from opticoll.solvers import verify
-from opticoll.solvers.compilation import compile_model, declared_arrays, declared_duals, index_labels
+from opticoll.solvers.compilation import compile_built, compile_model, declared_arrays, declared_duals, index_labels
 from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
@@ -305,7 +305,8 @@ def _basis_data(model: type[Formulation], instance: Instance, parameters: Mappin
 def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
     """The duals in a document from which a bound can be computed; None if there are none."""
     duals = document.get("duals")
-    if duals is None or not (states(data, "certify") or (isinstance(data, FileProgram) and data.problem == "LP")):
+    of_rows = data.problem == "LP" and (isinstance(data, FileProgram) or is_own(data))
+    if duals is None or not (states(data, "certify") or of_rows):
         return None
     if not isinstance(duals, dict):
         msg = f"{path}: 'duals' must be an object of named arrays"
@@ -320,8 +321,8 @@ def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) ->
 
 def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
     """The bound that duals prove, of a program's rows by weak duality; None if they prove nothing."""
-    if isinstance(data, FileProgram):
-        form = compile_model(data.matrix())
+    if isinstance(data, FileProgram) or not states(data, "certify"):
+        form = compile_model(data.matrix()) if isinstance(data, FileProgram) else compile_built(data, build_model(data))
         y = np.zeros(form.A.shape[0])
         for name, array in duals.items():
             index = form.rows[name].index.ravel()

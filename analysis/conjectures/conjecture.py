@@ -440,7 +440,7 @@ def _continuation(
         return None, "there is one instance"
     step = gcd(*(place - places[0] for place in places))
     gaps = (k for low, high in pairwise(places) for k in range(low + step, high, step))
-    left = next((one for k in gaps if (one := at((k,))) is not None), None)
+    left = next((other for k in gaps if (other := at((k,))) is not None), None)
     return (step, "") if left is None else (None, f"{left.spec} is left out, so that the next instance is not known")
 
 

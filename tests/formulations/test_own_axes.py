@@ -140,6 +140,73 @@ def test_names_of_topologies():
         oc.topology([("a", "b")], name="a/b")
 
 
+class Stepped(oc.Formulation):
+    """All-to-all in two steps of free length, in which shards are held; counts amounts."""
+
+    name, meaning = "own.stepped", "time T [shards / link bandwidth]"
+    axes: ClassVar = {"f": ("arc", "source", "step"), "t": ("step",)}
+
+    def cvxpy(self):
+        net, t = self.instance, cp.Variable(2, name="t", nonneg=True)
+        f = cp.Variable((net.arcs, net.n, 2), name="f", nonneg=True)
+        ends = np.zeros((2, net.n, net.arcs))
+        ends[0, net.tail, range(net.arcs)] = ends[1, net.head, range(net.arcs)] = 1
+        held, rows = [net.n * np.eye(net.n)], []
+        for k in range(2):
+            rows += [ends[0] @ f[:, :, k] <= held[-1], cp.sum(f[:, :, k], axis=1) <= cp.multiply(net.capacity, t[k])]
+            held.append(held[-1] + (ends[1] - ends[0]) @ f[:, :, k])
+        return cp.Problem(cp.Minimize(cp.sum(t)), [*rows, held[-1] >= 1])
+
+    def objective(self, values):
+        return float(values["t"].sum())
+
+    def residuals(self, values):
+        room = self.instance.capacity[:, None] * values["t"]
+        return {"capacity": float((values["f"].sum(axis=1) - room).max())}
+
+    def metrics(self, value):
+        return {"T": value}
+
+
+class Timeless(Stepped):
+    """The same without a time."""
+
+    name = "own.timeless"
+    axes: ClassVar = Stepped.axes
+
+    def metrics(self, value):
+        return {}
+
+
+class Amounts(Timeless):
+    """The same, with a unit."""
+
+    name = "own.amounts"
+    axes: ClassVar = Stepped.axes
+    units: ClassVar = {"f": "shards"}
+
+
+@pytest.mark.parametrize("kind", [Stepped, Amounts])
+def test_amounts_of_steps_are_carried_in_the_time_of_all_and_keep_their_proof(kind, tmp_path):
+    """The full links of a ring are busy all the time, not nine halves of it."""
+    result = oc.solve(kind, "ring:5", method="highs")
+    assert (result.value, result.proof, result.record.bound_source) == (pytest.approx(3), "optimal", "lp-dual")
+    loads = result.link_loads()
+    assert loads["load"].sum() >= 30 * (1 - 1e-6), "20 shards over 1 or 2 hops"
+    assert loads["utilisation"].to_numpy() == pytest.approx(loads["load"] / 3)
+    assert loads["utilisation"].max() == pytest.approx(1)
+    assert result.plot().axes[0].get_xlim()
+    again = oc.load(result.save(tmp_path / "own.json"), formulation=kind)
+    assert (again.proof, again.record.bound_source) == ("optimal", "lp-dual")
+    assert again.bound == pytest.approx(3)
+
+
+def test_rates_above_capacities_are_no_rates():
+    result = oc.solve(Timeless, "ring:5", method="highs")
+    with pytest.raises(oc.BadInput, match=r"f is 3 times the capacity of a link.*state units = \{'f': 'shards'\}"):
+        result.link_loads()
+
+
 class Shared(oc.Formulation):
     """All-to-all in which no pair takes more than a part of a link."""
 
