@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.papers.figure_rows import shipped
+from opticoll.analysis.papers.figure_rows import answered, shipped
 from opticoll.analysis.papers.paper_figure import PaperFigure, figure_named
 from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import legend_below
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Columns of a table of own points; the first two are required.
 POINT_COLUMNS = ("x", "y", "series", "panel")
+#: Series of the runs of a store beside shipped rows.
+HERE = "runs of the store (here)"
 #: Markers of own points, by series.
 _OWN_MARKERS = ("D", "s", "^", "v", "P", "X")
 #: Room beyond own points outside the range of an axis, as a share of the range.
@@ -50,9 +52,9 @@ def figure(
     name
         Name as listed by ``opticoll list figures``, such as ``"lumorph-5"``.
     store
-        Results store whose runs are drawn; the default one if None. Where it has none for the figure, the rows that
-        come with opticoll are drawn, or closed forms; of figures without such rows the smallest cases of the study are
-        solved, in a minute or less on an idle machine. ``source`` says which.
+        Results store whose runs are drawn; the default one if None. Until it has those of the whole study, the rows
+        that come with opticoll are drawn, and its runs over them (``here``); or closed forms. Of figures without such
+        rows the smallest cases of the study are solved, in a minute or less on an idle machine. ``source`` says which.
     over
         Own results to draw over it: results of :func:`opticoll.solve`, placed as the figure places stored runs; or a
         table, or a CSV file of it, with the columns ``x``, ``y``, optionally ``series`` (names for the legend) and
@@ -69,6 +71,8 @@ def figure(
         For an unknown name, a store that is named and not there, a figure that needs runs and has none, or own points
         that do not fit it.
     """
+    import pandas as pd
+
     from opticoll.analysis.report.findings import best_runs
     from opticoll.analysis.store import Store
 
@@ -81,12 +85,15 @@ def figure(
     if store is not None:
         place.check_readable()
     runs = best_runs(place)
-    rows, source = _rows(stated, runs, place)
+    rows, source, here = _rows(stated, runs, place)
     result = drawn(stated, rows, source)
-    if over is None:
-        return result
-    points = _checked(stated, over) if _is_table(over) else _placed(stated, runs, over)
-    _add(result, points)
+    points = [] if here is None else [_points(stated, here).assign(series=HERE)]
+    if here is not None:
+        result.data = pd.concat([rows.assign(**{"from": "shipped"}), here.assign(**{"from": "here"})])
+    if over is not None:
+        points.append(_checked(stated, over) if _is_table(over) else _placed(stated, runs, over))
+    if any(len(one) for one in points):
+        _add(result, pd.concat(points, ignore_index=True))
     return result
 
 
@@ -141,16 +148,19 @@ def source_of(stated: PaperFigure, rows: pd.DataFrame, store: Path) -> str:
     return "; ".join(filter(None, (stated.basis, stored, other)))
 
 
-def _rows(stated: PaperFigure, runs: pd.DataFrame, store: Store) -> tuple[pd.DataFrame, str]:
-    """The rows of a figure and where they are from."""
-    rows = stated.select(runs)
-    if not rows.empty:
-        return rows, source_of(stated, rows, store.root)
-    known = shipped(stated.name) or _solved_now(stated)
+def _rows(stated: PaperFigure, runs: pd.DataFrame, store: Store) -> tuple[pd.DataFrame, str, pd.DataFrame | None]:
+    """The rows of a figure, where they are from, and rows of the store beside shipped ones."""
+    rows, known = stated.select(runs), shipped(stated.name)
+    if not rows.empty and (known is None or answered(stated, store)):
+        return rows, source_of(stated, rows, store.root), None
+    if not rows.empty and known is not None:
+        over = "over them" if stated.at is not None else "not drawn, as a run has no place of its own"
+        return known[0], f"{known[1]}; {over}: {source_of(stated, rows, store.root)}", rows
+    known = known or _solved_now(stated)
     if known is None:
         msg = f"figure {stated.name}: the store {store.root} has no runs for it; run `opticoll study {stated.study}`"
         raise BadInput(msg)
-    return known
+    return *known, None
 
 
 def _solved_now(stated: PaperFigure) -> tuple[pd.DataFrame, str] | None:
@@ -221,7 +231,7 @@ def _placed(stated: PaperFigure, runs: pd.DataFrame, over: Any) -> pd.DataFrame:
     if stated.at is None:
         msg = (
             f"figure {stated.name}: a run has no place of its own on it; give a table with the columns x and y, in the "
-            "units of the figure's convention"
+            f"units of the figure's convention{_belonging(stated)}"
         )
         raise BadInput(msg)
     key = ["formulation", "instance", "method"]
@@ -234,8 +244,26 @@ def _placed(stated: PaperFigure, runs: pd.DataFrame, over: Any) -> pd.DataFrame:
             dict.fromkeys(label(f"{f} on {i}", 60) for f, i in zip(own[key[0]], own[key[1]], strict=True))
         )
         msg = f"figure {stated.name}: none of the results has a place on it ({names}); it shows: {stated.title}"
+        msg += _belonging(stated)
         raise BadInput(msg)
     return new.assign(series="")
+
+
+def _belonging(stated: PaperFigure) -> str:
+    """Which runs belong to a figure, as the end of a message: those of its study, one of each formulation."""
+    from opticoll.analysis.study.study_file import find, load
+
+    if stated.study is None:
+        return ""
+    first = {str(cell.task.formulation): cell.task for cell in reversed(load(find(stated.study)).cells)}
+    words = [
+        " ".join(
+            [name, "on", label(str(task.instance), 60), *(f"{key}={value}" for key, value in task.settings.items())]
+        )
+        for name, task in first.items()
+    ]
+    ways = "" if stated.at is not None else ", all together"
+    return f"; runs that belong to it are those of `opticoll study {stated.study}`{ways}, such as {' and '.join(words)}"
 
 
 def _as_rows(stated: PaperFigure, results: Sequence[object]) -> pd.DataFrame:

@@ -273,6 +273,18 @@ def test_quoted_numbers_are_the_measured_ones(one):
             assert abs(float(number) - value) <= 0.5 * 10**-digits * (1 + 1e-9), (number, value)
 
 
+def test_the_readme_quotes_the_findings():
+    """Its first statements are the first findings; numbers of its table of models are tested where it is run."""
+    readme = text("README.md").partition("## What we found")[2].partition("## What else")[0]
+    statements = [" ".join(one.split()) for one in re.findall(r"^\* (.*?)(?=^\* |^!|\Z)", readme, re.M | re.S)]
+    assert len(statements) == 4
+    caption = re.search(r"^\*(\d.*?)\*$", readme, re.M | re.S)
+    for number, words in [*enumerate(statements, 1), (1, caption[1])]:
+        assert not set(re.findall(r"[\d.]*\d", words)) - set(re.findall(r"[\d.]*\d", findings()[number])), words
+    claims = re.search(r"how (\d+) claims", readme)[1]
+    assert re.search(r"^\| all \|  \| (\d+)", text("docs/results.md"), re.M)[1] == claims
+
+
 @each("number", ASKED)
 def test_every_number_has_a_source_or_says_what_was_asked(number):
     body = findings()[number].partition(". ")[2]

@@ -143,7 +143,15 @@ def test_own_results_are_placed_beside_shipped_or_stored_runs(tmp_path):
     ((_, n, ratio),) = marks(drawn)
     assert n == 9
     assert ratio == pytest.approx(run.metrics["T"] / ((4 + 2 * 4) / 4))
-    assert drawn.data["over_bound"].tolist() == pytest.approx([ratio])
+    kept = oc.figure("alltoall-8")
+    data = drawn.data.set_index("from")
+    assert len(data.loc["shipped"]) == len(kept.data) > 10, "the curve stays"
+    assert data.loc[["here"], "over_bound"].tolist() == pytest.approx([ratio])
+    assert marks(drawn, "runs of the store (here)") == marks(drawn)
+    lines = [[line.get_xydata().tolist() for line in one.panels[0].lines] for one in (drawn, kept)]
+    assert lines[0][: len(lines[1])] == lines[1]
+    assert drawn.source.startswith(kept.source)
+    assert "; over them: 1 run of the store" in drawn.source
 
 
 def test_own_points_are_drawn_by_series_and_panel_and_always_inside():
@@ -191,6 +199,16 @@ def test_results_that_do_not_belong_to_a_figure_are_refused(routes):
         oc.figure("lumorph-5", over=routes[:1])
     with pytest.raises(oc.BadInput, match="a run has no place of its own on it; give a table"):
         oc.figure("topoopt-10", over=routes)
+
+
+@each("one", [one for one in figures() if one.study])
+def test_every_figure_says_which_runs_belong_to_it(one, routes):
+    """A run on vertices that no figure shows."""
+    with pytest.raises(
+        oc.BadInput, match=rf"those of `opticoll study {one.study}`.*, such as \w+\.\S+ on \w"
+    ) as caught:
+        oc.figure(one.name, over=routes[0])
+    assert "\n" not in str(caught.value)
 
 
 def test_files_of_every_format(tmp_path):
