@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
+from opticoll.analysis.units import Scale, shard_of
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.arguments import check_mapping
 from opticoll.instances.spec import expand
+from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
     from opticoll.instances import Instance
+    from opticoll.instances.types import DataSize
     from opticoll.solvers.task import Run
 
 
@@ -26,7 +29,9 @@ class BoundRow(TypedDict):
     """One bound; ``F`` and ``T`` are None where the objective is another quantity.
 
     ``value_exact`` and ``T_exact`` are fractions such as ``"13/3"``, None where the bound is known in floating point
-    only. ``instance`` is set for bounds of several instances.
+    only, or the data are floating-point numbers, which a longer fraction would only restate (:data:`MOST_BITS`).
+    ``T_s`` is T in seconds, None without a size of shards and a unit of capacity. ``instance`` is set for bounds of
+    several instances.
     """
 
     name: str
@@ -38,6 +43,7 @@ class BoundRow(TypedDict):
     F: float | None
     T: float | None
     T_exact: str | None
+    T_s: float | None
     exact: bool
     reason: str
     paper: str | None
@@ -46,6 +52,8 @@ class BoundRow(TypedDict):
 
 #: The formulation that stands for all all-to-all flows.
 FLOW = "alltoall.master"
+#: Bits of the numerator and denominator of a fraction that is shown; those of a floating-point number have about 106.
+MOST_BITS = 90
 
 
 def bounds(
@@ -54,19 +62,21 @@ def bounds(
     settings: Mapping[str, object] | None = None,
     *,
     demand: object = None,
+    shard: DataSize | None = None,
 ) -> pd.DataFrame:
     """Bounds on the optimum of a formulation, or of every applicable one, as a table; see :func:`bound_rows`.
 
     Returns
     -------
     The tightest first: ``instance`` (for several instances), ``formulation``, ``name``, ``quantity``, ``sense``,
-    ``value``, ``value_exact``, ``F``, ``T``, ``T_exact``, ``exact``, ``reason``, ``paper``; the exact values are
-    fractions. ``to_latex()`` writes it for a paper.
+    ``value``, ``value_exact``, ``F``, ``T``, ``T_exact``, ``T_s`` (in seconds, where they are known), ``exact``,
+    ``reason``, ``paper``; the exact values are fractions. ``to_latex()`` writes it for a paper.
     """
     import pandas as pd
 
-    found = bound_rows(instance, formulation, settings, demand=demand)
+    found = bound_rows(instance, formulation, settings, demand=demand, shard=shard)
     columns = ["formulation", "name", "quantity", "sense", "value", "value_exact", "F", "T", "T_exact"]
+    columns += ["T_s"] if any(row["T_s"] is not None for row in found) else []
     columns += ["exact", "reason", "paper"]
     several = any("instance" in row for row in found)
     table = pd.DataFrame(found, columns=[*(["instance"] if several else []), *columns])
@@ -83,6 +93,7 @@ def bound_rows(
     settings: Mapping[str, object] | None = None,
     *,
     demand: object = None,
+    shard: DataSize | None = None,
 ) -> list[BoundRow]:
     """Bounds on the optimum of a formulation under ``settings``, or of every applicable formulation if None.
 
@@ -102,6 +113,8 @@ def bound_rows(
     demand
         The setting ``demand`` of an all-to-all formulation: a string or data
         (:class:`opticoll.instances.demands.DemandSpec`).
+    shard
+        Size of a shard, such as ``"64MB"``, for times in seconds; the capacities of the instance need a unit.
 
     Returns
     -------
@@ -123,15 +136,17 @@ def bound_rows(
     if demand is not None:
         given["demand"] = demand
     if not (isinstance(instance, str) and "{" in instance):
-        return _of_instance(as_instance(instance), formulation, given)
+        return _of_instance(as_instance(instance), formulation, given, shard)
     result: list[BoundRow] = []
     for spec in expand(instance):
         value = as_instance(spec)
-        result += [{**row, "instance": value.spec} for row in _of_instance(value, formulation, given)]
+        result += [{**row, "instance": value.spec} for row in _of_instance(value, formulation, given, shard)]
     return result
 
 
-def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, Any]) -> list[BoundRow]:
+def _of_instance(
+    instance: Instance, name: str | None, settings: Mapping[str, Any], shard: DataSize | None
+) -> list[BoundRow]:
     from opticoll.formulations import formulation
 
     if name is not None or type(instance) is Topology or (settings and isinstance(instance, Topology)):
@@ -139,11 +154,13 @@ def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, An
         if model.needs is not None:
             msg = f"{model.name} takes its data from a solution of {model.needs}; ask for the bounds of {model.needs}"
             raise BadInput(msg)
-        return _rows(model, instance, settings)
-    return _of_every_formulation(instance.spec, instance, settings)
+        return _rows(model, instance, settings, shard)
+    return _of_every_formulation(instance.spec, instance, settings, shard)
 
 
-def _of_every_formulation(spec: str, instance: Instance, settings: Mapping[str, Any]) -> list[BoundRow]:
+def _of_every_formulation(
+    spec: str, instance: Instance, settings: Mapping[str, Any], shard: DataSize | None
+) -> list[BoundRow]:
     from opticoll.formulations import formulations
 
     result: list[BoundRow] = []
@@ -152,7 +169,7 @@ def _of_every_formulation(spec: str, instance: Instance, settings: Mapping[str, 
         known = {one.name for one in model.parameters} >= settings.keys()
         if known and model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
             try:
-                result += _rows(model, instance, settings)
+                result += _rows(model, instance, settings, shard)
             except BadInput:
                 continue
             taken = True
@@ -163,35 +180,43 @@ def _of_every_formulation(spec: str, instance: Instance, settings: Mapping[str, 
     return result
 
 
-def _rows(model: type[Formulation], instance: Instance, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
+def _rows(
+    model: type[Formulation], instance: Instance, settings: Mapping[str, Any], shard: DataSize | None
+) -> list[BoundRow]:
     from opticoll.formulations import bounds_of, plugin_bounds
     from opticoll.formulations.model import read_parameters
     from opticoll.solvers.methods import prepared
 
-    problem = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
+    problem = prepared(model, instance, read_parameters(model.parameters, settings, model.name))
     own = bounds_of(problem)
-    return rows(problem, [*own, *plugin_bounds(problem, instance, own)])
+    size = shard_of(Task(model, instance, settings=dict(settings)), model, shard)
+    seconds = Scale.of(model, instance, size, settings.get("bandwidth")).seconds
+    return rows(problem, [*own, *plugin_bounds(problem, instance, own)], seconds)
 
 
-def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:
-    """Bounds on the optimum of a formulation as rows, tightest first."""
-    return sorted((_row(model, one) for one in bounds), key=lambda row: row["value"], reverse=model.sense == "min")
+def rows(model: Formulation, bounds: Iterable[Bound], seconds: float | None = None) -> list[BoundRow]:
+    """Bounds on the optimum of a formulation as rows, tightest first; a shard takes ``seconds`` over a link."""
+    return sorted(
+        (_row(model, one, seconds) for one in bounds), key=lambda row: row["value"], reverse=model.sense == "min"
+    )
 
 
-def rows_of(run: Run) -> list[BoundRow]:
+def rows_of(run: Run, seconds: float | None = None) -> list[BoundRow]:
     """The analytic bounds of a run as rows; empty if they need more than the instance."""
     if run.plan is None or run.plan.problem.needs is not None:
         return []
-    return rows(run.plan.problem, run.bounds or ())
+    return rows(run.plan.problem, run.bounds or (), seconds)
 
 
-def _row(model: Formulation, bound: Bound) -> BoundRow:
+def _row(model: Formulation, bound: Bound, seconds: float | None) -> BoundRow:
     served = model.concurrent is not None
     timed = served and model.shards
     fraction = bound.rational
     time = 1 / bound.value if timed and bound.value else None
     if timed and fraction:
         time = rounding.fraction_down(1 / fraction)
+    if fraction is not None and fraction.numerator.bit_length() + fraction.denominator.bit_length() > MOST_BITS:
+        fraction = None
     return {
         "name": bound.name,
         "formulation": model.name,
@@ -202,6 +227,7 @@ def _row(model: Formulation, bound: Bound) -> BoundRow:
         "F": bound.value if served else None,
         "T": time,
         "T_exact": str(1 / fraction) if timed and fraction else None,
+        "T_s": None if time is None or seconds is None else time * seconds,
         "exact": bound.exact,
         "reason": bound.reason,
         "paper": bound.paper or None,

@@ -345,7 +345,8 @@ class Model(NamesAttributes):
         time_limit, memory_limit, tol, seed, threads, exact, shard, start, log, on_progress, stop
             As in :func:`opticoll.solve`.
         """
-        from opticoll.analysis.result import run_task, shard_of
+        from opticoll.analysis.result import run_task
+        from opticoll.analysis.units import shard_of
 
         if own := [name for name in options if name in {p.name for p in self.formulation.parameters}]:
             msg = f"solve: {own[0]} is part of the model; change it by m.update({own[0]}=...)"

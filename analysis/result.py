@@ -24,7 +24,7 @@ from opticoll.analysis.python_words import in_python
 from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
-from opticoll.analysis.units import Scale, timed
+from opticoll.analysis.units import Scale, shard_of, timed
 from opticoll.errors import BadInput, LimitSpent, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
@@ -33,9 +33,7 @@ from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.instances.arguments import refused
-from opticoll.instances.demands import counts_bytes
 from opticoll.instances.nearest_names import NamedItems
-from opticoll.instances.topology import parse_size
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
 from opticoll.solvers.compilation import index_labels
@@ -265,26 +263,6 @@ def _untried(task: Task, model: type[Formulation], error: NoSolution) -> Run:
     return Run(task, record)
 
 
-def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> str | float | None:
-    """The size of a shard: as given, or one byte where the demand counts bytes and the capacities have a unit.
-
-    Raises
-    ------
-    BadInput
-        If the demand counts bytes and another size is given.
-    """
-    demand = task.settings.get("demand")
-    if not isinstance(demand, str) or not model.shards or not counts_bytes(demand):
-        return shard
-    if shard is None:
-        unit = getattr(as_instance(task.instance), "capacity_unit", None)
-        return None if unit is None else "1B"
-    if parse_size(shard, "shard") != 1:
-        msg = f"shard: the demand is in bytes, so that a shard is one byte, not {shard}; omit it, or give shards"
-        raise BadInput(msg)
-    return shard
-
-
 def _known(start: StartLike, task: Task) -> WarmStart:
     """The solution from which a task starts.
 
@@ -415,7 +393,7 @@ class Result(rendering.Printed, Run):
 
     def bound_rows(self) -> list[BoundRow]:
         """The analytic bounds that are known, tightest first."""
-        return rows_of(self)
+        return rows_of(self, self.scale.seconds)
 
     def lines(self) -> dict[str, str]:
         """What the run found, in words, by name of the line, as ``opticoll solve`` prints it."""

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
 
+#: Share of the time that a schedule may lose without advice, and by how much to multiply its chunks.
+LOSS, MORE = 0.02, 16
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class _Steps(NamesAttributes):
     """A schedule in synchronous steps, which can be executed: ``chunks`` are those requested per shard."""
@@ -93,6 +97,10 @@ class _Steps(NamesAttributes):
         if self.time is not None and seconds is not None:
             end += f" = {self.time * seconds:.6g} s"
         fluid = "" if fluid_time is None else f"; fluid time {number(fluid_time, 8)}"
+        loss = self.time / fluid_time - 1 if self.time is not None and fluid_time else 0.0
+        if loss > LOSS and chunks is not None:
+            fluid += f"; the schedule takes {100 * loss:.3g} % more, more chunks may take less: "
+            fluid += f"schedule(chunks={MORE * chunks})"
         parts = "" if chunks is None else f", {counted(chunks, 'chunk')} per shard"
         size = ", ".join(counted(*one) for one in sizes)
         return f"schedule of {label(where, WIDTH)}: {size}{parts}; {end}{fluid}"

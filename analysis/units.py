@@ -11,13 +11,15 @@ from opticoll.analysis.plots.style import label
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME
-from opticoll.instances import Topology
+from opticoll.instances import Topology, as_instance
+from opticoll.instances.demands import counts_bytes
 from opticoll.instances.topology import parse_rate, parse_size
 
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.solvers.task import Record, Run
+    from opticoll.instances.types import DataSize
+    from opticoll.solvers.task import Record, Run, Task
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,26 @@ class Scale:
         """A value in its absolute unit, to be written behind the relative one; empty if there is none."""
         known = self.converted(unit)
         return "" if known is None or value is None else f" = {value * known[1]:.6g} {known[0]}"
+
+
+def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> str | float | None:
+    """The size of a shard: as given, or one byte where the demand counts bytes and the capacities have a unit.
+
+    Raises
+    ------
+    BadInput
+        If the demand counts bytes and another size is given.
+    """
+    demand = task.settings.get("demand")
+    if not isinstance(demand, str) or not model.shards or not counts_bytes(demand):
+        return shard
+    if shard is None:
+        unit = getattr(as_instance(task.instance), "capacity_unit", None)
+        return None if unit is None else "1B"
+    if parse_size(shard, "shard") != 1:
+        msg = f"shard: the demand is in bytes, so that a shard is one byte, not {shard}; omit it, or give shards"
+        raise BadInput(msg)
+    return shard
 
 
 def timed(run: Run, scale: Scale) -> Record:

@@ -19,8 +19,11 @@ from opticoll.analysis.cli.options import INSTANCE, JSON, SET, demand_setting
 )
 @demand_setting
 @SET
+@click.option("--shard", metavar="SIZE", help="Size of a shard, such as 64MB, for times in seconds.")
 @JSON
-def bounds_command(instance: str, formulation: str | None, settings: dict[str, str], as_json: bool) -> int:
+def bounds_command(
+    instance: str, formulation: str | None, settings: dict[str, str], shard: str | None, as_json: bool
+) -> int:
     """Print the analytic bounds of INSTANCE.
 
     Braces expand to several instances: 'genkautz:n={8..64},d=4', 'ring:{8,16}'.
@@ -28,7 +31,7 @@ def bounds_command(instance: str, formulation: str | None, settings: dict[str, s
     with output.diverted_stdout():
         from opticoll.analysis.bounds import bound_rows
 
-        rows = bound_rows(instance, formulation, settings)
+        rows = bound_rows(instance, formulation, settings, shard=shard)
     if as_json:
         output.emit_json(rows)
     elif rows:

@@ -10,7 +10,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_studies
-from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, store_at
+from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, refuse_together, store_at
 
 
 @click.command()
@@ -18,15 +18,25 @@ from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, store_at
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a page with figures and tables.")
 @click.option("--time", "clock", type=click.Choice(["solver", "solve", "total"]), help="Which time to compare.")
 @click.option("--accuracy", type=float, metavar="X", help="KKT residual (or gap) at which an LP counts as solved.")
+@click.option("--latex", is_flag=True, help="Print the tables for LaTeX.")
 @SOLVERS
 @STORE
 @JSON
-def compare(study: str, out: Path | None, clock: Any, accuracy: float | None, store: str | None, as_json: bool) -> int:
+def compare(
+    study: str,
+    out: Path | None,
+    clock: Any,
+    accuracy: float | None,
+    latex: bool,
+    store: str | None,
+    as_json: bool,
+) -> int:
     """Compare the contestants of a study that has been run.
 
     STUDY is a name or TOML file. A contestant is a method with its options. Nothing is run: `opticoll study STUDY` does
     that. With --out, the page has performance profiles, times with their spread, gaps over time and wrong answers.
     """
+    refuse_together(("--json", "--latex"))
     with output.diverted_stdout():
         from opticoll.analysis.benchmark import study_comparison
         from opticoll.analysis.study.study_file import find, load
@@ -34,7 +44,10 @@ def compare(study: str, out: Path | None, clock: Any, accuracy: float | None, st
         made = study_comparison.compare(load(find(study)), store_at(store), clock=clock, accuracy=accuracy)
         if out is not None:
             made = replace(made, page=study_comparison.write_page(made, out))
-    output.show(made, as_json=as_json)
+    if latex:
+        click.echo(made.to_latex(), nl=False)
+    else:
+        output.show(made, as_json=as_json)
     if made.page is not None and not as_json:
         click.echo(f"wrote {made.page}", err=True)
     return 0

@@ -129,6 +129,7 @@ def show_bounds(rows: Sequence[BoundRow]) -> None:
     columns = [*(["instance"] if any("instance" in row for row in rows) else [])]
     columns += [*(["formulation"] if several else []), "name", "quantity", "sense", "value"]
     columns += ["T"] if timed else []
+    columns += ["T_s"] if any(row["T_s"] is not None for row in rows) else []
     if any(one is not None for one in fractions):
         columns.append("T_exact" if timed else "value_exact")
     show_table(rows, [*columns, "exact", "reason", "paper"], "analytic bounds")

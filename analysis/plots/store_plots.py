@@ -311,6 +311,8 @@ def claims_by_verdict(rows: Sequence[ClaimRow]) -> Figure:
     return figure
 
 
+#: End of the name of a contestant that was run here, beside a published one.
+HERE = " (here)"
 #: Ratio at which the left panel of a profile ends and the right one begins [-].
 _NEAR = 3.0
 _OPEN = {
@@ -339,7 +341,7 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     with styled_figure(7.2, 4.8, columns=2) as (figure, handles):
         near, tail = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [1, 1.4]})
         for name in sorted(shown, key=lambda one: -end[one]):
-            colour, marker = series(solvers.index(name))
+            look = _look(name, solvers)
             selected = steps[steps["solver"] == name]
             ratio = np.append(selected["ratio"].to_numpy(dtype=float), far)
             share = np.append(selected["share"].to_numpy(dtype=float), selected["share"].iloc[-1])
@@ -349,12 +351,10 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
                     ratio,
                     share,
                     where="post",
-                    color=colour,
                     linewidth=1.5,
-                    marker=marker,
                     markersize=4,
                     label=text,
-                    linestyle=_line(solvers.index(name)),
+                    **look,
                 )
             handles.append(line)
         near.set_xlim(1.0, _NEAR)
@@ -368,6 +368,19 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
         near.set_xlabel("time ÷ fastest time [–]")
         tail.set_xlabel("time ÷ fastest time [–], logarithmic")
     return figure
+
+
+def _look(name: str, solvers: Sequence[str]) -> dict[str, Any]:
+    """Colour, line and marker of a contestant: those of its published runs for its runs ``(here)``, but dotted, hollow.
+
+    No two of 16 contestants have the same colour and line.
+    """
+    bases = list(dict.fromkeys(one.removesuffix(HERE) for one in solvers))
+    number, here = bases.index(name.removesuffix(HERE)), name.endswith(HERE)
+    colour, marker = series(number)
+    line = (0, (1, 1) if number < len(PALETTE) else (4, 1, 1, 1, 1, 1)) if here else _line(number)
+    filled = ON_SERIES if here else colour
+    return {"color": colour, "marker": marker, "linestyle": line, "markerfacecolor": filled}
 
 
 def _line(number: int) -> Any:

@@ -19,6 +19,17 @@ class OpticollError(Exception):
     def __init__(self, message: object = "") -> None:
         super().__init__(" ".join(str(message).splitlines()))  # file names may contain line breaks
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows, as IPython asks an exception for: the caller's own lines, then the message."""
+        from itertools import takewhile
+        from pathlib import Path
+        from traceback import extract_tb, format_list
+
+        ours = str(Path(__file__).parent)
+        frames = takewhile(lambda one: not one.filename.startswith(ours), extract_tb(self.__traceback__))
+        own = [one for one in frames if "IPython" not in one.filename]
+        return [*"".join(format_list(own)).splitlines(), f"{type(self).__name__}: {self}"]
+
 
 class BadInput(OpticollError, ValueError):
     """Invalid input; nothing has been run or stored."""

@@ -687,3 +687,22 @@ def test_a_loaded_integer_program_says_why_its_bound_is_not_proven(tmp_path):
     assert oc.solve("matrix.program", f"mps:{program}", start=loaded).proof == "optimal"
     flow = oc.solve("alltoall.master", "ring:4").save(tmp_path / "flow.json")  # proven by its duals
     assert not oc.load(flow).record.message
+
+
+def test_bounds_go_on_to_seconds_and_restate_no_floating_point_number():
+    rows = oc.bounds("ring:6+unit=100Gb/s", shard="1MB")
+    assert rows["T_s"].to_numpy(dtype=float) == pytest.approx(rows["T"].to_numpy(dtype=float) * 8e-5)
+    assert "T_s" not in oc.bounds("ring:6")
+    assert str(oc.bounds("ring:6").set_index("name")["T_exact"]["distance"]) == "9/2"
+    assert oc.bounds("ring:6", demand="random:1")["T_exact"].isna().all()
+    result = oc.solve("alltoall.master", "ring:6+unit=100Gb/s", shard="1MB")
+    assert all(row["T_s"] == pytest.approx(8e-5 * row["T"]) for row in result.bound_rows())
+
+
+def test_a_notebook_shows_the_own_lines_and_the_message():
+    """As IPython asks an exception for it."""
+    with pytest.raises(oc.BadInput) as caught:
+        oc.parse("rong:4")
+    lines = caught.value._render_traceback_()
+    assert lines[-1] == f"BadSpec: {caught.value}"
+    assert [line for line in lines if line.startswith("  File")][-1].startswith(f'  File "{__file__}"')

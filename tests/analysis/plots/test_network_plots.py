@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 
 import opticoll as oc
 from opticoll.analysis.plots import network_plots
-from opticoll.analysis.plots.layouts import arrangement, layers_of, positions
+from opticoll.analysis.plots.layouts import arrangement, layers_of, positions, rack_of
 from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
 
 
@@ -252,3 +252,12 @@ def test_many_priced_links_are_counted_and_not_marked(monkeypatch):
     assert not [one for one in figure.axes[0].collections if one.get_gid() == "priced"]
     assert "with a price" in figure.get_suptitle()
     assert "\N{BLACK DIAMOND}" not in figure.get_suptitle()
+
+
+def test_racks_by_their_number_and_size():
+    ring = oc.topology("ring:12")
+    assert rack_of(ring, "racks:3x4", ring).tolist() == rack_of(ring, "racks:4", ring).tolist()
+    with pytest.raises(oc.BadInput, match="layout 'racks:4x4' is 16 vertices, ring:12 has 12"):
+        rack_of(ring, "racks:4x4", ring)
+    with pytest.raises(oc.BadInput, match="or racks:KxR for K"):
+        rack_of(ring, "racks:x4", ring)

@@ -10,6 +10,7 @@ import pytest
 from opticoll.analysis.plots import model_plots as plots_model
 from opticoll.analysis.plots import store_plots as plots
 from opticoll.analysis.plots.style import PALETTE, drawing, inline, label, png, series, svg
+from opticoll.analysis.rendering import Listing, as_latex
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
 from opticoll.instances import parse
@@ -229,3 +230,25 @@ def test_a_figure_grows_with_its_legend():
     assert few.get_figheight() == pytest.approx(4.8)
     assert many.get_figheight() > 9.0
     png(many)  # without a warning that the axes have no room
+
+
+def test_sixteen_contestants_have_different_colours_or_lines_and_runs_here_those_of_the_published():
+    names = [f"solver{number}" for number in range(16)]
+    names += [f"{name} (here)" for name in names]
+    looks = [plots._look(name, names) for name in names]
+    assert len({(look["color"], str(look["linestyle"])) for look in looks}) == 32
+    assert [look["color"] for look in looks[16:]] == [look["color"] for look in looks[:16]]
+
+
+def test_tables_for_a_paper():
+    listing = Listing("a_b", ["name", "mean_s"], [{"name": "50 %_x", "mean_s": 0.5}])
+    assert as_latex([listing]).splitlines() == [
+        "% a_b",
+        r"\begin{tabular}{lr}",
+        r"\hline",
+        r"name & mean s \\",
+        r"\hline",
+        r"50 \%\_x & 0.5 \\",
+        r"\hline",
+        r"\end{tabular}",
+    ]
