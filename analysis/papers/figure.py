@@ -251,11 +251,11 @@ def _placed(stated: PaperFigure, runs: pd.DataFrame, over: Any) -> pd.DataFrame:
 
 def _belonging(stated: PaperFigure) -> str:
     """Which runs belong to a figure, as the end of a message: those of its study, one of each formulation."""
-    from opticoll.analysis.study.study_file import find, load
+    from opticoll.analysis.study.study_file import find, tasks
 
     if stated.study is None:
         return ""
-    first = {str(cell.task.formulation): cell.task for cell in reversed(load(find(stated.study)).cells)}
+    first = {str(task.formulation): task for task in reversed(tasks(find(stated.study)))}
     words = [
         " ".join(
             [name, "on", label(str(task.instance), 60), *(f"{key}={value}" for key, value in task.settings.items())]
