@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opticoll.formulations.registry import paper_of
-from opticoll.instances import MatrixProgram, plugins
+from opticoll.instances import MatrixProgram, Topology, plugins
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
 from opticoll.solvers.judgement import accuracy
@@ -55,7 +55,7 @@ def record_of(
     plan, task, out, form = course.plan, course.task, solved.outcome, solved.form
     plugins.check_imports()
     model = model_info(plan, out, form, refuted=solved.refuted and judgement.infeasible_by is not None)
-    told = plan.instance.notes if isinstance(plan.instance, MatrixProgram) else ()
+    told = plan.instance.notes if isinstance(plan.instance, MatrixProgram | Topology) else ()
     message = joined_messages(out.message, *course.notes, *(f"{NOTE}{note}." for note in told))
     return Record(
         key=plan_key(task, plan, None if needed is None else needed.record.key),
