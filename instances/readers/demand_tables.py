@@ -423,6 +423,12 @@ def _labelled_lines(lines: list[tuple[int, str]], labels: list[str], what: str) 
 def _json_matrix(text: str, ranks: int, what: str) -> F64:
     document = parse_json(text, what, f"write a list of {ranks} rows")
     rows = document.get("demand") if isinstance(document, dict) else document
+    if isinstance(document, dict) and isinstance(document.get("graph"), dict) and "demands" in document["graph"]:
+        msg = (
+            f"{what}: demands within a network are not read from JSON (topohub states some pairs one way only, though "
+            "it counts both); write src,dst,amount and one line per pair and direction"
+        )
+        raise BadFile(msg)
     unknown = sorted(document.keys() - {"demand"}) if isinstance(document, dict) and "format" not in document else []
     if rows is not None and unknown:
         msg = f"{what}: unknown key {unknown[0][:60]!r}; write the rows alone, or under the key 'demand'"

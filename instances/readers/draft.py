@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.topology import MAX_ARCS, MAX_VERTICES, Topology, is_size, parse_rate, split_rate
+from opticoll.instances.readers.ranks import matching, seeming_switches
+from opticoll.instances.topology import MAX_ARCS, MAX_VERTICES, Topology, is_size, parse_rate, rate_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,13 +22,9 @@ if TYPE_CHECKING:
 #: Headings of the source and target columns, in lower case.
 _SOURCES = ("src", "source", "from", "u", "tail", "origin", "sender")
 _TARGETS = ("dst", "target", "to", "v", "head", "destination", "dest", "receiver")
-#: Node attributes that may give the kind of a node, and strings that mean a switch.
+#: Node attributes that may give the kind of a node, and its name; of the latter the first that is given counts.
 KINDS = ("type", "kind", "role", "node_type", "nodetype", "device")
-_SWITCH = re.compile(
-    r"(?:^|[^a-z])(?:nv|ib|eth|tor|leaf|spine|core|agg|ocs)?[-_ ]?(?:switch(?:es)?|sw|nvs)(?![a-z])"
-    r"|^(?:tor|leaf|spine)[-_ ]?\d*$",
-    re.IGNORECASE,
-)
+NAMES = ("label", "name")
 
 
 @dataclass(frozen=True)
@@ -50,6 +46,8 @@ class ReadOptions:
     wiring
         Choice of links where a format allows several: ``nvlink``, ``pci``, ``all``, ``switch``, ``direct``, ``ndv2``,
         ``dgx2``, ``hub_and_spoke``.
+    switches
+        Pattern (``ocs*``) of the names or kinds of the vertices that do not send and receive, instead of ``ranks``.
     """
 
     capacity: str | float | None = None
@@ -58,6 +56,7 @@ class ReadOptions:
     first: int | None = None
     ranks: str | None = None
     wiring: str | None = None
+    switches: str | None = None
 
     def refuse(self, what: str, reason: str, *names: str) -> None:
         """Refuse options that do not apply to a format.
@@ -115,120 +114,6 @@ def end_columns(headings: Sequence[str], what: str) -> tuple[int, int] | None:
     return ends[0][0], ends[1][0]
 
 
-#: Names under which capacities are expected, in lower case; fallback names, with the
-#: unit that they imply (Topology Zoo, SNDlib); and numeric attributes that are not capacities.
-CAPACITY_NAMES = ("capacity", "cap", "bandwidth", "bw", "link_capacity", "linkcapacity")
-OTHER_NAMES = {"linkspeedraw": "b/s", "pre_installed_capacity": None, "preinstalledcapacity": None}
-NEUTRAL = frozenset({"", "id", "key", "arc", "index"})
-
-
-class Capacities:
-    """Reader of edge capacities from the right attribute.
-
-    Parameters
-    ----------
-    chosen
-        Name of the attribute, or the capacity of every edge; None to look for :data:`CAPACITY_NAMES`.
-    what
-        Name of the graph in messages.
-    remedy
-        How to choose, with ``{name}`` for the attribute.
-
-    Attributes
-    ----------
-    unit
-        Unit implied by the name of the attribute.
-    """
-
-    def __init__(self, chosen: str | float | None, what: str, remedy: str) -> None:
-        self.chosen, self.what, self.remedy = chosen, what, remedy
-        self.unit: str | None = None
-
-    def of(
-        self,
-        edges: Sequence[Mapping[str, object]],
-        place: Callable[[int], str],
-        ends: Sequence[tuple[object, object]],
-    ) -> list[object]:
-        """The capacity of every edge as given; 1 for all if no edge has a number.
-
-        Parameters
-        ----------
-        edges, ends
-            Attributes and ends of every edge.
-        place
-            Where an edge is listed, by its position among ``edges``.
-
-        Raises
-        ------
-        BadFile
-            For numbers under an unknown name, several known names, or edges without a capacity when others have one.
-        """
-        if self.chosen is not None and (not isinstance(self.chosen, str) or split_rate(self.chosen) is not None):
-            return [self.chosen] * len(edges)
-        name = self._name(edges)
-        if name is None:
-            return [1.0] * len(edges)
-        for k, attributes in enumerate(edges):
-            if attributes.get(name) is None:
-                others = "" if any(name in one for one in edges) else f" (attributes: {_listed(edges)})"
-                tail, head = ends[k]
-                where = f"{self.what}, {place(k)}: the edge {_short(tail)}->{_short(head)}"
-                msg = f"{where} has no attribute {name!r}{others}; give every edge a capacity"
-                raise BadFile(msg)
-        return [attributes[name] for attributes in edges]
-
-    def _name(self, edges: Sequence[Mapping[str, object]]) -> str | None:
-        if self.chosen is not None:
-            return str(self.chosen)
-        present = dict.fromkeys(key for attributes in edges for key in attributes)
-        known = [key for key in present if key.lower() in CAPACITY_NAMES]
-        if len(known) == 1:
-            return known[0]
-        if known:
-            msg = f"{self.what}: edges have {' and '.join(map(repr, known[:4]))}; {self.remedy.format(name=known[0])}"
-            raise BadFile(msg)
-        other = [key for key in present if key.lower() in OTHER_NAMES]
-        if len(other) == 1:
-            self.unit = OTHER_NAMES[other[0].lower()]
-            return other[0]
-        numbers = [
-            key
-            for key in present
-            if key.lower() not in NEUTRAL and all(_numeric(one[key]) for one in edges if one.get(key) is not None)
-        ]
-        if numbers:
-            msg = (
-                f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, but no capacity; "
-                f"{self.remedy.format(name=numbers[0])}"
-            )
-            raise BadFile(msg)
-        return None
-
-
-def file_capacities(chosen: str | float | None, what: str) -> Capacities:
-    """Reader of the capacities of a graph file; its message tells how to choose an attribute in the spec."""
-    return Capacities(chosen, what, "write file:PATH,capacity={name}, or file:PATH,capacity=1 for equal links")
-
-
-def _listed(edges: Sequence[Mapping[str, object]]) -> str:
-    names = dict.fromkeys(key for attributes in edges for key in attributes)
-    return ", ".join(list(names)[:8]) or "none"
-
-
-def _numeric(value: object) -> bool:
-    """Whether an attribute is a number or a string that contains one."""
-    if isinstance(value, bool):
-        return False
-    if split_rate(value) is not None:
-        return True
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
 def read_capacity(value: object, where: str) -> float:
     """Read a capacity given as a number or as a string.
 
@@ -242,17 +127,18 @@ def read_capacity(value: object, where: str) -> float:
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
     except (ValueError, TypeError, OverflowError):
-        msg = f"{where}: capacity {_short(value)} is not a number; write a positive number, such as 1.0 or 400Gb/s"
+        msg = f"{where}: capacity {short(value)} is not a number; write a positive number, such as 1.0 or 400Gb/s"
         raise BadFile(msg) from None
     if not isfinite(number) or number <= 0:
         unlimited = number > 0
         remedy = "write a number that it cannot exceed" if unlimited else "omit arcs without capacity"
-        msg = f"{where}: capacity {_short(value)} must be positive and finite ({remedy})"
+        msg = f"{where}: capacity {short(value)} must be positive and finite ({remedy})"
         raise BadFile(msg)
     return number
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value as messages show it."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -298,8 +184,10 @@ class Draft:
         Kind that the file gives a vertex, such as ``switch``.
     stated
         Whether the file specifies the terminals, so that names like those of switches are not ambiguous.
-    ask_ranks, ask_arcs
-        How to choose the terminals, and how to state arcs, for messages.
+    ask_ranks, ask_arcs, ask_direction
+        How to choose the terminals, how to state arcs, and how to state their direction, for messages.
+    notes
+        What the user must be told, each once (:attr:`opticoll.instances.Topology.notes`).
     """
 
     def __init__(self, what: str, place: str, options: ReadOptions | None = None) -> None:
@@ -308,7 +196,12 @@ class Draft:
         self.options = options or ReadOptions()
         self.kinds: dict[Hashable, str] = {}
         self.stated = False
-        self.ask_ranks = "write file:PATH,ranks=PATTERN for the vertices that send and receive (ranks=* for all)"
+        self.ask_ranks = (
+            "write file:PATH,ranks=PATTERN for the vertices that send and receive (ranks=* for all), or "
+            "file:PATH,switches=PATTERN for the others"
+        )
+        self.ask_direction = "write file:PATH,directed=true or file:PATH,directed=false"
+        self.notes: list[str] = []
         self.ask_arcs = "write one arc per line: tail head capacity"
         self._rated: bool | None = None  # whether capacities have units
         self.keep_loops = False
@@ -334,7 +227,7 @@ class Draft:
         self.check_vertices(len(self._vertices))
 
     def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
-        """Add a node of a graph file with its attributes ``label`` and ``terminal``, and its place in a drawing.
+        """Add a node of a graph with its attributes ``label`` or ``name`` and ``terminal``, and its place in a drawing.
 
         The place is ``x`` and ``y``, or ``pos`` as networkx has it; other words there are no place.
 
@@ -344,18 +237,19 @@ class Draft:
             If it has no name or was already added, or ``terminal`` is not true or false.
         """
         if name is None or self.has_vertex(name):
-            msg = f"{self.what}: a node has no id, or id {_short(name)} is used twice; give every node a unique id"
+            msg = f"{self.what}: a node has no id, or id {short(name)} is used twice; give every node a unique id"
             raise BadFile(msg)
         self.add_vertex(name)
-        if "label" in attributes:
-            self.labels[name] = str(attributes["label"])
+        called = [str(attributes[key]) for word in NAMES for key in attributes if key.lower() == word]
+        if called:
+            self.labels[name] = next((text for text in called if text.strip()), called[0])
         kind = next((attributes[key] for key in attributes if key.lower() in KINDS), None)
         if isinstance(kind, str):
             self.kinds[name] = kind
         self.stated = self.stated or "terminal" in attributes
         terminal = str(attributes.get("terminal", True)).strip().lower()
         if terminal not in {"true", "false", "1", "0"}:
-            msg = f"{self.what}: node {_short(name)} has terminal {_short(terminal)}; write true or false"
+            msg = f"{self.what}: node {short(name)} has terminal {short(terminal)}; write true or false"
             raise BadFile(msg)
         if terminal in {"false", "0"}:
             self.relays.add(name)
@@ -388,7 +282,7 @@ class Draft:
             If ``n`` is above the largest topology.
         """
         if n > MAX_VERTICES:
-            msg = f"{self.what}: {_short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file"
+            msg = f"{self.what}: {short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file"
             raise BadFile(msg)
 
     @property
@@ -473,6 +367,22 @@ class Draft:
             column.frombytes(np.ascontiguousarray(values[kept], dtype=column.typecode).tobytes())
         return True
 
+    def stands_alone(self, tail: Hashable, head: Hashable) -> bool:
+        """Whether no other link than one between these vertices has one of them as an end."""
+        pair = np.array([self._seen[tail], self._seen[head]])
+        touching = np.isin(np.array(self._tail), pair) | np.isin(np.array(self._head), pair)
+        return int(np.count_nonzero(touching)) == 1 + self._back[1] if len(self._back) > 1 else False
+
+    def capacities_are_neighbours(self) -> bool:
+        """Whether every vertex, a number, is the tail of one arc whose capacity is the number of a third vertex."""
+        names = list(map(str, self._seen))
+        if not all(map(is_number, names)) or len(self._tail) != len(names):
+            return False
+        vertex, capacity = np.array(names, dtype=float), np.array(self._capacity)
+        tail, head = vertex[np.array(self._tail)], vertex[np.array(self._head)]
+        others = np.isin(capacity, vertex) & (capacity != tail) & (capacity != head)
+        return bool(others.all()) and np.unique(tail).size == len(names)
+
     def add_edge(
         self, tail: Hashable | None, head: Hashable | None, capacity: object, number: int, *, directed: bool
     ) -> None:
@@ -486,7 +396,7 @@ class Draft:
         if tail is None or head is None:
             msg = f"{self.where(number)}: source or target is missing; name both nodes"
             raise BadFile(msg)
-        where = f"{self.where(number)} ({_short(tail)}->{_short(head)})"
+        where = f"{self.where(number)} ({short(tail)}->{short(head)})"
         self.add_link(tail, head, self.capacity(capacity, where), number, directed=directed)
 
     def capacity(self, value: object, where: str) -> float:
@@ -497,12 +407,12 @@ class Draft:
         BadFile
             If it is not positive and finite, or if only some capacities have a unit.
         """
-        rate = split_rate(value)
+        rate = rate_in(value)
         if rate is None and is_size(value):
-            msg = f"{where}: capacity {_short(value)} is a size, not a rate; write it per second, such as 400Gb/s"
+            msg = f"{where}: capacity {short(value)} is a size, not a rate; write it per second, such as 400Gb/s"
             raise BadFile(msg)
         if self._rated not in (None, rate is not None):
-            msg = f"{where}: capacity {_short(value)} has {'a' if rate else 'no'} unit, unlike the previous ones; "
+            msg = f"{where}: capacity {short(value)} has {'a' if rate else 'no'} unit, unlike the previous ones; "
             raise BadFile(msg + "give all capacities a unit, or none")
         self._rated = rate is not None
         if rate is None:
@@ -512,6 +422,17 @@ class Draft:
         return read_capacity(
             number if unit == self.unit else number * (parse_rate(unit) / parse_rate(self.unit)), where
         )
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def note_equal(self) -> None:
+        """Note that no link states a capacity."""
+        links = len(self._back) - sum(self._back)
+        if links:
+            self.note(f"no link states a capacity; each of the {links} has capacity 1")
 
     def build(self) -> Topology:
         """Build the topology of the vertices and arcs read.
@@ -526,19 +447,19 @@ class Draft:
             msg = f"{self.what}: it contains no vertices and no arcs; {self.ask_arcs}"
             raise BadFile(msg)
         self._refuse_both_ways()
-        self._choose_ranks()
         order = sorted(self._vertices, key=lambda name: int(str(name))) if self.options.first else list(self._vertices)
         numbers, names = number_vertices(order)
         alike = next((name for name, count in Counter(names).items() if count > 1), None)
         if alike is not None:
-            msg = f"{self.what}: several vertices are called {_short(alike)} as text; give them different names"
+            msg = f"{self.what}: several vertices are called {short(alike)} as text; give them different names"
             raise BadFile(msg)
         tail, head = self._arc_ends(numbers)
-        terminals = self._terminal_numbers(numbers)
         labels = list(names)
         for name, label in self.labels.items():
             if name in numbers:
                 labels[numbers[name]] = label
+        self._choose_ranks(sorted(order, key=numbers.__getitem__), labels, tail, head)
+        terminals = self._terminal_numbers(numbers)
         try:
             return Topology(
                 len(names),
@@ -552,6 +473,7 @@ class Draft:
                 places=[self._drawn_at[name] for name in sorted(numbers, key=numbers.__getitem__)]
                 if len(self._drawn_at) == len(numbers)
                 else None,
+                notes=tuple(self.notes),
             )
         except BadInput as error:
             raise BadFile(str(error)) from error
@@ -562,10 +484,10 @@ class Draft:
         tail, head = (vertex[np.array(ends, dtype=np.int64)] for ends in (self._tail, self._head))
         for bad in np.flatnonzero((tail < 0) | (head < 0))[:1].tolist():
             end = list(self._seen)[self._tail[bad] if tail[bad] < 0 else self._head[bad]]
-            msg = f"{self.where(self._places[bad])}: vertex {_short(end)} is not declared; add it to the vertices"
+            msg = f"{self.where(self._places[bad])}: vertex {short(end)} is not declared; add it to the vertices"
             raise BadFile(msg)
         for bad in [] if self.keep_loops else np.flatnonzero(tail == head)[:1].tolist():
-            end = _short(list(self._seen)[self._tail[bad]])
+            end = short(list(self._seen)[self._tail[bad]])
             msg = f"{self.where(self._places[bad])}: arc {end}->{end} is a loop and carries no flow; "
             raise BadFile(msg + "remove it, or declare loops=keep")
         return tail, head
@@ -575,7 +497,7 @@ class Draft:
         terminals = [v for v in self._vertices if v not in self.relays] if self.terminals is None else self.terminals
         unknown = [name for name in terminals if name not in numbers]
         if unknown:
-            msg = f"{self.what}: terminal {_short(unknown[0])} is not a vertex; name vertices of the file"
+            msg = f"{self.what}: terminal {short(unknown[0])} is not a vertex; name vertices of the file"
             raise BadFile(msg)
         if not terminals:
             msg = f"{self.what}: no vertex is a terminal; mark the vertices that send and receive"
@@ -605,7 +527,7 @@ class Draft:
         every = len(forth) > 2 and all(b or u == v for b, u, v in zip(back, tail, head, strict=True))
         if any(back) and (every or not stated):
             twice, names = back.index(True), list(self._seen)
-            link = f"{_short(names[tail[twice]])} and {_short(names[head[twice]])}"
+            link = f"{short(names[tail[twice]])} and {short(names[head[twice]])}"
             where = self.where(self._places[listed[twice]])
             if stated:
                 msg = f"{where}: the undirected link between {link} is listed in both directions, as all links are; "
@@ -613,35 +535,37 @@ class Draft:
             msg = f"{where}: the link between {link} is listed in both directions; "
             raise BadFile(msg + "omit directed=false, or list every link once")
 
-    def _choose_ranks(self) -> None:
-        """Apply ``ranks=``; require it if some vertices have names like switches and the file does not mark the ranks.
+    def _choose_ranks(
+        self, order: list[Hashable], labels: list[str], tail: NDArray[np.int64], head: NDArray[np.int64]
+    ) -> None:
+        """Apply ``ranks=`` or ``switches=``; ask if some vertices seem to be switches and nothing states the ranks.
 
         Raises
         ------
         BadFile
-            If no vertex matches, or the file leaves the ranks open.
+            If no vertex matches, or the ranks are open.
         """
-
-        def texts(name: Hashable) -> tuple[str, ...]:
-            return str(name), str(self.labels.get(name, "")), str(self.kinds.get(name, ""))
-
-        pattern = self.options.ranks
-        if pattern is not None:
-            matching = [v for v in self._vertices if any(fnmatchcase(text, pattern) for text in texts(v) if text)]
-            if not matching:
-                example = ", ".join(dict.fromkeys(text for v in list(self._vertices)[:3] for text in texts(v) if text))
-                msg = f"{self.what}: no vertex matches ranks={pattern[:60]}; names and kinds look like {example[:120]}"
-                raise BadFile(msg)
-            self.terminals = list(matching)
+        texts = [(str(v), str(self.labels.get(v, "")), self.kinds.get(v, "")) for v in order]
+        given = [(option, getattr(self.options, option)) for option in ("ranks", "switches")]
+        if all(pattern is not None for _, pattern in given):
+            msg = f"{self.what}: ranks= and switches= state the same twice; give one of them"
+            raise BadFile(msg)
+        for option, pattern in [(option, pattern) for option, pattern in given if pattern is not None]:
+            found = set(matching(pattern, texts))
+            if not found:
+                example = ", ".join(dict.fromkeys(text for words in texts[:3] for text in words if text))
+                msg = f"{self.what}: no vertex matches {option}={pattern[:60]}; "
+                raise BadFile(msg + f"names and kinds look like {example[:120]}")
+            self.terminals = [v for k, v in enumerate(order) if (k in found) == (option == "ranks")]
             return
         if self.terminals is not None or self.relays or self.stated:
             return
-        switches = [v for v in self._vertices if any(_SWITCH.search(text) for text in texts(v))]
-        if 0 < len(switches) < len(self._vertices):
-            example = " ".join(text for text in texts(switches[0]) if text)[:60]
+        switches, how = seeming_switches(texts, labels, tail, head)
+        if switches:
+            example = " ".join(text for text in texts[switches[0]] if text)[:60]
             msg = (
-                f"{self.what}: {len(switches)} of {len(self._vertices)} vertices have names like switches ({example}), "
-                f"but nothing tells which vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
+                f"{self.what}: {len(switches)} of {len(order)} vertices {how} ({example}), but nothing tells which "
+                f"vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
             )
             raise BadFile(msg)
 

@@ -2,7 +2,8 @@
 
 ``#`` starts a comment. The first line that is not a comment may be ``directed`` (the default: arcs as written) or
 ``undirected`` (an arc each way for every line), and the next a heading such as ``tail,head,capacity``, with any number
-of columns. A capacity may have a unit (``400Gb/s``) if all have one. Lines of networkx, ``tail head {'capacity': 2}``,
+of columns; one called ``Type`` or ``directed`` may state the direction of each line (``Undirected``), as Gephi's tables
+do. A capacity may have a unit (``400Gb/s``) if all have one. Lines of networkx, ``tail head {'capacity': 2}``,
 need the option ``directed``. Lines that start with ``#:`` are declarations:
 
     #: undirected                same as the line ``undirected``
@@ -29,16 +30,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import (
+from opticoll.instances.readers.draft import ReadOptions, default_labels, end_columns, is_number
+from opticoll.instances.readers.listed_graph import (
     CAPACITY_NAMES,
+    DIRECTIONS,
     NEUTRAL,
     OTHER_NAMES,
-    Draft,
-    ReadOptions,
-    default_labels,
-    end_columns,
-    file_capacities,
-    is_number,
+    ListedGraph,
+    stated_direction,
 )
 from opticoll.instances.readers.reading import parses_as_float
 from opticoll.instances.topology import split_rate
@@ -69,7 +68,7 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
     """
     options = options or ReadOptions()
     options.refuse(what, "an edge list has no choice of links", "wiring")
-    draft = Draft(what, "line", options)
+    draft = ListedGraph(what, "line", options)
     rows = _Rows(draft)
     stream, number = io.StringIO(text, newline=None), 0
     while lines := stream.readlines(_BLOCK if rows.count else 1):
@@ -96,16 +95,16 @@ class _Rows:
     ``stated`` is whether the file specifies the direction of its lines; networkx lines, ``u v {...}``, do not.
     """
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: ListedGraph) -> None:
         self.draft, self.chosen = draft, draft.options.capacity
         self.count, self.stated = 0, draft.options.directed is not None
         self.width: int | None = None
         self.ends, self.column, self.heading = (0, 1), 2, ("", "")
         self.first: tuple[str, str, str] | None = None  # position and ends of the first arc
-        self.links: list[tuple[str, str, dict[str, object], int]] = []  # of networkx
+        self.direction: tuple[str, int] | None = None  # name and position of a column with the direction
         named = isinstance(self.chosen, str) and split_rate(self.chosen) is None
         self.name = str(self.chosen) if named else None
-        self.directed, self.single = True, 0
+        self.single = 0
         self.declared: set[str] = set()
         self.rated: bool | None = None  # whether lines without a heading have a capacity
         self.vertices: int | None = None
@@ -148,7 +147,7 @@ class _Rows:
             raise BadFile(msg)
         if not self.count and line.lower() in {"directed", "undirected"}:
             self._declare_once("directed", where)
-            self.directed, self.stated = line.lower() == "directed", True
+            self.draft.directed, self.stated = line.lower() == "directed", True
             return
         self.add(line, number, where)
 
@@ -161,7 +160,7 @@ class _Rows:
             if self.count:
                 msg = f"{where}: {key!r} follows arcs; move it to the top"
                 raise BadFile(msg)
-            self.directed, self.stated = key == "directed", True
+            draft.directed, self.stated = key == "directed", True
         elif key == "vertices" and is_number(value):
             draft.check_vertices(int(value) if len(value) < 19 else 10**18)
             self.vertices, draft.stated = int(value), True
@@ -198,6 +197,13 @@ class _Rows:
         table = self._plain_cells(rows)
         if table is None:
             return False
+        directed = self.draft.directed
+        if self.direction is not None:
+            name, at = self.direction
+            said = {stated_direction(name, cell) for cell in np.unique(table[:, at].astype(str)).tolist()}
+            if len(said) > 1 or (True in said and not directed):
+                return False
+            directed = directed and False not in said
         given: list[object] = [1.0]
         kind = np.zeros(len(rows), dtype=np.int64)
         if self.chosen is not None and self.name is None:
@@ -211,7 +217,7 @@ class _Rows:
             return False
         ends, names = pd.factorize(table[:, self.ends].ravel())
         if not self.draft.add_links(
-            ends.reshape(-1, 2), names.tolist(), np.array(values)[kind], numbers, directed=self.directed
+            ends.reshape(-1, 2), names.tolist(), np.array(values)[kind], numbers, directed=directed
         ):
             return False
         self.count += len(rows)
@@ -273,7 +279,8 @@ class _Rows:
             msg = f"{where}: {line[:60]!r} has {'a' if len(parts) > 2 else 'no'} capacity, unlike the previous lines; "
             raise BadFile(msg + "give every line a capacity, or none")
         self.rated = len(parts) > 2
-        self.draft.add_link(tail, head, capacity, number, directed=self.directed)
+        told = {} if self.direction is None else {self.direction[0]: parts[self.direction[1]]}
+        self.draft.add_link(tail, head, capacity, number, directed=self.draft.direction(told, number))
 
     def _ends_of(self, parts: list[str], line: str, where: str) -> tuple[str, str]:
         """Tail and head of an arc, given the cells of its line; refuse a line that is no arc."""
@@ -283,6 +290,8 @@ class _Rows:
             msg = f"{where}: {line[:60]!r} is not an arc; write tail, head and optionally a capacity"
             if len(parts) > 3 and all(map(parses_as_float, parts)):
                 msg += " (a square matrix of capacities has as many rows as columns; file:PATH,format=matrix)"
+            elif len(parts) == 1 and self.count:
+                msg += "; in a list of neighbours, write one line per link"
             raise BadFile(msg)
         return tail, head
 
@@ -301,11 +310,14 @@ class _Rows:
             raise BadFile(msg)
         self.width, self.ends, self.heading = len(parts), ends, (parts[ends[0]], parts[ends[1]])
         self.column = self._capacity_column(parts, where)
+        said = [(part.strip().lower(), i) for i, part in enumerate(parts) if part.strip().lower() in DIRECTIONS]
+        self.direction = next((column for column in said if column[1] != self.column), None)
         return True
 
     def _capacity_column(self, parts: list[str], where: str) -> int:
         """Position of the capacity under a heading; that behind the last column if every link has capacity 1."""
-        rest = {part: i for i, part in enumerate(parts) if i not in self.ends and part.lower() not in NEUTRAL}
+        neutral = NEUTRAL if self.name is not None else NEUTRAL.union(DIRECTIONS)
+        rest = {part: i for i, part in enumerate(parts) if i not in self.ends and part.lower() not in neutral}
         known = [part for part in rest if part.lower() in CAPACITY_NAMES] or [
             part for part in rest if part.lower() in OTHER_NAMES
         ]
@@ -341,42 +353,44 @@ class _Rows:
                 "file:PATH,directed=true or file:PATH,directed=false"
             )
             raise BadFile(msg)
-        self.links.append((parts[0], parts[1], {str(key): value for key, value in attributes.items()}, number))
+        self.draft.add_vertex(parts[0])
+        self.draft.add_vertex(parts[1])
+        self.draft.list_link(parts[0], parts[1], {str(key): value for key, value in attributes.items()}, number)
 
     def check(self) -> None:
-        """Add the networkx edges, and refuse a first line that must be a heading, judged by its contents.
+        """Refuse what is judged by all lines: a first line that must be a heading, or neighbours for capacities.
 
         Raises
         ------
         BadFile
-            For such a line, or networkx edges whose capacities are missing or under unknown names.
+            For such lines, and for lines with and without attributes in one file.
         """
         draft = self.draft
-        if self.links and self.count:
-            msg = f"{draft.what}, line {self.links[0][3]}: lines with and without {{...}} cannot be mixed"
+        if draft.links and self.count:
+            msg = f"{draft.where(draft.links[0][3])}: lines with and without {{...}} cannot be mixed"
             raise BadFile(msg)
-        if self.links:
-            capacities = file_capacities(self.chosen, draft.what)
-            values = capacities.of(
-                [link[2] for link in self.links],
-                lambda k: f"line {self.links[k][3]}",
-                [link[:2] for link in self.links],
-            )
-            draft.unit = draft.unit or capacities.unit
-            for (tail, head, _, number), value in zip(self.links, values, strict=True):
-                draft.add_vertex(tail)
-                draft.add_vertex(head)
-                draft.add_edge(tail, head, value, number, directed=True)
+        stated = self.rated if self.width is None else self.column < self.width
+        if self.count and self.chosen is None and not stated:
+            draft.note_equal()
         twice = next((name for name in self.heading if name and draft.has_vertex(name)), None)
         if twice is not None:
             msg = f"{draft.what}: the first line may be a heading or an arc, since {twice!r} is also a vertex; "
             raise BadFile(msg + "write the heading src,dst above it")
-        if self.first is not None and self.width is None:
-            where, *ends = self.first
-            others = [str(name) for name in draft.vertices() if name not in ends]
-            if others and not any(map(is_number, ends)) and all(map(is_number, others)):
-                msg = f"{where}: {ends[0][:40]!r} and {ends[1][:40]!r} are names, but all other vertices are numbers; "
-                raise BadFile(msg + "call the columns src,dst,capacity, or omit the heading")
+        if self.first is None or self.width is not None:
+            return
+        where, *ends = self.first
+        others = [str(name) for name in draft.vertices() if name not in ends]
+        numbers = others and all(map(is_number, others))
+        if others and not any(map(is_number, ends)) and (numbers or (not self.rated and draft.stands_alone(*ends))):
+            reason = "all other vertices are numbers" if numbers else "they stand in no other line"
+            msg = f"{where}: {ends[0][:40]!r} and {ends[1][:40]!r} are names, but {reason}; "
+            raise BadFile(msg + "call the columns of a heading src,dst,capacity, or write src,dst above an arc")
+        if self.chosen is None and self.rated and draft.capacities_are_neighbours():
+            msg = (
+                f"{draft.what}: every vertex begins one line, and every third column is a third vertex, so this may be "
+                "a list of neighbours; write one line per link, or the heading src,dst,capacity if they are capacities"
+            )
+            raise BadFile(msg)
 
 
 def _fields(line: str, where: str) -> list[str]:
@@ -405,7 +419,7 @@ def _labels(text: str, where: str) -> list[str]:
     return labels
 
 
-def _declare(draft: Draft, vertices: int | None) -> None:
+def _declare(draft: ListedGraph, vertices: int | None) -> None:
     """Check numbered vertices for gaps, and add the declared ones that have no arc."""
     numbered = [str(name) for name in draft.vertices() if is_number(str(name))]
     first = draft.options.first or 0
@@ -429,7 +443,7 @@ def _declare(draft: Draft, vertices: int | None) -> None:
         draft.add_vertex(str(v))
 
 
-def _refuse_gap(draft: Draft, first: int, largest: int) -> None:
+def _refuse_gap(draft: ListedGraph, first: int, largest: int) -> None:
     """Refuse a number from ``first`` to ``largest`` that is no vertex."""
     if largest + 1 - first <= draft.order:
         return

@@ -69,8 +69,8 @@ def _of_matrix(data: bytes, what: str, options: ReadOptions) -> Topology:
 
 def _of_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        return read_sndlib(sndlib_xml_links(parse_xml(data, what, "write SNDlib XML"), what), what, options)
-    return read_sndlib(sndlib_links(_text(data, what), what), what, options)
+        return read_sndlib(sndlib_xml_links(parse_xml(data, what, "write SNDlib XML"), what, options), what, options)
+    return read_sndlib(sndlib_links(_text(data, what), what, options), what, options)
 
 
 _READERS: dict[str, Callable[[bytes, str, ReadOptions], Topology]] = {
@@ -100,18 +100,33 @@ _OTHER_ROOTS = {
     b"graphs": "these are the rings and trees that NCCL chose; dump the topology with NCCL_TOPO_DUMP_FILE",
     b"nvidia_smi_log": "nvidia-smi -q does not state the links between GPUs; save the matrix of nvidia-smi topo -m",
     b"topology": "an hwloc topology has no bandwidths of GPU links; dump NCCL's with NCCL_TOPO_DUMP_FILE",
+    b"fnss": "FNSS topologies are not read (their capacities have a unit of the whole file); write GraphML or JSON",
+    b"net2plan": "Net2Plan designs are not read; write the links as tail,head,capacity, the demands as src,dst,amount",
+    b"gexf": "GEXF is not read; export GraphML or a table of edges from Gephi, or write GraphML",
 }
+#: Roots that several programs write, and what tells the others from the first.
+_SHARED_ROOTS = ((b"topology", rb"<(?:link|property)\b", b"fnss"), (b"network", rb"\bnextElementId=", b"net2plan"))
 _STARTS = (
     (SNDLIB.encode(), "sndlib"),
     (
         rb"(?:[^\n]*(?:nvidia-smi|topology)[^\n]*\n)?(?:\x1b\[[0-9;]*m|\s)*(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))",
         "nvidia-smi",
     ),
-    (rb"(?:(?:#[^\n]*|Creator\s+\"[^\"]*\"|Version\s+\"?[^\"\s]*\"?)\s+)*graph\s*\[", "gml"),
+    (rb"(?:(?:#[^\n]*\n|Creator\s+\"[^\"]*\"|Version\s+\"?[^\"\s]*\"?)\s*)*graph\s*\[", "gml"),
     (rb"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+[a-z]+[ \t]+[0-9]+[ \t]+[0-9]+\s", "dimacs"),
-    (rb"(?:strict\s+)?(?:di)?graph\b[^\[\n]*\{", "this is a DOT file"),
-    (rb"\*(?:vertices|network)\b", "this is a Pajek file"),
-    (rb"%%MatrixMarket", "this is a Matrix Market file"),
+    (
+        rb"(?:/\*(?:[^*]|\*(?!/))*\*/|(?://|#)[^\n]*\n|\s)*(?:strict\s+)?(?:di)?graph\b[^\[{]*\{",
+        "DOT is not read, and networkx loses the capacities of its edge defaults; write GraphML, GML or an edge list",
+    ),
+    (
+        rb"(?:%[^\n]*\n|\s)*\*(?:vertices|network)\b",
+        "Pajek is not read, and networkx and igraph confuse directions where it has *Arcs and *Edges; write an edge "
+        "list, and directed=false for *Edges",
+    ),
+    (
+        rb"%%MatrixMarket",
+        "Matrix Market is not read; give oc.topology(scipy.io.mmread(path)), or write a matrix with numpy.save",
+    ),
 )
 
 
@@ -124,6 +139,7 @@ def read_topology(
     first: int | None = None,
     ranks: str | None = None,
     wiring: str | None = None,
+    switches: str | None = None,
 ) -> Topology:
     """Read a topology from a file of any format in :data:`FORMATS`.
 
@@ -131,7 +147,7 @@ def read_topology(
     ----------
     path
         File; its suffix and contents select the format.
-    capacity, directed, format, first, ranks, wiring
+    capacity, directed, format, first, ranks, wiring, switches
         How to read it, see :class:`opticoll.instances.readers.draft.ReadOptions`.
 
     Returns
@@ -144,7 +160,7 @@ def read_topology(
     BadFile
         If the file cannot be read, is too large, or does not describe a topology; the message names the line or arc.
     """
-    return _topology_in(path, ReadOptions(capacity, directed, format, first, ranks, wiring))
+    return _topology_in(path, ReadOptions(capacity, directed, format, first, ranks, wiring, switches))
 
 
 def _topology_in(path: str | Path, options: ReadOptions) -> Topology:
@@ -224,8 +240,10 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
         return "graphml"
     if suffix == ".xml" or start.startswith(b"<"):
         root = re.search(rb"<(?:\w+:)?([A-Za-z_]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
-        if root is not None and root[1].lower() in _OTHER_ROOTS:
-            msg = f"{what}: {_OTHER_ROOTS[root[1].lower()].format(path=path)}"
+        name = root[1].lower() if root else b""
+        name = next((other for first, sign, other in _SHARED_ROOTS if name == first and re.search(sign, start)), name)
+        if name in _OTHER_ROOTS:
+            msg = f"{what}: {_OTHER_ROOTS[name].format(path=path)}"
             raise BadFile(msg)
         return _ROOTS.get(root[1] if root else b"", "graphml")
     if suffix == ".json":
@@ -234,9 +252,7 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
         if re.match(pattern, start, re.IGNORECASE):
             if name in FORMATS:
                 return name
-            msg = (
-                f"{what}: {name}; read it with networkx and oc.topology, or convert it to GraphML, GML or an edge list"
-            )
+            msg = f"{what}: {name}"
             raise BadFile(msg)
     if suffix == ".gml":
         return "gml"

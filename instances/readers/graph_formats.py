@@ -1,8 +1,9 @@
 """Graph files: GraphML, GML, DIMACS, SNDlib and matrices of capacities; and topologies as networkx graphs.
 
-Attributes of GraphML and GML: ``capacity`` of edges [link bandwidths] (or another known name, see
-:class:`opticoll.instances.readers.draft.Capacities`), ``label`` and ``terminal`` of nodes, and ``loops`` of the graph
-(``keep`` accepts self-loops). An undirected edge is an arc each way. Other attributes are ignored.
+Attributes of GraphML and GML: ``capacity`` of edges [link bandwidths] (or another known name, or a rate as text, see
+:class:`opticoll.instances.readers.listed_graph.Capacities`), ``label`` or ``name`` and ``terminal`` of nodes, and
+``loops`` of the graph (``keep`` accepts self-loops). The drawings of yEd give names and labels. An undirected edge is
+an arc each way. Other attributes are ignored.
 
 DIMACS (first challenge): ``p max``, ``p min`` (capacity is the upper bound, the lower must be 0), ``p sp`` (lengths are
 not capacities), ``p edge`` and ``p col`` (undirected). Vertex v is the vertex number v - 1 with the label v.
@@ -18,15 +19,14 @@ import csv
 import html
 import io
 import re
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import Draft, ReadOptions, file_capacities, is_number
+from opticoll.instances.readers.draft import Draft, ReadOptions, is_number
+from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.reading import XmlElement, parses_as_float
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import Topology
 
+#: Namespace of the drawing that yEd keeps in GraphML, in which the names stand.
+_YED = "http://www.yworks.com/xml/graphml"
 #: Beginning of native SNDlib files; some files in circulation lack the first line.
 SNDLIB = r"\?SNDlib|(?:#[^\n]*\n|\s)*(?:META|NODES)\s*\("
 
@@ -75,7 +77,6 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     options = options or ReadOptions()
     options.refuse(what, "GraphML names its vertices and lists all links", "first", "wiring")
     root = _parsed(data, what)
-    draft = Draft(what, "edge", options)
     graphs = root.findall(".//{*}graph")
     if len(graphs) != 1:
         msg = f"{what}: {'no <graph>' if not graphs else 'more than one graph'}; write GraphML with one graph"
@@ -88,6 +89,7 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     if default not in {"directed", "undirected"}:
         msg = f"{what}: edgedefault {default[:60]!r} must be directed or undirected"
         raise BadFile(msg)
+    listed = ListedGraph(what, "edge", options, directed=default == "directed")
     names: dict[str | None, str] = {}
     defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
     for key in root.findall(".//{*}key"):
@@ -103,26 +105,25 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
             name = "->".join(str(element.get(key)) for key in ("id", "source", "target") if element.get(key))
             msg = f"{what}: {kind} {name[:80]} has several values of one attribute; write each attribute once"
             raise BadFile(msg)
+        drawn = element.find(f".//{{{_YED}}}{kind.title()}Label")
+        if drawn is not None and (drawn.text or "").strip():
+            given.setdefault("label", str(drawn.text).strip())
         return {**defaults[kind], **given}
 
-    draft.keep_loops = attributes(graph, "graph").get("loops") == "keep"
-    draft.unit = draft.checked_unit(attributes(graph, "graph").get("unit"))
+    about = attributes(graph, "graph")
+    listed.keep_loops = about.get("loops") == "keep"
+    listed.unit = listed.checked_unit(about.get("unit"))
+    listed.note_traffic(about, "the graph has")
     for node in graph.findall("{*}node"):
-        draft.add_node(node.get("id"), attributes(node, "node"))
-    edges = graph.findall("{*}edge")
-    given = [attributes(edge, "edge") for edge in edges]
-    capacities = file_capacities(options.capacity, what)
-    ends = [(edge.get("source"), edge.get("target")) for edge in edges]
-    values = capacities.of(given, lambda k: f"edge {k + 1}", ends)
-    draft.unit = draft.unit or capacities.unit
-    for number, (edge, value) in enumerate(zip(edges, values, strict=True), start=1):
-        stated = edge.get("directed", str(default == "directed").lower())
-        if stated not in {"true", "false"}:
-            msg = f"{draft.where(number)}: directed {stated[:20]!r} must be true or false"
+        listed.add_node(node.get("id"), attributes(node, "node"))
+    for number, edge in enumerate(graph.findall("{*}edge"), start=1):
+        stated = edge.get("directed")
+        if stated not in {"true", "false", None}:
+            msg = f"{listed.where(number)}: directed {str(stated)[:20]!r} must be true or false"
             raise BadFile(msg)
-        directed = stated == "true"
-        draft.add_edge(edge.get("source"), edge.get("target"), value, number, directed=directed)
-    return draft.build()
+        own = None if stated is None else stated == "true"
+        listed.list_link(edge.get("source"), edge.get("target"), attributes(edge, "edge"), number, own)
+    return listed.build()
 
 
 def _parsed(data: bytes, what: str) -> Element:
@@ -162,37 +163,6 @@ def write_graphml(topology: Topology) -> bytes:
     document = io.BytesIO()
     nx.write_graphml_xml(graph, document)
     return document.getvalue()
-
-
-@dataclass
-class LinkList:
-    """Graph as listed in a file: vertices with attributes, links (ends, attributes, line), demands by pair."""
-
-    vertices: dict[str, dict[str, object]] = field(default_factory=dict)
-    links: list[tuple[str, str, dict[str, object], int]] = field(default_factory=list)
-    demands: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
-    directed: bool = True
-
-    def build(self, what: str, options: ReadOptions, *, keep_loops: bool = False) -> Topology:
-        """Build the topology of the links, with capacities taken from their attributes.
-
-        Raises
-        ------
-        BadFile
-            As :meth:`opticoll.instances.readers.draft.Draft.build`.
-        """
-        draft = Draft(what, "line", options)
-        draft.keep_loops = keep_loops
-        for name, attributes in self.vertices.items():
-            draft.add_node(name, attributes)
-        capacities = file_capacities(options.capacity, what)
-        values = capacities.of(
-            [link[2] for link in self.links], lambda k: f"line {self.links[k][3]}", [link[:2] for link in self.links]
-        )
-        draft.unit = capacities.unit
-        for (tail, head, _, line), value in zip(self.links, values, strict=True):
-            draft.add_edge(tail, head, value, line, directed=self.directed)
-        return draft.build()
 
 
 _GML = re.compile(
@@ -288,7 +258,9 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     if about.get("directed", "0") not in {"0", "1"}:
         msg = f"{what}: directed {str(about['directed'])[:20]!r} must be 0 or 1"
         raise BadFile(msg)
-    result = LinkList(directed=about.get("directed") == "1")
+    result = ListedGraph(what, "line", options, directed=about.get("directed") == "1")
+    result.keep_loops = about.get("loops") == "keep"
+    result.note_traffic(about, "the graph has")
     for key, value, line in graphs[0]:
         if key not in {"node", "edge"}:
             continue
@@ -299,13 +271,13 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
             raise BadFile(msg)
         ends = [str(entries.pop(name)) for name in needed]
         if key == "edge":
-            result.links.append((ends[0], ends[1], entries, line))
-        elif ends[0] in result.vertices:
+            result.list_link(ends[0], ends[1], entries, line)
+        elif result.has_vertex(ends[0]):
             msg = f"{what}, line {line}: node id {ends[0][:60]} is used twice; give every node a unique id"
             raise BadFile(msg)
         else:
-            result.vertices[ends[0]] = entries
-    return result.build(what, options, keep_loops=about.get("loops") == "keep")
+            result.add_node(ends[0], entries)
+    return result.build()
 
 
 #: Arc lines by DIMACS problem: their letter, number of fields, and meaning of the fields after the ends.
@@ -321,18 +293,18 @@ _DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a DIMACS problem, see the module docstring; errors as :func:`dimacs_links`."""
     options.refuse(what, "DIMACS numbers its vertices from 1 and lists all links", "first", "wiring")
-    result = dimacs_links(text, what)
+    result = dimacs_links(text, what, options)
     if not result.directed and options.directed is None:
-        seen: dict[tuple[str, str], int] = {}
-        for u, v, _, line in result.links:
+        seen: dict[tuple[Hashable, Hashable], int] = {}
+        for u, v, _, line, _ in result.links:
             if (v, u) in seen or (u, v) in seen:
                 msg = f"{what}, line {line}: edge {u}-{v} is listed twice; if edges are listed both ways, write "
                 raise BadFile(msg + "file:PATH,directed=true")
             seen[u, v] = line
-    return result.build(what, options)
+    return result.build()
 
 
-def dimacs_links(text: str, what: str) -> LinkList:
+def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
     """Read vertices, arcs and (``p max``) the demand of 1 from source to sink of a DIMACS problem.
 
     Raises
@@ -340,7 +312,7 @@ def dimacs_links(text: str, what: str) -> LinkList:
     BadFile
         For malformed lines, unknown vertices, nonzero lower bounds, or a wrong number of arcs.
     """
-    result, kind, n, m = LinkList(), "", 0, 0
+    result, kind, n, m = ListedGraph(what, "line", options), "", 0, 0
     ends: dict[str, str] = {}
     for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
         words = raw.split()
@@ -352,15 +324,16 @@ def dimacs_links(text: str, what: str) -> LinkList:
                 msg = f"{where}: {raw.strip()[:60]!r} is not the one problem line 'p max N M' (or {', '.join(_DIMACS)})"
                 raise BadFile(msg)
             kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
-            Draft(what, "line").check_vertices(n)
-            result.vertices = {str(v): {} for v in range(1, n + 1)}
+            result.check_vertices(n)
+            for v in range(1, n + 1):
+                result.add_vertex(str(v))
             result.directed = _DIMACS[kind][0] == "a"
             continue
-        if _states_node(words, kind, result.vertices):
+        if _states_node(words, kind, result):
             if kind == "max" and words[2] in {"s", "t"}:
                 ends[words[2]] = words[1]
             continue
-        attributes = _arc_attributes(words, kind, result.vertices)
+        attributes = _arc_attributes(words, kind, result)
         if attributes is None or len(raw) > _MAX_LINE:
             msg = f"{where}: {raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}"
             raise BadFile(msg)
@@ -368,7 +341,7 @@ def dimacs_links(text: str, what: str) -> LinkList:
             msg = f"{where}: the arc has the lower bound {words[3][:20]!r}; opticoll supports no lower bounds; write 0"
             raise BadFile(msg)
         attributes.pop("cost", None)
-        result.links.append((words[1], words[2], attributes, line))
+        result.list_link(words[1], words[2], attributes, line)
     if len(result.links) != m or not kind:
         msg = f"{what}: {len(result.links)} arcs, but the problem line states {m}; correct the number or add arcs"
         raise BadFile(msg)
@@ -381,15 +354,15 @@ def _states_problem(words: Sequence[str]) -> bool:
     return len(words) == 4 and words[1] in _DIMACS and all(map(is_number, words[2:]))
 
 
-def _states_node(words: Sequence[str], kind: str, vertices: Mapping[str, object]) -> bool:
+def _states_node(words: Sequence[str], kind: str, graph: ListedGraph) -> bool:
     with_nodes = kind in {"max", "min", "col", "edge"}
-    return with_nodes and words[0] == "n" and len(words) == 3 and words[1] in vertices
+    return with_nodes and words[0] == "n" and len(words) == 3 and graph.has_vertex(words[1])
 
 
-def _arc_attributes(words: Sequence[str], kind: str, vertices: Mapping[str, object]) -> dict[str, object] | None:
+def _arc_attributes(words: Sequence[str], kind: str, graph: ListedGraph) -> dict[str, object] | None:
     """Attributes of an arc line in a DIMACS problem of the given kind; None for any other line."""
     letter, columns = _DIMACS.get(kind, ("", ()))
-    if words[0] != letter or len(words) != 3 + len(columns) or not vertices.keys() >= set(words[1:3]):
+    if words[0] != letter or len(words) != 3 + len(columns) or not all(map(graph.has_vertex, words[1:3])):
         return None
     return dict(zip(columns, words[3:], strict=True))
 
@@ -406,6 +379,7 @@ _SND_LINES = {
         rf"(?P<id>[^\s()]+)\s*{_PAIR}\s+(?P<unit>\S+)\s+(?P<value>\S+)\s+(?P<longest>\S+)(?:\s*\(\s*\))*"
     ),
 }
+_INSTALLED = "pre_installed_capacity"
 _SKIPPED = {"META", "ADMISSIBLE_PATHS"}
 
 
@@ -418,24 +392,29 @@ def _amount(text: str | None, where: str, name: str) -> float:
 
 
 def _snd_link(
-    result: LinkList, ends: Sequence[str], installed: str | None, modules: Sequence[str | None], where: str, line: int
+    result: ListedGraph,
+    ends: Sequence[str],
+    installed: str | None,
+    modules: Sequence[str | None],
+    where: str,
+    line: int,
 ) -> None:
     """Add a link with its nonzero capacities: pre-installed, and of every module."""
     attributes: dict[str, object] = {}
-    amounts = [("pre_installed_capacity", installed or "0")]
+    amounts = [(_INSTALLED, installed or "0")]
     amounts += [(f"module_{i}_capacity", text or "") for i, text in enumerate(modules, start=1)]
     for name, text in amounts:
         value = _amount(text, where, name)
         if value:
             attributes[name] = value
     for end in ends:
-        if end not in result.vertices:
+        if not result.has_vertex(end):
             msg = f"{where}: node {end[:60]!r} is not declared; add it to the nodes"
             raise BadFile(msg)
-    result.links.append((ends[0], ends[1], attributes, line))
+    result.list_link(ends[0], ends[1], attributes, line)
 
 
-def sndlib_links(text: str, what: str) -> LinkList:
+def sndlib_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
     """Read nodes, links and demands of an SNDlib network in the native format.
 
     Raises
@@ -443,7 +422,8 @@ def sndlib_links(text: str, what: str) -> LinkList:
     BadFile
         With the number of the malformed line.
     """
-    result, section, depth, done = LinkList(directed=False), "", 0, set[str]()
+    result = ListedGraph(what, "line", options, directed=False)
+    section, depth, done = "", 0, set[str]()
     for line, words in _snd_lines(text):
         where = f"{what}, line {line}"
         opened = re.fullmatch(r"([A-Z_]+)\s*\(\s*(\))?", words)
@@ -474,12 +454,12 @@ def _snd_lines(text: str) -> Iterator[tuple[int, str]]:
             yield line, words
 
 
-def _snd_entry(result: LinkList, section: str, entry: re.Match[str], where: str, line: int) -> None:
+def _snd_entry(result: ListedGraph, section: str, entry: re.Match[str], where: str, line: int) -> None:
     if section == "NODES":
-        if entry["id"] in result.vertices:
+        if result.has_vertex(entry["id"]):
             msg = f"{where}: node {entry['id'][:60]!r} is declared twice; give every node a unique name"
             raise BadFile(msg)
-        result.vertices[entry["id"]] = {}
+        result.add_vertex(entry["id"])
         return
     ends = entry["source"], entry["target"]
     if section == "LINKS":
@@ -492,9 +472,9 @@ def _snd_entry(result: LinkList, section: str, entry: re.Match[str], where: str,
     _snd_demand(result, ends, entry["unit"], entry["value"], where)
 
 
-def _snd_demand(result: LinkList, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
+def _snd_demand(result: ListedGraph, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
     amount = _amount(unit or "1", where, "routing unit") * _amount(value, where, "demand value")
-    unknown = [end for end in ends if end not in result.vertices]
+    unknown = [end for end in ends if not result.has_vertex(end)]
     if unknown or ends[0] == ends[1] or amount == float("inf"):
         msg = f"{where}: a demand must join two different nodes of the file" + (
             f", not {unknown[0][:60]!r}" if unknown else ""
@@ -503,16 +483,16 @@ def _snd_demand(result: LinkList, ends: tuple[str, str], unit: str | None, value
     result.demands[ends] += amount
 
 
-def sndlib_xml_links(root: XmlElement, what: str) -> LinkList:
+def sndlib_xml_links(root: XmlElement, what: str, options: ReadOptions | None = None) -> ListedGraph:
     """Read nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
-    result = LinkList(directed=False)
+    result = ListedGraph(what, "line", options, directed=False)
     structure = [part for part in root.all("networkStructure") for part in part.children]
     for node in [node for part in structure if part.tag == "nodes" for node in part.all("node")]:
         name = node.attributes.get("id", "")
-        if not name or name in result.vertices:
+        if not name or result.has_vertex(name):
             msg = f"{what}, line {node.line}: a node without id, or id {name[:60]!r} is used twice"
             raise BadFile(msg)
-        result.vertices[name] = {}
+        result.add_vertex(name)
     for link in [link for part in structure if part.tag == "links" for link in part.all("link")]:
         where = f"{what}, line {link.line}"
         installed = [module.content("capacity") for module in link.all("preInstalledModule")]
@@ -534,16 +514,26 @@ def _xml_ends(element: XmlElement, where: str) -> tuple[str, str]:
     return source, target
 
 
-def read_sndlib(result: LinkList, what: str, options: ReadOptions) -> Topology:
+def read_sndlib(result: ListedGraph, what: str, options: ReadOptions) -> Topology:
     """Build the topology of an SNDlib network: an arc each way for every link unless ``directed=true``.
 
     Raises
     ------
     BadFile
-        If no link has a pre-installed capacity and ``capacity=`` does not choose one, or for bad capacities.
+        If a link has no pre-installed capacity and ``capacity=`` does not choose another, or for bad capacities.
     """
     options.refuse(what, "SNDlib names its vertices and lists all links", "first", "wiring")
-    return result.build(what, options)
+    installed = [_INSTALLED in attributes for _, _, attributes, *_ in result.links]
+    if options.capacity in {None, _INSTALLED} and any(installed) and not all(installed):
+        tail, head, *_ = result.links[installed.index(False)]
+        everywhere = set.intersection(*(set(attributes) for _, _, attributes, *_ in result.links))
+        choices = [f"capacity={name}" for name in sorted(everywhere)] + ["capacity=1 for equal links"]
+        msg = (
+            f"{what}: {installed.count(False)} of {len(installed)} links, such as {tail}-{head}, have no pre-installed "
+            f"capacity, unlike the others; take {' or '.join(choices)}, or remove the links that are not built"
+        )
+        raise BadFile(msg)
+    return result.build()
 
 
 def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology:

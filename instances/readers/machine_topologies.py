@@ -14,8 +14,9 @@ with the GPUs in the order of their bus ids.
 
 ``nvidia-smi topo -m``. ``NV#`` is a bonded set of # NVLinks; capacities are numbers of NVLinks, or rates with
 ``capacity=25GB/s``, the rate of one. Paths over PCIe have no bandwidth there and are omitted. In a box with NVSwitches
-every pair shows the number of links between a GPU and the switches. That is read as a switch where the same number for
-every pair exceeds the links that a GPU has; where both are possible, ``wiring=switch`` or ``wiring=direct`` decides.
+every pair shows the links to the switches of that GPU which has fewer. That is read as a switch, with the links of each
+GPU, where the sum of a row exceeds the links that a GPU has; where both are possible, ``wiring=switch`` or
+``wiring=direct`` decides.
 """
 
 from __future__ import annotations
@@ -243,7 +244,7 @@ def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
     wiring = options.wiring or ("nvlink" if _connected(ranks, machine.nvlink) else "all")
     links = [*(machine.nvlink if wiring != "pci" else []), *(machine.other if wiring != "nvlink" else [])]
     links = _without_dead_ends(links, set(ranks))
-    draft = Draft(machine.what, "line")
+    draft = Draft(machine.what, "line", ReadOptions(ranks=options.ranks, switches=options.switches))
     draft.unit = "GB/s"
     for name in dict.fromkeys([*ranks, *(end for link in links for end in link[:2])]):
         draft.add_vertex(name)
@@ -255,12 +256,6 @@ def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
         total[u, v] = before[0] + gbs, before[1]
     for (u, v), (gbs, line) in total.items():
         draft.add_edge(u, v, round(gbs, 6), line, directed=True)
-    return _with_ranks(draft, options)
-
-
-def _with_ranks(draft: Draft, options: ReadOptions) -> Topology:
-    if options.ranks is not None:
-        draft.options = ReadOptions(ranks=options.ranks)
     return draft.build()
 
 
@@ -320,43 +315,63 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
         raise BadFile(
             msg + "for GPUs without NVLinks, dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file"
         )
-    switched = _are_switched(links, what, options.wiring)
-    draft = Draft(what, "row")
+    own = links.max(axis=1)  # behind NVSwitches
+    switched = _are_switched(links, own, what, options.wiring)
+    draft = Draft(what, "row", ReadOptions(ranks=options.ranks, switches=options.switches))
     names = [f"gpu{i}" for i in range(n)]
     for name in names:
         draft.add_vertex(name)
+    pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
+    if not _connected(names, pairs):
+        msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no PCIe bandwidths; "
+        raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file")
     if switched:
         draft.add_vertex("nvswitch")
         draft.relays.add("nvswitch")
         for i, name in enumerate(names):
-            draft.add_edge(name, "nvswitch", int(links[0, 1]), i + 1, directed=False)
+            draft.add_edge(name, "nvswitch", int(own[i]), i + 1, directed=False)
+        if (own != own[0]).any():
+            most = int(own.max())
+            fewer = ", ".join(f"gpu{i} {own[i]}" for i in np.flatnonzero(own < most).tolist())
+            draft.note(f"read as a switch with {most} NVLinks of each GPU, but of {fewer}")
     else:
-        pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
-        if not _connected(names, pairs):
-            msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no PCIe bandwidths; "
-            raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file")
         for u, v, count, row in pairs:
             draft.add_edge(u, v, count, row, directed=True)
     draft.unit = None if rate is None else draft.checked_unit(rate)
-    return _with_ranks(draft, options)
+    return draft.build()
 
 
-def _are_switched(links: NDArray[np.int64], what: str, wiring: str | None) -> bool:
-    """Whether the NVLinks between GPUs, by pair, lead to NVSwitches; refuse to choose where both are possible."""
-    n, first = len(links), int(links[0, 1])
-    uniform = bool((links + first * np.eye(n, dtype=np.int64) == first).all())
-    if wiring == "switch" and not uniform:
-        msg = f"{what}: pairs of GPUs have different numbers of NVLinks, so there is no switch; omit wiring="
-        raise BadFile(msg)
-    if wiring is not None or not uniform or first < FEWEST_SWITCHED or n <= 2:
-        return wiring == "switch"
-    if first * (n - 1) <= MOST_LINKS:
+def _are_switched(links: NDArray[np.int64], own: NDArray[np.int64], what: str, wiring: str | None) -> bool:
+    """Whether the NVLinks between GPUs, by pair, lead to NVSwitches, with ``own`` links of each GPU.
+
+    Raises
+    ------
+    BadFile
+        If both are possible, if neither is, or if ``wiring=switch`` contradicts the pairs.
+    """
+    n = len(links)
+    alike = np.minimum.outer(own, own) * (1 - np.eye(n, dtype=np.int64)) == links
+    if wiring == "direct":
+        return False
+    total = links.sum(axis=1)
+    most = int(total.argmax())
+    if wiring == "switch" or total[most] > MOST_LINKS:
+        if alike.all():
+            return True
+        i, j = np.argwhere(~alike)[0].tolist()
         msg = (
-            f"{what}: NV{first} between all {n} GPUs may be {first} links to each other, or {first} links of each "
-            "to NVSwitches; write file:PATH,wiring=direct or file:PATH,wiring=switch"
+            f"{what}: the row of GPU{most} has {total[most]} NVLinks in all (a GPU has at most {MOST_LINKS}), but "
+            f"GPU{i} and GPU{j} show {links[i, j]}, not {min(own[i], own[j])} as behind NVSwitches; correct the "
+            "matrix, or write file:PATH,wiring=direct for links between GPUs"
         )
         raise BadFile(msg)
-    return True
+    if alike.all() and n > 2 and (count := own.max()) >= FEWEST_SWITCHED:
+        msg = (
+            f"{what}: NV{count} between all {n} GPUs may be {count} links to each other, or {count} links of each to "
+            "NVSwitches; write file:PATH,wiring=direct or file:PATH,wiring=switch"
+        )
+        raise BadFile(msg)
+    return False
 
 
 def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import replace
-from fnmatch import fnmatchcase
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +20,9 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.instances.arguments import refuse_masked
-from opticoll.instances.readers.draft import Capacities, Draft, ReadOptions, end_columns
+from opticoll.instances.readers.draft import Draft, ReadOptions, end_columns
+from opticoll.instances.readers.listed_graph import Capacities, ListedGraph
+from opticoll.instances.readers.ranks import matching
 from opticoll.instances.topology import Instance, Topology
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 #: Name of an object in messages.
 WHAT = "topology"
+#: Vertices as a list of their names, or as a pattern of them.
+Vertices = str | Iterable[Hashable]
+_ONE = {"ranks": "rank", "switches": "switch"}
 
 
 def as_instance(
@@ -40,7 +43,7 @@ def as_instance(
     demand: object = None,
     *,
     capacity: str | float | None = None,
-    ranks: Iterable[Hashable] | None = None,
+    ranks: Vertices | None = None,
     unit: Rate | None = None,
 ) -> Instance:
     """Return an instance, parse a spec, or convert an object to a topology.
@@ -77,7 +80,11 @@ def as_instance(
 
 
 def _changed(
-    instance: Instance, capacity: str | float | None, ranks: Iterable[Hashable] | None, unit: Rate | None
+    instance: Instance,
+    capacity: str | float | None,
+    ranks: Vertices | None,
+    unit: Rate | None,
+    switches: Vertices | None = None,
 ) -> Instance:
     """Copy an instance with other ranks or another unit of capacity."""
     if capacity is not None:
@@ -85,12 +92,12 @@ def _changed(
             f"{instance.spec}: capacity= is for graphs and tables of edges; use the modifier +scale= or topology.scaled"
         )
         raise BadInput(msg)
-    if ranks is None and unit is None:
+    if ranks is None and switches is None and unit is None:
         return instance
     if type(instance) is not Topology:
-        msg = f"{instance.spec}: ranks= and unit= are for plain topologies; omit them"
+        msg = f"{instance.spec}: ranks=, switches= and unit= are for plain topologies; omit them"
         raise BadInput(msg)
-    if ranks is None:
+    if ranks is None and switches is None:
         return Topology(
             instance.n,
             instance.tail,
@@ -102,56 +109,70 @@ def _changed(
             parameters=instance.parameters,
             capacity_unit=unit,
             places=instance.places,
+            notes=instance.notes,
         )
-    number = {label: v for v, label in enumerate(instance.labels)}
-    names = _matching(ranks, instance) if isinstance(ranks, str) else _names(ranks)
-    unknown = [name for name in names if str(name) not in number]
-    if unknown:
-        msg = f"{instance.spec}: rank {str(unknown[0])[:60]!r} is not a vertex; name vertices by their labels"
-        raise BadInput(msg)
     return Topology(
         instance.n,
         instance.tail,
         instance.head,
         instance.capacity,
-        terminals=[number[str(name)] for name in names],
+        terminals=_chosen([(label, label) for label in instance.labels], ranks, switches),
         labels=instance.labels,
         capacity_unit=unit or instance.capacity_unit,
         places=instance.places,
+        notes=instance.notes,
     )
 
 
-def _matching(pattern: str, instance: Topology) -> list[Hashable]:
-    """The vertices of a topology whose labels match a pattern."""
-    names: list[Hashable] = [label for label in instance.labels if fnmatchcase(label, pattern)]
-    if not names:
-        like = ", ".join(instance.labels[:3])
-        msg = f"{instance.spec}: no vertex matches ranks={pattern[:60]!r}; labels look like {like[:120]}"
-        raise BadInput(msg)
-    return names
+def _chosen(texts: Sequence[tuple[str, ...]], ranks: Vertices | None, switches: Vertices | None) -> list[int]:
+    """Positions of the ranks among vertices with these ids and labels, given the ranks or the switches.
 
-
-def _names(ranks: Iterable[Hashable]) -> list[Hashable]:
-    if not isinstance(ranks, Iterable):
-        msg = f"{WHAT}: ranks={ranks!r} must be a list of vertices, or a pattern such as 'gpu*'"
+    Raises
+    ------
+    BadInput
+        If both are given, names that no vertex has, one twice, a pattern that matches nothing, or no rank is left.
+    """
+    option, given = ("ranks", ranks) if ranks is not None else ("switches", switches)
+    if ranks is not None and switches is not None:
+        msg = f"{WHAT}: ranks= and switches= state the same twice; give one of them"
         raise BadInput(msg)
-    names = list(ranks)
-    twice = next((name for name, count in Counter(map(str, names)).items() if count > 1), None)
-    if twice is not None:
-        msg = f"{WHAT}: rank {twice[:60]!r} occurs twice; name each rank once"
+    if isinstance(given, str):
+        found = matching(given, texts)
+        if not found:
+            example = ", ".join(text for words in texts[:3] for text in words if text)
+            msg = f"{WHAT}: no vertex matches {option}={given[:60]}; names look like {example[:120]}"
+            raise BadInput(msg)
+    elif isinstance(given, Iterable):
+        names = list(given)
+        _check_names(names, f"{WHAT}: {option}")
+        number = {text: v for place in (1, 0) for v, words in enumerate(texts) if (text := words[place])}
+        twice = next((name for name, count in Counter(map(str, names)).items() if count > 1), None)
+        unknown = next((name for name in map(str, names) if name not in number), None)
+        if twice is not None or unknown is not None:
+            reason = "occurs twice; name each once" if twice is not None else "is not a vertex; name vertices by labels"
+            msg = f"{WHAT}: {_ONE[option]} {(twice or unknown or '')[:60]!r} {reason}"
+            raise BadInput(msg)
+        found = [number[str(name)] for name in names]
+    else:
+        msg = f"{WHAT}: {option}={given!r} must be a list of vertices or a pattern such as 'gpu*'"
         raise BadInput(msg)
-    return names
+    result = found if option == "ranks" else sorted(set(range(len(texts))) - set(found))
+    if not result:
+        msg = f"{WHAT}: {option}= leaves no rank; name vertices that send and receive"
+        raise BadInput(msg)
+    return result
 
 
 def topology(
     obj: object,
     *,
     capacity: str | float | None = None,
-    ranks: Iterable[Hashable] | None = None,
+    ranks: Vertices | None = None,
     unit: Rate | None = None,
     directed: bool | None = None,
     loops: str = "refuse",
     name: str | None = None,
+    switches: Vertices | None = None,
 ) -> Topology:
     """Make a topology from a graph, a matrix or a table of edges.
 
@@ -167,8 +188,9 @@ def topology(
         Name of the edge attribute or column with the capacity, or a number, the capacity of every edge. By default an
         attribute ``capacity``, ``cap``, ``bandwidth`` or ``bw``; 1 if edges have no numbers at all.
     ranks
-        Vertices that send and receive, as a list or as a pattern of their names, such as ``"gpu*"``; the others are
-        switches. By default all, except nodes of a graph with the attribute ``terminal=False``.
+        Vertices that send and receive, as a list or as a pattern such as ``"gpu*"``; the others are switches. By
+        default all, except nodes of a graph with the attribute ``terminal=False``. If some seem to be switches, by
+        their names or since all others are linked to them alone, one of ``ranks`` and ``switches`` is needed.
     unit
         Unit of the capacities, such as ``"Gb/s"``.
     directed
@@ -178,6 +200,8 @@ def topology(
         ``refuse``, ``drop`` or ``keep`` edges from a node to itself.
     name
         What results and plots call it, ``custom:NAME``; by default a digest.
+    switches
+        Vertices that only forward, in the form of ``ranks``, instead of these.
 
     Raises
     ------
@@ -186,7 +210,7 @@ def topology(
         an unknown name, unknown ranks, capacities that are not positive and finite, or a name with other characters
         than letters, digits, spaces and ``._-``.
     """
-    made = _topology(obj, capacity=capacity, ranks=ranks, unit=unit, directed=directed, loops=loops)
+    made = _topology(obj, capacity, ranks, switches, unit, directed, loops)
     if name is None:
         return made
     if not isinstance(name, str) or not re.fullmatch(r"[\w. -]{1,60}", name):
@@ -197,9 +221,9 @@ def topology(
 
 def _topology(
     obj: object,
-    *,
     capacity: str | float | None,
-    ranks: Iterable[Hashable] | None,
+    ranks: Vertices | None,
+    switches: Vertices | None,
     unit: Rate | None,
     directed: bool | None,
     loops: str,
@@ -215,41 +239,36 @@ def _topology(
     if isinstance(obj, Path):
         from opticoll.instances.readers.files import read_topology
 
-        obj = read_topology(
-            obj, capacity, directed=directed, ranks=ranks if isinstance(ranks, str) or ranks is None else "*"
-        )
+        obj = read_topology(obj, capacity, directed=directed, ranks=None if ranks is switches is None else "*")
         capacity = directed = None
-        ranks = None if isinstance(ranks, str) else ranks
     if isinstance(obj, Topology):
         if directed is not None:
             msg = f"{WHAT}: directed= is for files, tables and lists of edges; omit it for {obj.spec}"
             raise BadInput(msg)
-        changed = _changed(obj, capacity, ranks, unit)
+        changed = _changed(obj, capacity, ranks, unit, switches)
         assert isinstance(changed, Topology)
         return changed
-    draft = Draft(WHAT, "edge")
-    draft.ask_ranks = "give oc.topology ranks=[...], the vertices that send and receive, or a pattern"
+    draft = ListedGraph(WHAT, "edge", ReadOptions(capacity=capacity))
+    draft.ask_ranks = "give ranks=[...] or switches=[...] to oc.topology, as lists or patterns (ranks='*' for all)"
     draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
+    draft.ask_direction = "give a directed graph, or omit that attribute"
     draft.keep_loops = loops == "keep"
-    edges, one_way = _edges(obj, draft, capacity, directed)
+    draft.capacities = Capacities(capacity, WHAT, 'give oc.topology capacity="{name}", or capacity=1 for equal links')
+    draft.unit = unit
+    edges, draft.directed = _edges(obj, draft, capacity, directed)
     if directed is False:
-        draft.options = ReadOptions(directed=False)  # no link both ways
-    if isinstance(ranks, str):
-        draft.options, ranks = replace(draft.options, ranks=ranks), None
-    read = Capacities(capacity, WHAT, 'give oc.topology capacity="{name}", or capacity=1 for equal links')
-    values = read.of([edge[2] for edge in edges], lambda k: f"edge {k}", [edge[:2] for edge in edges])
-    draft.unit = unit or read.unit
+        draft.options = ReadOptions(capacity=capacity, directed=False)  # no link both ways
     _check_ends(edges)
-    for k, ((u, v, _), value) in enumerate(zip(edges, values, strict=True)):
+    for k, (u, v, attributes) in enumerate(edges):
         if u == v and loops == "drop":
             continue
         draft.add_vertex(u)
         draft.add_vertex(v)
-        draft.add_edge(u, v, value, k, directed=one_way)
-    if ranks is not None:
-        names = _names(ranks)
-        _check_names(names, f"{WHAT}: ranks")
-        draft.terminals = _terminals(names, draft)
+        draft.list_link(u, v, attributes, k)
+    if ranks is not None or switches is not None:
+        vertices = draft.vertices()
+        texts = [(str(v), draft.labels.get(v, ""), draft.kinds.get(v, "")) for v in vertices]
+        draft.terminals = [vertices[k] for k in _chosen(texts, ranks, switches)]
     built = draft.build()
     return Topology(
         built.n,
@@ -260,6 +279,7 @@ def _topology(
         labels=built.labels,
         capacity_unit=built.capacity_unit,
         places=built.places,
+        notes=built.notes,
     )
 
 
@@ -309,17 +329,6 @@ def from_networkx(graph: nx.Graph, *, capacity: str | float | None = None, loops
 
 
 Edge = tuple[Hashable, Hashable, Mapping[str, object]]
-
-
-def _terminals(names: list[Hashable], draft: Draft) -> list[Hashable]:
-    """Match ranks to vertices, directly or as strings; refuse others."""
-    by_text = {str(name): name for name in draft.vertices()}
-    matched = [name if draft.has_vertex(name) else by_text.get(str(name), name) for name in names]
-    for name in matched:
-        if not draft.has_vertex(name):
-            msg = f"{WHAT}: rank {str(name)[:60]!r} is not a vertex; name nodes of the edges"
-            raise BadInput(msg)
-    return matched
 
 
 def _graph(graph: Any, draft: Draft) -> tuple[list[Edge], bool | None]:

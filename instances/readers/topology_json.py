@@ -4,9 +4,10 @@ opticoll: ``{"format": "opticoll-topology/1", "n": 3, "arcs": [[0, 1, 2.5], [1, 
 "labels": ["a", "b", "c"], "unit": "Gb/s", "loops": "keep"}``. An arc is tail, head and capacity (1 if absent).
 The keys terminals (default: all vertices), labels (the numbers), unit (none) and loops (refused) are optional.
 
-Node-link: ``nodes`` with ``id`` (and ``label``, ``terminal``), ``edges`` or ``links`` with ``source``, ``target`` and a
-capacity (:class:`opticoll.instances.readers.draft.Capacities`), ``directed`` (false if absent) and, in ``graph``,
-optionally ``"loops": "keep"``. Other attributes are ignored.
+Node-link (networkx, rustworkx): ``nodes`` with ``id`` (and ``label`` or ``name``, ``terminal``), ``edges`` or ``links``
+with ``source``, ``target`` and a capacity (:class:`opticoll.instances.readers.listed_graph.Capacities`), ``directed``
+(false if absent) and, in ``graph``, optionally ``"loops": "keep"`` and ``unit``. Attributes may stand under ``data``,
+as rustworkx writes them. Other attributes are ignored.
 
 msccl-tools (msccl/serialization.py): ``"msccl_type": "topology"`` (or an algorithm, whose topology is read) with
 ``links[dst][src]``, the chunks that a link moves per round, and ``switches`` ``[sources, destinations, bandwidth,
@@ -25,7 +26,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import Draft, ReadOptions, default_labels, file_capacities, read_capacity
+from opticoll.instances.readers.draft import Draft, ReadOptions, default_labels, read_capacity
+from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.reading import parse_json
 from opticoll.instances.readers.unsupported import refuse_keys
 
@@ -156,37 +158,49 @@ def _name(value: Any, where: str) -> Hashable:
     raise BadFile(msg)
 
 
+def _attributes(item: dict[str, Any], where: str) -> dict[str, Any]:
+    """Attributes of a node or edge: its own, and those that rustworkx keeps under ``data``."""
+    inside = item.get("data")
+    if not isinstance(inside, dict):
+        return {key: value for key, value in item.items() if key != "data" or value is not None}
+    own = {key: value for key, value in item.items() if key != "data"}
+    twice = next((key for key in inside if key in own and str(own[key]) != str(inside[key])), None)
+    if twice is not None:
+        msg = f"{where}: {twice[:40]!r} stands there and under 'data' with another value; keep one of them"
+        raise BadFile(msg)
+    return {**inside, **own}
+
+
 def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
-    draft = Draft(what, "edge", options)
-    attributes = data.get("graph")
-    if isinstance(attributes, dict):
-        draft.keep_loops = _check_loops(attributes.get("loops"), what)
-    for number, node in enumerate(_list(data, "nodes", what)):
-        where = f"{what}, node {number}"
-        if not isinstance(node, dict) or "id" not in node:
-            msg = f"{where}: must be an object with an 'id'"
-            raise BadFile(msg)
-        draft.add_node(_name(node["id"], where), node)
     directed = data.get("directed", False)
     if not isinstance(directed, bool):
         msg = f"{what}: 'directed' must be true or false"
         raise BadFile(msg)
+    graph = ListedGraph(what, "edge", options, directed=directed)
+    for about in (data.get("graph"), data.get("attrs")):
+        if isinstance(about, dict):
+            graph.keep_loops = graph.keep_loops or _check_loops(about.get("loops"), what)
+            graph.unit = graph.unit or graph.checked_unit(about.get("unit"))
+            graph.note_traffic(about, "the graph has")
+    for number, node in enumerate(_list(data, "nodes", what)):
+        where = f"{what}, node {number}"
+        attributes = _attributes(node, where) if isinstance(node, dict) else {}
+        if "id" not in attributes:
+            msg = f"{where}: must be an object with an 'id', which edges name (places in the list are not read)"
+            raise BadFile(msg)
+        graph.add_node(_name(attributes["id"], where), attributes)
     if "links" in data and "edges" in data:
         msg = f"{what}: it has 'links' and 'edges'; keep one of them"
         raise BadFile(msg)
-    edges = _list(data, "links" if "links" in data else "edges", what)
-    for number, edge in enumerate(edges):
-        if not isinstance(edge, dict) or "source" not in edge or "target" not in edge:
-            msg = f"{draft.where(number)}: must be an object with 'source' and 'target'"
+    for number, edge in enumerate(_list(data, "links" if "links" in data else "edges", what)):
+        where = graph.where(number)
+        attributes = _attributes(edge, where) if isinstance(edge, dict) else {}
+        if "source" not in attributes or "target" not in attributes:
+            msg = f"{where}: must be an object with 'source' and 'target'"
             raise BadFile(msg)
-    given = [{key: value for key, value in edge.items() if key not in {"source", "target"}} for edge in edges]
-    capacities = file_capacities(options.capacity, what)
-    values = capacities.of(given, lambda k: f"edge {k}", [(edge["source"], edge["target"]) for edge in edges])
-    draft.unit = draft.unit or capacities.unit
-    for number, (edge, value) in enumerate(zip(edges, values, strict=True)):
-        where = draft.where(number)
-        draft.add_edge(_name(edge["source"], where), _name(edge["target"], where), value, number, directed=directed)
-    return draft.build()
+        tail, head = (_name(attributes.pop(end), where) for end in ("source", "target"))
+        graph.list_link(tail, head, attributes, number)
+    return graph.build()
 
 
 def _square(data: dict[str, Any], key: str, what: str, n: int | None = None) -> list[list[float]]:

@@ -38,11 +38,11 @@ SUMMED = {
 
 
 def clos() -> nx.Graph:
-    """Three leaves and two more nodes, with names and capacities."""
+    """Three racks and two more nodes, with names and capacities."""
     graph: nx.Graph = nx.Graph()
-    for leaf in "abc":
-        graph.add_edge(f"leaf {leaf}", "top 1", capacity=2.0)
-        graph.add_edge(f"leaf {leaf}", "top 2", capacity=1.0)
+    for rack in "abc":
+        graph.add_edge(f"rack {rack}", "top 1", capacity=2.0)
+        graph.add_edge(f"rack {rack}", "top 2", capacity=1.0)
     return graph
 
 
@@ -69,14 +69,14 @@ def test_what_an_outsider_writes(tmp_path):
     figure = result.plot()
 
     assert result.proof == "optimal"
-    assert loads.loc["leaf a->top 1", "capacity"] == 2.0
-    assert set(loads["src"]) == {"leaf a", "leaf b", "leaf c", "top 1", "top 2"}
+    assert loads.loc["rack a->top 1", "capacity"] == 2.0
+    assert set(loads["src"]) == {"rack a", "rack b", "rack c", "top 1", "top 2"}
     assert loads["utilisation"].max() == pytest.approx(1.0)
     assert max(result.check().values()) <= 1e-6
     assert schedule.check() is None
     assert saved["delivers"]
     assert schedule.time >= result.metrics["T"] * (1 - 1e-9)
-    assert "leaf a" in {text.get_text() for text in figure.axes[0].texts}
+    assert "rack a" in {text.get_text() for text in figure.axes[0].texts}
 
 
 @each("chunks", (1, 2))
@@ -445,16 +445,16 @@ def test_no_change_and_ranks_named_twice_are_refused():
     with pytest.raises(BadInput, match="no link is given"):
         oc.model("alltoall.master", "ring:4").update(capacity={})
     for obj in (clos(), oc.topology(clos())):
-        with pytest.raises(BadInput, match="rank 'leaf a' occurs twice"):
-            oc.topology(obj, ranks=["leaf a", "leaf b", "leaf a"])
+        with pytest.raises(BadInput, match="rank 'rack a' occurs twice"):
+            oc.topology(obj, ranks=["rack a", "rack b", "rack a"])
 
 
 def test_refusals_of_a_demand_name_the_ranks():
-    net = oc.topology(clos(), ranks=["leaf a", "leaf b", "leaf c"])
+    net = oc.topology(clos(), ranks=["rack a", "rack b", "rack c"])
     for entry, words in (
-        ((0, 2, np.nan), "rank leaf a sends nan to rank leaf c"),
-        ((1, 0, -1.0), "rank leaf b sends -1.0 to rank leaf a"),
-        ((2, 2, 4.0), "rank leaf c sends 4 to itself"),
+        ((0, 2, np.nan), "rank rack a sends nan to rank rack c"),
+        ((1, 0, -1.0), "rank rack b sends -1.0 to rank rack a"),
+        ((2, 2, 4.0), "rank rack c sends 4 to itself"),
     ):
         demand = np.ones((3, 3)) - np.eye(3)
         demand[entry[:2]] = entry[2]

@@ -185,6 +185,8 @@ def mixed(attributes):
         (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"),
         (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
         (nx.path_graph(3), {"ranks": "01"}, "no vertex matches ranks=01"),
+        (nx.path_graph(3), {"ranks": [0], "switches": [1]}, "give one of them"),
+        (nx.path_graph(3), {"switches": "*"}, "leaves no rank"),
         (nx.path_graph(3), {"ranks": 3}, "list of vertices"),
         (nx.path_graph(3), {"directed": True}, "undirected"),
         (nx.path_graph(3), {"loops": "maybe"}, "loops"),

@@ -17,6 +17,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import parse, read_topology
 from opticoll.instances.demands import read_demand
+from opticoll.instances.topology import rate_in, resembles_rate
 
 #: Files that other projects publish.
 PUBLISHED = Path(__file__).parents[1] / "data" / "third-party"
@@ -65,6 +66,11 @@ def _smi(cells, extra="NIC0\tCPU Affinity\tNUMA Affinity"):
 
 def _uniform(n, word):
     return [[" X " if i == j else word for j in range(n)] for i in range(n)]
+
+
+def _switched(counts):
+    """What nvidia-smi shows of GPUs with these numbers of NVLinks to NVSwitches."""
+    return [[" X " if i == j else f"NV{min(a, b)}" for j, b in enumerate(counts)] for i, a in enumerate(counts)]
 
 
 SNDLIB = """?SNDlib native format; type: network; version: 1.0
@@ -139,6 +145,74 @@ TACCL = {
     "remote_alpha": 2.6,
     "remote_beta": 105,
 }
+#: As igraph, rustworkx, yEd, topohub, Gephi and the Topology Zoo write networks; the names are ours.
+IGRAPH_GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<!-- Created by igraph -->
+  <key id="v_name" for="node" attr.name="name" attr.type="string"/>
+  <key id="e_capacity" for="edge" attr.name="capacity" attr.type="double"/>
+  <graph id="G" edgedefault="undirected">
+    <node id="n0"><data key="v_name">gpu0</data></node>
+    <node id="n1"><data key="v_name">gpu1</data></node>
+    <node id="n2"><data key="v_name">sw0</data></node>
+    <edge source="n0" target="n2"><data key="e_capacity">10</data></edge>
+    <edge source="n1" target="n2"><data key="e_capacity">20</data></edge>
+  </graph>
+</graphml>
+"""
+IGRAPH_GML = """Creator "igraph version 1.0.0 Sat Nov 28 21:03:23 2026"
+Version 1
+graph
+[
+  directed 0
+  node [ id 0 name "gpu0" ]
+  node [ id 1 name "gpu1" ]
+  node [ id 2 name "sw0" ]
+  edge [ source 2 target 0 capacity 10 ]
+  edge [ source 2 target 1 capacity 20 ]
+]
+"""
+YED = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">
+<key for="node" id="d6" yfiles.type="nodegraphics"/><key for="edge" id="d10" yfiles.type="edgegraphics"/>
+<graph edgedefault="undirected" id="G">
+<node id="n0"><data key="d6"><y:ShapeNode><y:NodeLabel>gpu0</y:NodeLabel></y:ShapeNode></data></node>
+<node id="n1"><data key="d6"><y:ShapeNode><y:NodeLabel>gpu1</y:NodeLabel></y:ShapeNode></data></node>
+<node id="n2"><data key="d6"><y:ShapeNode><y:NodeLabel>sw0</y:NodeLabel></y:ShapeNode></data></node>
+<edge source="n0" target="n2"><data key="d10"><y:PolyLineEdge><y:EdgeLabel>10 Gb/s</y:EdgeLabel>
+</y:PolyLineEdge></data></edge>
+<edge source="n1" target="n2"><data key="d10"><y:PolyLineEdge><y:EdgeLabel>20 Gb/s</y:EdgeLabel>
+</y:PolyLineEdge></data></edge>
+</graph></graphml>
+"""
+RUSTWORKX = {
+    "directed": False,
+    "multigraph": True,
+    "attrs": None,
+    "nodes": [{"id": i, "data": {"name": name}} for i, name in enumerate(("gpu0", "gpu1", "sw0"))],
+    "links": [{"source": i, "target": 2, "id": i, "data": {"capacity": str(10 * i + 10)}} for i in range(2)],
+}
+#: What each of these four states.
+STAR = {("gpu0", "sw0"): 10.0, ("gpu1", "sw0"): 20.0}
+TOPOHUB = {
+    "directed": False,
+    "multigraph": False,
+    "graph": {"name": "two", "demands": {"0": {"1": 3.0}}, "stats": {"nodes": 2}},
+    "nodes": [{"name": "R0", "pos": [1.0, 2.0], "id": 0}, {"name": "R1", "pos": [3.0, 4.0], "id": 1}],
+    "edges": [{"dist": 3.5, "ecmp_fwd": {"uni": 1.0}, "source": 0, "target": 1}],
+}
+GEPHI = "Source,Target,Type,Id,Label,timeset,Weight\na,b,Undirected,0,,,2\nb,c,{},1,,,3\n"
+
+
+def zoo(*labels, key="label"):
+    """A file of the Topology Zoo: a path of cities, with the text of every link."""
+    nodes = "".join(f'  node [\n    id {i}\n    label "City {chr(65 + i)}"\n  ]\n' for i in range(len(labels) + 1))
+    edges = "".join(
+        f"  edge [\n    source {i}\n    target {i + 1}\n" + (f'    {key} "{text}"\n' if text else "") + "  ]\n"
+        for i, text in enumerate(labels)
+    )
+    return f"graph [\n{nodes}{edges}]\n"
+
+
 TRIANGLE = {("0", "1"): 2.0, ("1", "2"): 1.0, ("2", "0"): 3.0}
 #: Text, suffix, options, expected arcs, ranks and unit.
 READ = [
@@ -317,6 +391,56 @@ READ = [
         None,
         id="ranks",
     ),
+    pytest.param(
+        _smi(_switched([18, 18, 17, 18])),
+        "txt",
+        "",
+        both({(f"gpu{g}", "nvswitch"): 17.0 if g == 2 else 18.0 for g in range(4)}),
+        4,
+        None,
+        id="nvswitch-with-a-dead-link",
+    ),
+    pytest.param(IGRAPH_GRAPHML, "graphml", ",switches=sw*", both(STAR), 2, None, id="igraph-graphml"),
+    pytest.param(IGRAPH_GML, "gml", ",ranks=gpu*", both(STAR), 2, None, id="igraph-gml"),
+    pytest.param(YED, "graphml", ",switches=sw*", both(STAR), 2, "Gb/s", id="yed"),
+    pytest.param(json.dumps(RUSTWORKX), "json", ",switches=sw*", both(STAR), 2, None, id="rustworkx"),
+    pytest.param(json.dumps(TOPOHUB), "json", ",capacity=1", both({("R0", "R1"): 1.0}), 2, None, id="topohub"),
+    pytest.param(
+        GEPHI.format("Undirected"),
+        "csv",
+        ",capacity=Weight",
+        both({("a", "b"): 2.0, ("b", "c"): 3.0}),
+        3,
+        None,
+        id="gephi",
+    ),
+    pytest.param(
+        GEPHI.format("Directed"),
+        "csv",
+        ",capacity=Weight",
+        both({("a", "b"): 2.0}) | {("b", "c"): 3.0},
+        3,
+        None,
+        id="gephi-mixed",
+    ),
+    pytest.param(
+        zoo("45 Mbps DS-3", "1.5 Mbps", "1 Gbps Ethernet"),
+        "gml",
+        "",
+        both({("City A", "City B"): 45.0, ("City B", "City C"): 1.5, ("City C", "City D"): 1000.0}),
+        4,
+        "Mbps",
+        id="zoo-rates",
+    ),
+    pytest.param(
+        SNDLIB.replace("10.00", "0.00"),
+        "txt",
+        ",capacity=1",
+        both({("A", "B"): 1.0, ("B", "C"): 2.0}),
+        3,
+        None,
+        id="sndlib-equal",
+    ),
 ]
 
 
@@ -392,6 +516,35 @@ def test_demands_of_network_files(tmp_path):
 
 #: Text, suffix, options, and part of the message.
 REFUSED = [
+    (IGRAPH_GRAPHML, "graphml", "", "1 of 3 vertices have names like switches (n2 sw0)"),
+    (IGRAPH_GML, "gml", "", "1 of 3 vertices have names like switches (2 sw0)"),
+    (YED, "graphml", "", "1 of 3 vertices have names like switches (n2 sw0)"),
+    (json.dumps(RUSTWORKX), "json", "", "or file:PATH,switches=PATTERN for the others"),
+    (json.dumps(RUSTWORKX), "json", ",ranks=gpu*,switches=sw*", "ranks= and switches= state the same twice"),
+    (json.dumps(RUSTWORKX), "json", ",switches=leaf*", "no vertex matches switches=leaf*"),
+    (json.dumps(TOPOHUB), "json", "", "numbers under 'dist', but no capacity"),
+    (zoo("45 Mbps DS-3", "", key="LinkLabel"), "gml", "", "1 of 2 edges state one rate as text under 'LinkLabel'"),
+    (zoo("2x155 Mbps", "155 Mbps"), "gml", "", "under 'label' (not '2x155 Mbps')"),
+    (zoo("10G", "10G"), "gml", "", "give each a rate, such as 155 Mbps, or take file:PATH,capacity=1"),
+    (zoo("OC-3", "OC-3"), "gml", ",capacity=label", "capacity 'OC-3' is not a number"),
+    (zoo("10 Gb/s", "10 Gb/s", key="demand"), "gml", "", "edges have rates under 'demand', but no capacity"),
+    (GEPHI.format("Directed").replace("Source", "#: undirected\nSource"), "csv", ",capacity=Weight", "directed=true"),
+    ("1 2 3\n2 3 1\n3 1 2\n", "txt", ",first=1", "may be a list of neighbours; write one line per link"),
+    ("from here,to there\na,b\nb,a\n", "csv", "", "they stand in no other line"),
+    (_smi(_switched([18] * 4)).replace("NV18", "NV17", 1), "txt", "", "the matrix is not symmetric"),
+    (_smi(_switched([6, 6, 5, 6])), "txt", "", "NV6 between all 4 GPUs may be 6 links to each other"),
+    (
+        _smi([["X", "NV17", "NV18"], ["NV17", "X", "NV18"], ["NV18", "NV18", "X"]]),
+        "txt",
+        "",
+        "the row of GPU2 has 36 NVLinks in all (a GPU has at most 18), but GPU0 and GPU1 show 17",
+    ),
+    (
+        SNDLIB.replace("10.00", "0.00"),
+        "txt",
+        "",
+        "1 of 3 links, such as B-C, have no pre-installed capacity, unlike the others; take capacity=1",
+    ),
     ("src,dst,weight\na,b,2\n", "csv", "", "'weight' do not identify the capacity; write file:PATH,capacity=w"),
     ("src,dst,bw,cap\na,b,2,3\n", "csv", "", "'bw', 'cap' may contain the capacity"),
     ("node_a,node_b\n0,1\n1,0\n", "csv", "", "line 1: 'node_a' and 'node_b' are names"),
@@ -537,6 +690,102 @@ def test_switches_among_the_nodes_of_a_graph_are_asked_about():
     for node in graph:
         graph.nodes[node]["terminal"] = True
     assert oc.topology(graph).ranks == ("h0", "tor1")
+
+
+#: Names of switches; and graphs without any.
+SWITCHED = [
+    *(
+        "sw0",
+        "switch0",
+        "tor0",
+        "leaf0",
+        "spine0",
+        "nvs0",
+        "ocs0",
+        "core0",
+        "agg0",
+        "edge0",
+        "mems0",
+        "patch0",
+        "xbar0",
+    ),
+    *("router0", "nvswitch", "s1", "rack1-leaf", "ToRSwitch3", "roadm_Berlin", "host/sw2"),
+]
+ORDINARY = {
+    "numbers": nx.star_graph(5),
+    "places": nx.grid_2d_graph(3, 3),
+    "letters": nx.Graph(["ab", "ac", "ad"]),
+    "cities": nx.Graph([("Bern", "Basel"), ("Bern", "Swindon"), ("Bern", "Toronto"), ("Bern", "Spineland")]),
+    "cities with numbers": nx.Graph([("MI-1", "Roma"), ("MI-1", "Pisa"), ("MI-1", "Bari")]),
+    "GPUs": nx.Graph([("gpu0", f"gpu{i}") for i in range(1, 5)]),
+    "GPUs below leaves": nx.Graph([("leaf0-gpu0", f"leaf{i}-gpu1") for i in range(4)]),
+    "rows of a mesh": nx.Graph([("a0", "a1"), ("b0", "b1"), ("c0", "c1"), ("a0", "b0"), ("b0", "c0"), ("a1", "b1")]),
+    "cores alone": nx.relabel_nodes(nx.cycle_graph(4), lambda i: f"core{i}"),
+    "people": nx.karate_club_graph(),
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHED)
+def test_switches_are_asked_about_at_both_doors(switch, tmp_path):
+    hosts = [f"gpu{i}" for i in range(4)]
+    path = saved(tmp_path, "undirected\n" + "".join(f"{host} {switch} 2\n" for host in hosts), "txt")
+    graph = nx.Graph([(host, switch, {"capacity": 2}) for host in hosts])
+    numbered = nx.relabel_nodes(graph, {name: i for i, name in enumerate(graph)})
+    nx.set_node_attributes(numbered, dict(enumerate(graph)), "name")
+    for one in (graph, numbered):
+        with pytest.raises(BadInput, match=r"1 of 5 vertices have .*give ranks=\[...\] or switches=") as refused:
+            oc.topology(one)
+        assert "\n" not in str(refused.value)
+        assert oc.topology(one, switches=[switch]).ranks == oc.topology(one, ranks="gpu*").ranks == tuple(hosts)
+        assert oc.topology(one, ranks="*", capacity="capacity").num_ranks == 5
+    with pytest.raises(BadFile, match=r"1 of 5 vertices have .*ranks=PATTERN .*switches=PATTERN"):
+        parse(f"file:{path}")
+    assert parse(f"file:{path},switches={switch}").ranks == parse(f"file:{path},ranks=gpu*").ranks == tuple(hosts)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_graphs_are_not_asked_about(name):
+    graph = ORDINARY[name]
+    assert oc.topology(graph, capacity=1).num_ranks == len(graph)
+
+
+def test_links_without_a_capacity_and_unused_demands_are_noted(tmp_path):
+    equal = "no link states a capacity; each of the 2 has capacity 1"
+    assert parse(f"file:{saved(tmp_path, 'undirected' + chr(10) + '0 1' + chr(10) + '1 2', 'txt')}").notes == (equal,)
+    assert oc.topology(nx.path_graph(3)).notes == (equal,)
+    assert oc.topology(nx.path_graph(3), capacity=1).notes == parse("ring:4").notes == ()
+    result = oc.solve("alltoall.master", nx.path_graph(3))
+    assert result.record.message == f"note: {equal}."
+    topology = parse(f"file:{saved(tmp_path, json.dumps(TOPOHUB), 'json')},capacity=1")
+    assert ["'demands' (1 amounts)" in note for note in topology.notes] == [True]
+    with pytest.raises(BadFile, match="topohub states some pairs one way only"):
+        read_demand(f"file:{tmp_path / 'net.json'}", topology, "test")
+    (note,) = parse(f"file:{saved(tmp_path, SNDLIB, 'txt')}").notes
+    assert note == "the file also states demands (2 amounts); demand=file:PATH takes them"
+    (note,) = parse(f"file:{saved(tmp_path, _smi(_switched([18, 17, 18])), 'txt')}").notes
+    assert note == "read as a switch with 18 NVLinks of each GPU, but of gpu1 17"
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("45 Mbps DS-3", (45.0, "Mbps")),
+        ("155 Mbps (OC-3)", (155.0, "Mbps")),
+        ("100 Mbits/s", (100.0, "Mbit/s")),
+        ("1 Gbps Ethernet, leased line", (1.0, "Gbps")),
+        ("2x155 Mbps", None),
+        ("10 Gbps x 2", None),
+        ("10 Gbps / 5 Gbps", None),
+        ("<10 Mbps", None),
+        ("10G", None),
+        ("1000BASE-T", None),
+        ("STM-4", None),
+    ],
+)
+def test_a_text_states_one_rate_or_is_only_like_one(text, rate):
+    assert rate_in(text) == rate
+    assert resembles_rate(text)
+    assert not any(map(resembles_rate, ("#00FF3B", "12 months", "5 km", "e3", "42")))
 
 
 def test_units_and_implied_units_of_objects():

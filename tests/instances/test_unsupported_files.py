@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -42,6 +43,15 @@ def smi(other: str, more: str = "\tCPU Affinity\tNUMA Affinity", count: int = 4)
     return "\n".join(["\t".join(["", *names]) + more, *rows, "", "Legend:", "", "  X    = Self", ""])
 
 
+def adjacency(write) -> str:
+    """Neighbours as networkx writes them, of vertices 1, 2, 3 and 4."""
+    stream = io.BytesIO()
+    write(nx.relabel_nodes(nx.cycle_graph(4), lambda v: v + 1), stream)
+    return stream.getvalue().decode()
+
+
+SLURM = "SwitchName=s0 Nodes=tux[0-1]\nSwitchName=s1 Nodes=tux[2-3]\nSwitchName=s2 Switches=s[0-1] LinkSpeed=100\n"
+HTSIM = "Nodes 32\nTiers 2\nPodsize 32\n\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 8\nRadix_Up 2\n"
 IBNETDISCOVER = """\
 #
 # Topology file: generated on Mon
@@ -90,7 +100,7 @@ TEXTS = {
     "rocm-smi --csv": ("device,(Topology) Numa Node\ncard0,0\n", "csv", "dump RCCL's topology"),
     "rocm-smi --json": ('{"system": {"(Topology) Weight between DRM devices 0 and 1": "15"}}', "json", "dump RCCL's"),
     "amd-smi topology": (AMD_SMI, "txt", "amd-smi .*dump RCCL's topology"),
-    "ASTRA-sim": (ASTRA, "yml", r"a network of ASTRA-sim.*; give a family, such as ring:8\+unit=50GB/s"),
+    "ASTRA-sim": (ASTRA, "yml", r"a network of ASTRA-sim.*; give a family, such as ring:8\+unit=50GiB/s"),
     "ASTRA-sim under another name": (ASTRA, "txt", "a network of ASTRA-sim"),
     "ASTRA-sim in lists": ("topology:\n  - Ring\nnpus_count:\n  - 8\nbandwidth:\n  - 50.0\n", "txt", "of ASTRA-sim"),
     "ASTRA-sim in JSON": ('{"topologies-per-dim": ["Ring"], "units-count": [8]}', "json", "a network of ASTRA-sim"),
@@ -111,6 +121,34 @@ TEXTS = {
     "nvidia-smi topo -p2p": (smi("OK", ""), "txt", "the matrix of topo -p2p; save that of topo -m"),
     "adjacency of networkx": (json.dumps(nx.adjacency_data(nx.path_graph(3))), "json", "write networkx.node_link_data"),
     "Cytoscape": (json.dumps(nx.cytoscape_data(nx.path_graph(3))), "json", "Cytoscape JSON; write networkx.node_link"),
+    "MSCCL++": (
+        '{"name": "a", "protocol": "Simple", "num_threads_per_block": 1024, "gpus": []}',
+        "json",
+        "a plan of MSCCL",
+    ),
+    "Slurm's tree": (SLURM, "conf", "Slurm's topology .* neither rates nor numbers of cables.*ranks= or switches="),
+    "Slurm's blocks": ("# Slurm\nBlockName=b1 Nodes=node[1-4]\nBlockSizes=4\n", "txt", "Slurm's topology"),
+    "csg-htsim": (HTSIM, "topo", "a fat tree of csg-htsim.*give fat-tree:k=4"),
+    "traffic of csg-htsim": ("Nodes 4\nConnections 2\n0->1 start 0 size 100\n", "cm", "a traffic without links"),
+    "LGL": ("# gpu0\nsw0 10\n# gpu1\nsw0 20\n", "txt", "an LGL file, in which # begins the links"),
+    "LGL of numbers": ("# 0\n2\n# 1\n2\n", "txt", "an LGL file"),
+    "LGL by its name": ("# a\nb\n", "lgl", "an LGL file"),
+    "LEDA": ("LEDA.GRAPH\nstring\ndouble\n-2\n3\n|{a}|\n", "txt", "LEDA graphs are not read"),
+    "DOT of igraph": (
+        "/* Created by igraph 1.0.0 */\ngraph {\n  0 -- 1 [\n    capacity=10\n  ];\n}\n",
+        "dot",
+        "DOT is not",
+    ),
+    "Pajek of igraph": ('*Vertices 2\n1 "a"\n2 "b"\n*Edges\n1 2\n', "net", "Pajek .* directed=false for .Edges"),
+    "METIS": ("% cubic\n4 6\n2 3 4\n1 3 4\n1 2 4\n1 2 3\n", "txt", "a METIS graph"),
+    "METIS with weights": ("2 1 1\n2 5\n1 5\n", "metis", "a METIS graph"),
+    "graph6": (nx.to_graph6_bytes(nx.petersen_graph()).decode(), "g6", "graph6, sparse6 and digraph6 are not read"),
+    "GEXF": ("<gexf xmlns='http://www.gexf.net/1.2draft'><graph><nodes/></graph></gexf>", "gexf", "GEXF is not read"),
+    "FNSS": ("<topology><link from='1' to='2'><property name='capacity'/></link></topology>", "xml", "FNSS topologies"),
+    "hwloc": ("<topology><object type='Machine'/></topology>", "xml", "an hwloc topology"),
+    "Net2Plan": ("<network nextElementId='3'><node/></network>", "n2p.xml", "Net2Plan designs are not read"),
+    "neighbours": (adjacency(nx.write_adjlist), "adj", "write_adjlist .* list neighbours without capacities"),
+    "many lines of neighbours": (adjacency(nx.write_multiline_adjlist), "txt", "list neighbours without capacities"),
     "tree of networkx": ('{"id": 1, "children": [{"id": 2}]}', "json", "an object with 'id', 'children' has neither"),
     "list in JSON": ("[[0, 1], [1, 0]]", "json", "a list has neither 'opticoll-topology/1' in 'format' nor"),
     "number in JSON": ("3", "json", "a number has neither"),
@@ -134,6 +172,7 @@ SOUND = {
     "comments about tools": "# rocm-smi --showtopo, NCCL INFO, npus_count: 3\na b 2 # vendid=0x1\nb a 2\n",
     "colons in names": "a:1 b:2 2\nb:2 a:1 2\n",
     "GPUs by name": "GPU0 GPU1 2\nGPU1 GPU0 2\n",
+    "comments of one word": "# ring\na b 2\n# back\nb a 2\n",
     "heading": "src,dst,bandwidth\nGPU0,GPU1,2\nGPU1,GPU0,2\n",
 }
 
@@ -145,7 +184,7 @@ def test_edge_lists_are_still_read(name: str, tmp_path: Path) -> None:
 
 
 def test_the_family_that_is_suggested_for_astra_sim_exists() -> None:
-    assert parse("ring:8+unit=50GB/s").capacity_unit == "50GB/s"
+    assert parse("ring:8+unit=50GiB/s").capacity_unit == "50GiB/s"
 
 
 def gml(*edges: str, node: str = "") -> str:
