@@ -27,19 +27,16 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.instances.readers.draft import Draft, ReadOptions, is_number
 from opticoll.instances.readers.listed_graph import ListedGraph
-from opticoll.instances.readers.reading import XmlElement, parses_as_float
+from opticoll.instances.readers.reading import XmlElement, parse_xml, parses_as_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from xml.etree.ElementTree import Element
 
     import networkx as nx
     from numpy.typing import NDArray
 
     from opticoll.instances.topology import Topology
 
-#: Namespace of the drawing that yEd keeps in GraphML, in which the names stand.
-_YED = "http://www.yworks.com/xml/graphml"
 #: Beginning of native SNDlib files; some files in circulation lack the first line.
 SNDLIB = r"\?SNDlib|(?:#[^\n]*\n|\s)*(?:META|NODES)\s*\("
 
@@ -76,71 +73,57 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     """
     options = options or ReadOptions()
     options.refuse(what, "GraphML names its vertices and lists all links", "first", "wiring")
-    root = _parsed(data, what)
-    graphs = root.findall(".//{*}graph")
+    root = parse_xml(data, what, "write GraphML")
+    graphs = list(root.below("graph"))
     if len(graphs) != 1:
         msg = f"{what}: {'no <graph>' if not graphs else 'more than one graph'}; write GraphML with one graph"
         raise BadFile(msg)
-    if root.find(".//{*}hyperedge") is not None:
+    if any(root.below("hyperedge")):
         msg = f"{what}: hyperedges are not supported; write edges"
         raise BadFile(msg)
     graph = graphs[0]
-    default = graph.get("edgedefault", "directed")
+    default = graph.attributes.get("edgedefault", "directed")
     if default not in {"directed", "undirected"}:
         msg = f"{what}: edgedefault {default[:60]!r} must be directed or undirected"
         raise BadFile(msg)
     listed = ListedGraph(what, "edge", options, directed=default == "directed")
     names: dict[str | None, str] = {}
     defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
-    for key in root.findall(".//{*}key"):
-        name = names[key.get("id")] = key.get("attr.name", key.get("id", ""))
+    for key in root.below("key"):
+        about = key.attributes
+        name = names[about.get("id")] = about.get("attr.name", about.get("id", ""))
         for kind in defaults:
-            if key.get("for", "all") in {kind, "all"} and (text := key.findtext("{*}default")) is not None:
+            if about.get("for", "all") in {kind, "all"} and (text := key.content("default")) is not None:
                 defaults[kind][name] = text
 
-    def attributes(element: Element, kind: str) -> dict[str, str]:
-        items = element.findall("{*}data")
-        given = {names.get(item.get("key"), item.get("key", "")): item.text or "" for item in items}
+    def attributes(element: XmlElement, kind: str) -> dict[str, str]:
+        items = element.all("data")
+        keys = [item.attributes.get("key", "") for item in items]
+        given = {names.get(key, key): item.text for key, item in zip(keys, items, strict=True)}
         if len(given) < len(items):
-            name = "->".join(str(element.get(key)) for key in ("id", "source", "target") if element.get(key))
+            name = "->".join(element.attributes[key] for key in ("id", "source", "target") if key in element.attributes)
             msg = f"{what}: {kind} {name[:80]} has several values of one attribute; write each attribute once"
             raise BadFile(msg)
-        drawn = element.find(f".//{{{_YED}}}{kind.title()}Label")
-        if drawn is not None and (drawn.text or "").strip():
-            given.setdefault("label", str(drawn.text).strip())
+        drawn = next((label.text.strip() for item in items for label in item.below(f"{kind.title()}Label")), "")
+        if drawn:
+            given.setdefault("label", drawn)
         return {**defaults[kind], **given}
 
-    about = attributes(graph, "graph")
-    listed.keep_loops = about.get("loops") == "keep"
-    listed.unit = listed.checked_unit(about.get("unit"))
-    listed.note_traffic(about, "the graph has")
-    for node in graph.findall("{*}node"):
-        listed.add_node(node.get("id"), attributes(node, "node"))
-    for number, edge in enumerate(graph.findall("{*}edge"), start=1):
-        stated = edge.get("directed")
+    said = attributes(graph, "graph")
+    listed.keep_loops = said.get("loops") == "keep"
+    listed.unit = listed.checked_unit(said.get("unit"))
+    listed.note_traffic(said, "the graph has")
+    for node in graph.all("node"):
+        listed.add_node(node.attributes.get("id"), attributes(node, "node"))
+    for number, edge in enumerate(graph.all("edge"), start=1):
+        ends = edge.attributes
+        stated = ends.get("directed")
         if stated not in {"true", "false", None}:
             msg = f"{listed.where(number)}: directed {str(stated)[:20]!r} must be true or false"
             raise BadFile(msg)
         own = None if stated is None else stated == "true"
-        listed.list_link(edge.get("source"), edge.get("target"), attributes(edge, "edge"), number, own)
+        listed.list_link(ends.get("source"), ends.get("target"), attributes(edge, "edge"), number, own)
     return listed.build()
-
-
-def _parsed(data: bytes, what: str) -> Element:
-    from xml.etree.ElementTree import ParseError
-
-    from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import fromstring
-
-    try:
-        root: Element = fromstring(data, forbid_dtd=True)
-    except DefusedXmlException:
-        msg = f"{what}: document types and entities are not accepted; remove the <!DOCTYPE> declaration"
-        raise BadFile(msg) from None
-    except (ParseError, LookupError, ValueError) as error:
-        msg = f"{what}: not well-formed XML ({' '.join(str(error).split())}); write GraphML"
-        raise BadFile(msg) from None
-    return root
 
 
 def write_graphml(topology: Topology) -> bytes:
@@ -560,32 +543,36 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
         if names != labels or len(set(labels)) < len(labels):
             msg = f"{what}: rows and columns must have the same distinct labels in the same order"
             raise BadFile(msg)
-    draft = Draft(what, "entry", options)
-    draft.check_vertices(len(rows))
-    vertices: list[Hashable] = list(labels) if labels else list(range(len(rows)))
-    for name in vertices:
-        draft.add_vertex(name)
-    for i, (line, cells) in enumerate(rows):
-        where = f"{what}, line {line}"
+    for line, cells in rows:
         if len(cells) != len(rows):
-            msg = f"{where}: {len(cells)} entries in a matrix of {len(rows)} rows; give one per row"
+            msg = f"{what}, line {line}: {len(cells)} entries in a matrix of {len(rows)} rows; give one per row"
             raise BadFile(msg)
-        for j, cell in enumerate(cells):
-            if parses_as_float(cell) and float(cell) == 0:
-                continue
-            capacity = draft.capacity(cell, f"{where}, column {j + 1}")
-            draft.add_link(vertices[i], vertices[j], capacity, i * len(rows) + j + 1, directed=True)
-    return draft.build()
+    entries = [
+        (i, j, cell, f"line {line}, column {j + 1}")
+        for i, (line, cells) in enumerate(rows)
+        for j, cell in enumerate(cells)
+        if not (parses_as_float(cell) and float(cell) == 0)
+    ]
+    return _of_entries(labels or range(len(rows)), entries, what, options)
 
 
 def read_numpy_topology(matrix: NDArray[np.float64], what: str, options: ReadOptions) -> Topology:
     """Read capacities from an array ``(n, n)``, otherwise as :func:`read_matrix_topology`."""
     options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
+    ends = zip(*(side.tolist() for side in np.nonzero(matrix)), strict=True)
+    entries = [(i, j, float(matrix[i, j]), f"row {i + 1}, column {j + 1}") for i, j in ends]
+    return _of_entries(range(len(matrix)), entries, what, options)
+
+
+def _of_entries(
+    vertices: Sequence[Hashable], entries: Sequence[tuple[int, int, object, str]], what: str, options: ReadOptions
+) -> Topology:
+    """Build the topology of the entries of a matrix that are not 0, each with its row, column and place."""
     draft = Draft(what, "entry", options)
-    draft.check_vertices(len(matrix))
-    for name in range(len(matrix)):
+    draft.check_vertices(len(vertices))
+    for name in vertices:
         draft.add_vertex(name)
-    for i, j in zip(*(ends.tolist() for ends in np.nonzero(matrix)), strict=True):
-        capacity = draft.capacity(float(matrix[i, j]), f"{what}, row {i + 1}, column {j + 1}")
-        draft.add_link(i, j, capacity, i * len(matrix) + j + 1, directed=True)
+    for i, j, value, place in entries:
+        capacity = draft.capacity(value, f"{what}, {place}")
+        draft.add_link(vertices[i], vertices[j], capacity, i * len(vertices) + j + 1, directed=True)
     return draft.build()

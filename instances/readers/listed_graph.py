@@ -186,6 +186,8 @@ class ListedGraph(Draft):
         Whether links that do not state it are arcs.
     demands
         Amounts by pair that the file states beside the network.
+    links
+        Tail, head, attributes, place and own direction (None: that of the graph) of every link.
     """
 
     def __init__(self, what: str, place: str, options: ReadOptions | None = None, *, directed: bool = True) -> None:
@@ -193,12 +195,7 @@ class ListedGraph(Draft):
         self.directed = directed
         self.capacities = file_capacities(self.options.capacity, what)
         self.demands: dict[tuple[str, str], float] = defaultdict(float)
-        self._links: list[tuple[Hashable | None, Hashable | None, Mapping[str, object], int, bool | None]] = []
-
-    @property
-    def links(self) -> list[tuple[Hashable | None, Hashable | None, Mapping[str, object], int, bool | None]]:
-        """Tail, head, attributes, place and own direction (None: that of the graph) of every link."""
-        return self._links
+        self.links: list[tuple[Hashable | None, Hashable | None, Mapping[str, object], int, bool | None]] = []
 
     def list_link(
         self,
@@ -209,7 +206,7 @@ class ListedGraph(Draft):
         directed: bool | None = None,
     ) -> None:
         """List a link; ``directed`` if the format itself states it."""
-        self._links.append((tail, head, attributes, number, directed))
+        self.links.append((tail, head, attributes, number, directed))
 
     def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
         """Add a node, see :meth:`Draft.add_node`; a traffic among its attributes is noted."""
@@ -231,18 +228,18 @@ class ListedGraph(Draft):
     def build(self) -> Topology:
         """Build the topology, with capacities taken from the attributes of the links; errors as :class:`Capacities`."""
         values = self.capacities.of(
-            [link[2] for link in self._links],
-            lambda k: self.where(self._links[k][3]),
-            [link[:2] for link in self._links],
+            [link[2] for link in self.links],
+            lambda k: self.where(self.links[k][3]),
+            [link[:2] for link in self.links],
         )
         self.unit = self.unit or self.capacities.unit
-        for (tail, head, attributes, number, directed), value in zip(self._links, values, strict=True):
+        for (tail, head, attributes, number, directed), value in zip(self.links, values, strict=True):
             self.add_edge(tail, head, value, number, directed=self.direction(attributes, number, directed))
         if self.capacities.absent:
             self.note_equal()
         if self.demands:
             self.note(f"the file also states demands ({len(self.demands)} amounts); demand=file:PATH takes them")
-        self._links = []
+        self.links = []
         return super().build()
 
     def direction(self, attributes: Mapping[str, object], number: int, own: bool | None = None) -> bool:

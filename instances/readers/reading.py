@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import BadFile, BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -177,6 +179,13 @@ class XmlElement:
     def all(self, tag: str) -> list[XmlElement]:
         """Children with a tag."""
         return [child for child in self.children if child.tag == tag]
+
+    def below(self, tag: str) -> Iterator[XmlElement]:
+        """Elements with a tag at any depth."""
+        for child in self.children:
+            if child.tag == tag:
+                yield child
+            yield from child.below(tag)
 
     def content(self, tag: str) -> str | None:
         """Text of the first child with a tag; None if there is no such child."""

@@ -282,7 +282,7 @@ TWO = '<node id="a"/><node id="b"/>'
         ("plain text", "not well-formed"),
         ("<?xml version='1.0' encoding='nonsense'?><graphml/>", "XML"),
         ("<graphml/>", "no <graph>"),
-        ("<a>" * 1000 + "</a>" * 1000, "no <graph>"),
+        ("<a>" * 1000 + "</a>" * 1000, "levels"),
         (graphml(""), "no vertices"),
         (graphml(TWO, default="both"), "edgedefault"),
         (graphml(TWO + "<graph/>"), "more than one graph"),
