@@ -249,7 +249,7 @@ def _topology(
         assert isinstance(changed, Topology)
         return changed
     draft = ListedGraph(WHAT, "edge", ReadOptions(capacity=capacity))
-    draft.ask_ranks = "give ranks=[...] or switches=[...] to oc.topology, as lists or patterns (ranks='*' for all)"
+    draft.ask_ranks = "give oc.topology ranks=[...] or switches=[...], as lists or patterns (ranks='*' for all)"
     draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     draft.ask_direction = "give a directed graph, or omit that attribute"
     draft.keep_loops = loops == "keep"
