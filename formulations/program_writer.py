@@ -120,6 +120,7 @@ class WrittenProgram:
         taken = {*self.columns, *self.rows}
         objective, sides, ranges, bounds = (_free_name(name, taken) for name in ("obj", "RHS", "RNG", "BND"))
         kind, side, width = _mps_sides(form.row_lower, form.row_upper)
+        # Without FREE, CBC 2.10 takes some lines for fixed format: "No match for column".
         yield from ("NAME opticoll FREE", "ROWS", f" N {objective}")
         yield from (f" {letter} {name}" for letter, name in zip(kind, self.rows, strict=True))
         yield "COLUMNS"

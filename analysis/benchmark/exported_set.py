@@ -138,7 +138,10 @@ def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], N
         solution = SOLUTIONS / f"{problem.name}.sol.gz"
         if solution.exists():
             (folder / "solutions").mkdir(exist_ok=True)
-            (folder / "solutions" / solution.name).write_bytes(solution.read_bytes())
+            content = solution.read_bytes()
+            if stated.form.offset:
+                content = gzip.compress(gzip.decompress(content) + f"{program.columns[-1]} 1\n".encode(), mtime=0)
+            (folder / "solutions" / solution.name).write_bytes(content)
         rows.append(_row(problem, best, stated.form, stated.flip, file))
     (folder / "index.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     (folder / "index.csv").write_text(_table(rows), encoding="utf-8")

@@ -208,6 +208,16 @@ def test_the_export_has_an_index_values_solutions_and_checksums(tmp_path):
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
 
 
+def test_an_exported_solution_has_the_column_of_the_constant(tmp_path):
+    name = "sequence-servers-n-5-degree-2-configurations-2-delay-0-5"
+    exported_set.export_set(tmp_path / "set", problems_named([name]))
+    solution = tmp_path / "set" / "solutions" / f"{name}.sol.gz"
+    assert "\nconstant 1\n" in gzip.decompress(solution.read_bytes()).decode()
+    record = solution_json.check("matrix.program", f"mps:{tmp_path / 'set' / f'{name}.mps.gz'}", solution)
+    assert record["verified"], record["reason"]
+    assert record["objective"] == pytest.approx(best_known()[name].value)
+
+
 def test_an_archive_is_one_command_and_the_same_again(tmp_path):
     target = tmp_path / "set.tar.gz"
     result = CliRunner().invoke(cli, ["benchmark", "export", str(target), NAME, "--grade", "easy"])
