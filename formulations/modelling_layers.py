@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+#: Whether importing a layer takes little, as in worker programs, which leave out parts of it.
+shortened = False
+
 
 def import_first(form: str) -> None:
     """Import a modelling layer for the first time.
@@ -20,3 +23,8 @@ def import_layer(form: str) -> None:
     if form != "matrix" and form not in sys.modules:
         import_module("scipy.sparse")
         import_first(form)
+
+
+def is_loaded(form: str) -> bool:
+    """Whether a modelling layer can be used here without a long import."""
+    return form == "matrix" or form in sys.modules or shortened

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from opticoll.formulations.model import Bound, build_model
-from opticoll.formulations.modelling_layers import import_layer
+from opticoll.formulations.model import Bound
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
 from opticoll.solvers.auto import PROOF, attempt_until
-from opticoll.solvers.compilation import compile_built
+from opticoll.solvers.building import compiled, limited
 from opticoll.solvers.exact.integer_rows import contradiction
-from opticoll.solvers.isolation import call_isolated, modules_of
+from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.methods.method import Answer
-from opticoll.solvers.own_limits import LimitReached
 from opticoll.solvers.plan import parameters_named
 from opticoll.solvers.procedure import last_saved, send
 from opticoll.solvers.relaxation import (
@@ -31,7 +29,6 @@ from opticoll.solvers.relaxation import (
 )
 from opticoll.solvers.scaling import scaling_steps, solve_scaled
 from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, Termination
-from opticoll.solvers.worker import start_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,11 +81,6 @@ def solve_model(course: Course) -> Solved:
     """Build and compile the model, and pass the matrix to the adapter, through a reformulation if there is one."""
     plan, task = course.plan, course.task
     assert plan.adapter is not None
-    with course.spent_on("load_s"):
-        start_ahead(modules_of(plan.adapter.name), task.threads)
-        import_layer(plan.form)
-    if course.deadline is not None:
-        course.deadline += course.times["load_s"] or 0.0  # importing a modelling layer is not part of the solve
     built = build(course)
     if isinstance(built, Outcome):
         return Solved(built)
@@ -134,27 +126,23 @@ def starting(course: Course, form: StandardForm, request: SolveRequest) -> Solve
 
 def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
     """The compiled matrix and the steps in which it is solved, or the outcome if a limit was reached."""
-    plan = course.plan
-    assert plan.adapter is not None
-    limits = course.budget.own_limits(course.deadline)
-    try:
-        with limits:
-            start = time.monotonic()
-            form, built = course.known.form, start
-            if form is None:
-                model = build_model(plan.problem, plan.form)
-                built = time.monotonic()
-                form = compile_built(plan.problem, model)
-                del model
-            steps = scaling_steps(form, integer_data=plan.adapter.capabilities.integer_data_only)
-            if plan.method is not None and plan.method.reformulate is not None:
-                target = steps[-1].form if steps else form
-                steps.append(plan.method.reformulate(target, plan.problem))
-            compiled = time.monotonic()
-    except (LimitReached, MemoryError):
-        ending = limits.ending or Termination.MEMORY_LIMIT
-        return Outcome(ending, message=f"{limits.message or 'out of memory'} while the model was built")
-    course.times["build_s"], course.times["compile_s"] = built - start, compiled - built
+    plan, made = course.plan, compiled(course)
+    if isinstance(made, Outcome):
+        return made
+    form, start = made.form, time.monotonic()
+
+    def reformulated() -> list[Reformulation]:
+        assert plan.adapter is not None
+        steps = scaling_steps(form, integer_data=plan.adapter.capabilities.integer_data_only)
+        if plan.method is not None and plan.method.reformulate is not None:
+            target = steps[-1].form if steps else form
+            steps.append(plan.method.reformulate(target, plan.problem))
+        return steps
+
+    steps = limited(course.budget.own_limits(course.deadline), reformulated)
+    if isinstance(steps, Outcome):
+        return steps
+    course.times["build_s"], course.times["compile_s"] = made.build_s, made.compile_s + time.monotonic() - start
     return form, steps
 
 

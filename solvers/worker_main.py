@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll import compiled
 from opticoll.errors import OpticollError
+from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import plugins
 from opticoll.instances.contribution_checks import resolve
 from opticoll.instances.plugin_faults import blame, exits_refused
-from opticoll.solvers import lean_imports, solver_log
+from opticoll.solvers import solver_log, worker_imports
 from opticoll.solvers.messages import Inbox, Report, send
 from opticoll.solvers.processes import (
     adopt_orphans,
@@ -48,11 +49,14 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from typing import NoReturn
 
-#: Packages that a worker imports for its later jobs once a job has imported them. None of a solver, and not CVXPY,
-#: which imports those of all solvers: HiGHS and OR-Tools exclude each other in a process.
-_LEARNED = frozenset({"opticoll", "numpy", "scipy", "numba", "llvmlite", "networkx", "pyomo", "flint", "psutil"})
+#: Packages that a worker imports for its later jobs once a job has imported them. None of a solver: HiGHS and OR-Tools
+#: exclude each other in a process.
+_LEARNED = frozenset(
+    {"opticoll", "numpy", "scipy", "numba", "llvmlite", "networkx", "pyomo", "flint", "psutil"}
+    | {"cvxpy", "_cvxcore", "qdldl", "sparsediffpy"}
+)
 #: Packages that a process may have loaded to do another job; OR-Tools then gets another process.
-_HARMLESS = _LEARNED | sys.stdlib_module_names | {"highspy"}
+_HARMLESS = _LEARNED | sys.stdlib_module_names | {"highspy", "_moduleTNC", "swig_runtime_data4"}
 #: Memory [MB] that a process may retain after its jobs to take another.
 _MOST_RETAINED_MB = 64.0
 
@@ -67,7 +71,7 @@ def main() -> NoReturn:
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
     tie_to_parent(int(parent))
-    lean_imports.prepare()
+    worker_imports.prepare()
     for module in modules:
         with suppress(ImportError):  # reported when a job needs it
             import_module(module) if ":" not in module else resolve(module)()
@@ -201,6 +205,9 @@ def import_again(names: int) -> None:
     learned = os.pread(names, os.fstat(names).st_size, 0).decode().split()
     if not learned:
         return
+    for layer in ("pyomo", "cvxpy"):
+        if layer in learned:
+            import_layer(layer)
     for name in learned:
         with suppress(Exception):  # it will fail again in the job that needs it
             import_module(name)

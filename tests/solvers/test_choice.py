@@ -273,7 +273,7 @@ def test_integer_columns_are_whole():
 def test_workers_import_layers_without_the_statistics_of_scipy():
     code = (
         "import sys; from opticoll.formulations.modelling_layers import import_layer\n"
-        "from opticoll.solvers import lean_imports; lean_imports.prepare()\n"
+        "from opticoll.solvers import worker_imports; worker_imports.prepare()\n"
         "for layer in ('pyomo', 'cvxpy'):\n    import_layer(layer)\n    assert layer in sys.modules\n"
         "assert 'scipy.stats' not in sys.modules\n"
         "import numpy as np, cvxpy as cp\n"

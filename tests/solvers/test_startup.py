@@ -42,8 +42,8 @@ print(json.dumps({"ended": ended, "loaded": list(sys.modules)}))
 
 SCIPY = """
 import json, sys
-from opticoll.solvers import lean_imports
-lean_imports.prepare()
+from opticoll.solvers import worker_imports
+worker_imports.prepare()
 import opticoll.instances, scipy.sparse, scipy.optimize
 early = [name for name in ("numpy.f2py.f2py2e", "unittest") if name in sys.modules]
 import numpy

@@ -251,7 +251,7 @@ def test_imports_and_solves_leave_the_process_as_it_was(tmp_path: Path) -> None:
 
 
 #: Programs of our own processes, in which nobody else's code can see what is replaced.
-WORKER_PROGRAMS = {"solvers/lean_imports.py", "solvers/worker_main.py"}
+WORKER_PROGRAMS = {"solvers/worker_imports.py", "solvers/worker_main.py"}
 
 
 def replacements(tree: ast.AST) -> set[str]:

@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
 #: Parts of NumPy that SciPy copies with all its names; they import the tools of compilers and of unit tests.
 SELDOM_USED = ("numpy.f2py", "numpy.testing")
+#: Solvers that CVXPY imports to list those that are installed; it solves nothing in a worker.
+LISTED_BY_CVXPY = (
+    *("clarabel", "coptpy", "cosmopy", "cuopt", "cupy", "cvxopt", "cplex", "cyipopt", "cylp", "daqp", "diffcp", "ecos"),
+    *("google", "gurobipy", "highspy", "jax", "juliacall", "knitro", "moreau", "mosek", "mpax", "naginterfaces"),
+    *("ortools", "osqp", "piqp", "proxsuite", "pyscipopt", "qoco", "qpalm", "scs", "sdpap", "unopy", "xpress"),
+)
 
 
 def prepare() -> None:
     """Import less in this process from now on, before SciPy is imported."""
     defer(*SELDOM_USED)
-    modelling_layers.import_first = import_layer
+    modelling_layers.import_first, modelling_layers.shortened = import_layer, True
 
 
 def defer(*names: str) -> None:
@@ -44,10 +50,11 @@ def defer(*names: str) -> None:
 def import_layer(form: str) -> None:
     """Import a modelling layer; of SciPy, CVXPY's statistics (for one function) and Pyomo's extras are left out.
 
-    They take 0.8 s and 0.7 s, and are loaded when a job imports them.
+    They take 0.8 s and 0.7 s, and are loaded when a job imports them. CVXPY finds no solvers but SciPy's, so that those
+    of other jobs do not meet them in one process.
     """
     if form == "cvxpy":
-        with stand_ins("scipy.stats", entropy=_entropy):
+        with stand_ins("scipy.stats", entropy=_entropy), absent(*LISTED_BY_CVXPY):
             import_module("cvxpy")
     else:
         with stand_ins("numpy.testing", "scipy.stats", "scipy.integrate", "scipy.spatial"):
@@ -71,6 +78,18 @@ def stand_ins(*names: str, **attributes: Any) -> Iterator[None]:
                 del sys.modules[name]
             else:
                 sys.modules[name] = deferred
+
+
+@contextmanager
+def absent(*names: str) -> Iterator[None]:
+    """Let those of the packages that are not loaded yet seem not to be installed."""
+    hidden = [name for name in names if name not in sys.modules]
+    sys.modules |= dict.fromkeys(hidden)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 def _entropy(*arguments: Any, **options: Any) -> Any:

@@ -1,0 +1,136 @@
+"""Build and compile a model: in the worker that will solve it, where its layer would have to be imported here.
+
+Importing Pyomo or CVXPY takes longer than most first solves. A worker leaves out the parts that our models do not use
+(:mod:`opticoll.solvers.worker_imports`), which would be seen by others in this process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from opticoll.formulations import modelling_layers
+from opticoll.formulations.model import build_model, is_own
+from opticoll.solvers.compilation import compile_built
+from opticoll.solvers.isolation import call_isolated, modules_of
+from opticoll.solvers.own_limits import LimitReached, OwnLimits
+from opticoll.solvers.processes import own_memory_mb
+from opticoll.solvers.task import Outcome, Termination
+from opticoll.solvers.worker import FORKS, start_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opticoll.formulations.model import Formulation
+    from opticoll.formulations.standard_form import StandardForm
+    from opticoll.solvers.course import Course
+    from opticoll.solvers.messages import Report
+
+_Result = TypeVar("_Result")
+
+#: Seconds beyond the limit after which a worker that still imports or builds is killed.
+OVERDUE_S = 30.0
+#: Why a build has ended, as where it is limited in this process.
+WHY = {Termination.INTERRUPTED: "stopped by its caller", Termination.TIME_LIMIT: "the time limit was reached"}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled model, and how long its build and its compilation took [s]."""
+
+    form: StandardForm
+    build_s: float = 0.0
+    compile_s: float = 0.0
+
+
+def compiled(course: Course) -> Compiled | Outcome:
+    """The compiled model of a run, or the outcome if a limit was reached; importing a layer is not part of it."""
+    plan, start = course.plan, time.monotonic()
+    assert plan.adapter is not None
+    start_ahead(modules_of(plan.adapter.name), course.task.threads)
+    if course.known.form is not None:
+        return Compiled(course.known.form)
+    built = by_worker(course) if is_built_elsewhere(plan.problem, plan.form) else None
+    if isinstance(built, Outcome):
+        return built
+    if built is None:
+        modelling_layers.import_layer(plan.form)
+    loaded_s = time.monotonic() - start - (0.0 if built is None else built.build_s + built.compile_s)
+    course.times["load_s"] = loaded_s
+    if course.deadline is not None:
+        course.deadline += loaded_s
+    if built is not None:
+        return built
+    return limited(course.budget.own_limits(course.deadline), partial(build_here, plan.problem, plan.form))
+
+
+def is_built_elsewhere(problem: Formulation, layer: str) -> bool:
+    """Whether a worker builds the model: its layer is not loaded here, and the problem is one of ours.
+
+    A build of one's own may leave in its object what its checks read.
+    """
+    return FORKS and not modelling_layers.is_loaded(layer) and not is_own(problem)
+
+
+def by_worker(course: Course) -> Compiled | Outcome | None:
+    """The model as a worker has built it; None if it must be built here.
+
+    That is where the problem cannot be sent, and where the build raises an error that is not one of ours: building it
+    here raises that again, as it is.
+    """
+    plan, task = course.plan, course.task
+    assert plan.adapter is not None
+    try:
+        sent = pickle.dumps(plan.problem, protocol=5)
+    except Exception:  # noqa: BLE001 - any type, by the objects
+        return None
+    left_s = course.left_s()
+    call = call_isolated(
+        "opticoll.solvers.building:build_in_worker",
+        {"sent": sent, "layer": plan.form, "left_s": left_s, "left_gib": course.budget.memory_left_gib()},
+        wall_limit_s=None if left_s is None else max(left_s, 0.0) + OVERDUE_S,
+        threads=task.threads,
+        modules=modules_of(plan.adapter.name),
+        stop=course.budget.stop,
+    )
+    if call.ending is None:
+        built: Compiled | Outcome = call.values
+        return built
+    if call.ending is Termination.ERROR:
+        return None
+    why = WHY.get(call.ending, call.message)
+    return Outcome(call.ending, message=f"{why} while the model was built")
+
+
+def build_in_worker(
+    sent: bytes, layer: str, left_s: float | None, left_gib: float | None, report: Report
+) -> Compiled | Outcome:
+    """Build and compile in the worker, in so much time and memory; target of :func:`by_worker`."""
+    del report
+    modelling_layers.import_layer(layer)
+    problem = pickle.loads(sent)  # noqa: S301 - from our own parent
+    deadline = None if left_s is None else time.monotonic() + left_s
+    most_mb = None if left_gib is None else own_memory_mb() + left_gib * 2**30 / 1e6
+    return limited(OwnLimits(deadline, most_mb, None), partial(build_here, problem, layer))
+
+
+def build_here(problem: Formulation, layer: str) -> Compiled:
+    """Build and compile in this process."""
+    start = time.monotonic()
+    model = build_model(problem, layer)
+    built = time.monotonic()
+    form = compile_built(problem, model)
+    return Compiled(form, built - start, time.monotonic() - built)
+
+
+def limited(limits: OwnLimits, step: Callable[[], _Result]) -> _Result | Outcome:
+    """The result of a step of the build, or the outcome if a limit was reached."""
+    try:
+        with limits:
+            return step()
+    except (LimitReached, MemoryError):
+        ending = limits.ending or Termination.MEMORY_LIMIT
+        return Outcome(ending, message=f"{limits.message or 'out of memory'} while the model was built")

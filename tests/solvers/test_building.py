@@ -1,0 +1,164 @@
+"""Models that a worker builds: the same matrix, record, errors and limits as where they are built in this process."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from builds import problem_of
+from cases import CASES
+from test_threads import interpreter_prints
+
+import opticoll as oc
+from opticoll.errors import OpticollError
+from opticoll.formulations import modelling_layers
+from opticoll.formulations.model import forms_of
+from opticoll.instances import plugins
+from opticoll.solvers import building
+from opticoll.solvers.isolation import call_isolated, modules_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opticoll.formulations.standard_form import StandardForm
+
+FIRST = """
+import json
+import opticoll as oc
+LONG = ("pyomo", "cvxpy", "scipy.stats", "scipy.spatial", "scipy.integrate")
+
+def solved():
+    result = oc.solve("alltoall.master", "genkautz:n=9,d=3", form=sys.argv[1])
+    return result.record, {name: array.tolist() for name, array in {**result.values, **result.duals}.items()}
+
+first, values = solved()
+loaded = [name for name in LONG if name in sys.modules]
+from opticoll.formulations.modelling_layers import import_layer
+import_layer(sys.argv[1])
+again, same = solved()
+differ = [name for name in first.__struct_fields__ if getattr(first, name) != getattr(again, name)]
+times = [part > 0 for part in (first.time.load_s, first.time.build_s, first.time.compile_s)]
+print(json.dumps([loaded, sys.argv[1] in sys.modules, differ, values == same, times]))
+"""
+
+
+@pytest.mark.parametrize("form", ["pyomo", "cvxpy"])
+def test_a_first_solve_imports_no_layer_and_has_the_record_of_a_build_here(form: str, tmp_path: Path) -> None:
+    loaded, later, differ, same, times = interpreter_prints(FIRST, form, folder=tmp_path)
+    assert (loaded, later, same, times) == ([], True, True, [True] * 3)
+    assert set(differ) <= {"time", "peak_memory_mb", "incumbents"}
+
+
+def parts_of(form: StandardForm) -> list[Any]:
+    """Everything in a compiled form, to be compared."""
+    vectors = [form.row_lower, form.row_upper, form.col_lower, form.col_upper, form.cost, np.asarray(form.integer)]
+    blocks = [(name, b.shape, b.index.tolist(), b.labels) for name, b in (*form.columns.items(), *form.rows.items())]
+    arrays = [form.A.data, form.A.indices, form.A.indptr, *vectors]
+    return [form.sense, form.offset, blocks, *(array.tolist() for array in arrays)]
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_worker_builds_the_matrix_that_is_built_here(name: str) -> None:
+    spec, settings = CASES[name][0]
+    problem = problem_of(name, spec, tuple(settings.items()))
+    for layer in forms_of(problem):
+        sent = {"sent": pickle.dumps(problem), "layer": layer, "left_s": 60.0, "left_gib": None}
+        built = call_isolated(f"{building.__name__}:build_in_worker", sent, modules=modules_of("highs"), threads=1)
+        assert parts_of(built.values.form) == parts_of(building.build_here(problem, layer).form), layer
+
+
+FAULTY = """
+import opticoll as oc
+from opticoll.errors import BadInput, ModelError
+class Faulty(oc.Formulation):
+    name = "test.faulty"
+    sense = "max"
+    def __init__(self, instance, *, fault: str = "none"):
+        self.instance, self.fault = instance, fault
+        self.kept, self.most = (line for line in ()) if fault == "unsendable" else None, None
+    def pyomo(self):
+        import pyomo.core as pyo
+        if self.fault == "input":
+            raise BadInput("the instance is too odd")
+        if self.fault == "key":
+            {}["lacking"]
+        if self.fault == "memory":
+            raise MemoryError
+        if self.fault == "large":
+            kept = []
+            while True:
+                kept.append(bytes(2**20))
+        while self.fault == "endless":
+            pass
+        model = pyo.ConcreteModel()
+        model.x = pyo.Var(range(3), bounds=(0, 1))
+        power = 2 if self.fault == "square" else 1
+        model.most = pyo.Constraint(expr=sum(model.x[i] ** power for i in range(3)) <= 2)
+        model.total = pyo.Objective(expr=sum(model.x.values()), sense=pyo.maximize)
+        self.most = 2
+        return model
+    def residuals(self, values):
+        return {"most": values["x"].sum() - self.most}
+    def objective(self, values):
+        return float(values["x"].sum())
+FORMULATION = Faulty
+"""
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A formulation with faults, and a process that has not loaded Pyomo."""
+    monkeypatch.setattr(modelling_layers, "is_loaded", lambda form: form == "matrix")
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    plugins.load_plugin(tmp_path / "faulty.py")
+
+
+def end_of(fault: str, limits: dict[str, Any]) -> tuple[object, ...]:
+    """How a solve ends: with its error, or with its termination and message."""
+    options = {**limits}
+    if "stop" in options:
+        threading.Timer(options["stop"], (event := threading.Event()).set).start()
+        options["stop"] = event
+    try:
+        record = oc.solve("test.faulty", "ring:4", fault=fault, **options).record
+    except (OpticollError, KeyError) as error:
+        return type(error), str(error)
+    return record.termination, record.objective, record.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "limits"),
+    [
+        ("input", {}),
+        ("key", {}),
+        ("square", {}),
+        ("memory", {}),
+        ("endless", {"time_limit": 0.5}),
+        ("endless", {"stop": 0.7}),
+    ],
+)
+def test_errors_and_limits_are_those_of_a_build_here(
+    fault: str, limits: dict[str, Any], faulty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = end_of(fault, limits)
+    monkeypatch.setattr(building, "is_own", lambda problem: False)
+    assert end_of(fault, limits) == here
+
+
+def test_formulations_of_users_are_built_here_for_what_their_builds_keep(faulty: None) -> None:
+    assert end_of("none", {})[:2] == ("optimal", 2.0)
+
+
+def test_a_build_in_a_worker_ends_at_the_memory_limit(faulty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "is_own", lambda problem: False)
+    ending, value, message = end_of("large", {"memory_limit": 0.3})
+    assert (ending, value) == ("memory-limit", None)
+    assert "of the memory limit while the model was built" in str(message)
+
+
+def test_what_cannot_be_sent_is_built_here(faulty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "is_own", lambda problem: False)
+    assert end_of("unsendable", {})[:2] == ("optimal", 2.0)
