@@ -10,6 +10,7 @@ import pickle
 import time
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.formulations import modelling_layers
@@ -83,6 +84,7 @@ def by_worker(course: Course) -> Compiled | Outcome | None:
     """
     plan, task = course.plan, course.task
     assert plan.adapter is not None
+    import_module("scipy.sparse")  # for the matrix that returns, while the worker imports its modules
     try:
         sent = pickle.dumps(plan.problem, protocol=5)
     except Exception:  # noqa: BLE001 - any type, by the objects
