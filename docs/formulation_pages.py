@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "formulations"
 FORMS = {"pyomo": "Pyomo", "cvxpy": "CVXPY", "matrix": "Sparse matrices"}
 #: Functions of a build that only name indices or count.
-HELPERS = {"arc_names", "group_names", "named_paths", "pair_names", "vertex_names", "_refuse_large", "estimate"}
+HELPERS = {"arc_names", "named_paths", "pair_names", "vertex_names", "_refuse_large", "estimate"}
 #: Sections of every page; further ones, such as "Bounds and closed forms", may follow.
 SECTIONS = ("Sets and data", "Variables", "Objective", "Constraints")
 #: A variable: the first cell of a row of the table below "## Variables". A constraint: the start of a paragraph.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array, Links
+    from opticoll.formulations.variables import Axis as DeclaredAxis
     from opticoll.instances.types import Json, Setting, Settings
 
     Values = Mapping[str, NDArray[np.float64]]
@@ -286,6 +287,9 @@ class Formulation:
     meaning: str = ""
     shards: ClassVar[bool] = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    variables: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    constraints: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    data: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     units: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -344,6 +348,10 @@ class Formulation:
         return own_axes.traffic(self)
 
     # the model
+
+    def sets(self) -> Mapping[str, Sequence[Hashable] | DeclaredAxis]:
+        """The members of the axes that are no part of the topology, by name: labels, or a range of numbers."""
+        return {}
 
     def cvxpy(self) -> CvxpyModel | cp.Problem:
         """The model in CVXPY's matrix form."""

@@ -73,7 +73,22 @@ def _axis(name: str, topology: Topology) -> Axis:
     return Axis(name, SolutionSize(name))
 
 
-def _instance(problem: Any) -> object:
+def axis_of(problem: Any, name: str) -> Axis:
+    """The members of an axis: as the problem states them (``sets``), or of its topology.
+
+    A sequence of labels stands for an axis whose members have these names.
+    """
+    stated = problem.sets().get(name)
+    if isinstance(stated, Axis):
+        return stated
+    if stated is None:
+        topology: Any = getattr(problem, "topology", None)
+        return _axis(name, _instance(problem) if topology is None else topology)
+    numbers = isinstance(stated, range) and stated == range(len(stated))
+    return Axis(name, len(stated), None if numbers else stated, None if numbers else stated)
+
+
+def _instance(problem: Any) -> Any:
     if not hasattr(problem, "instance"):
         msg = f"{problem.name}: axes need the topology of the problem; keep it: self.instance = topology"
         raise BadInput(msg)

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +64,22 @@ class Axis:
         Number of its members.
     names
         Names of the members, or a function of a solution that makes them; None if they are 0, 1, ....
+    labels
+        Indices of the members in Pyomo, or a function that makes them; None if they are 0, 1, ....
     """
 
     name: str
     size: int | SolutionSize
     names: Names | Callable[[Mapping[str, F64]], Names] | None = None
+    labels: Sequence[Hashable] | Callable[[], Sequence[Hashable]] | None = None
+
+    @cached_property
+    def members(self) -> Sequence[Hashable]:
+        """Indices of the members in Pyomo."""
+        if self.labels is None:
+            assert isinstance(self.size, int), f"{self.name} has no members without a solution"
+            return range(self.size)
+        return self.labels() if callable(self.labels) else self.labels
 
     def named(self, values: Mapping[str, F64]) -> Names | None:
         """Names of the members under a solution."""
@@ -398,17 +410,28 @@ def pair_labels(topology: Topology, sources: I64, targets: I64) -> list[str]:
 
 def arc_axis(topology: Topology) -> Axis:
     """The arcs."""
-    return Axis("arc", topology.arcs, lambda _: arc_names(topology))
+    return Axis("arc", topology.arcs, lambda _: arc_names(topology), lambda: arc_names(topology))
 
 
 def vertex_axis(name: str, topology: Topology, vertices: I64 | None = None) -> Axis:
     """Some of the vertices; all if None."""
-    return Axis(name, topology.n if vertices is None else vertices.size, lambda _: vertex_labels(topology, vertices))
+
+    def indices() -> list[int | str]:
+        known = vertex_names(topology)
+        return known if vertices is None else [known[v] for v in vertices.tolist()]
+
+    size = topology.n if vertices is None else vertices.size
+    return Axis(name, size, lambda _: vertex_labels(topology, vertices), indices)
 
 
 def pair_axis(topology: Topology, sources: I64, targets: I64) -> Axis:
     """Commodities."""
-    return Axis("commodity", sources.size, lambda _: pair_labels(topology, sources, targets))
+    return Axis(
+        "commodity",
+        sources.size,
+        lambda _: pair_labels(topology, sources, targets),
+        lambda: pair_names(topology, sources, targets),
+    )
 
 
 def path_names(paths: PathSet) -> dict[str, list[str]]:

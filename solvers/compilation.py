@@ -166,7 +166,7 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
     import cvxpy as cp
     import scipy.sparse as sp
 
-    from opticoll.solvers.cvxpy_models import positions, refuse_incomplete, turned, unwarned, why_not_linear
+    from opticoll.solvers.cvxpy_models import most_axes, positions, refuse_incomplete, turned, unwarned, why_not_linear
 
     # The data of CVXPY's SCIPY interface is plain rows and columns with bounds and integrality; no solver runs.
     try:
@@ -175,7 +175,10 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
             if not model.problem.variables():
                 return _without_variables(model)
             own = program or cp.Problem(model.problem.objective, model.problem.constraints)
-            data, chain, inverse = own.get_problem_data(cp.SCIPY, ignore_dpp=program is None)
+            backend = cp.SCIPY_CANON_BACKEND if most_axes(model.problem) > 2 else None  # CVXPY's own takes matrices
+            data, chain, inverse = own.get_problem_data(
+                cp.SCIPY, ignore_dpp=program is None, canon_backend=backend
+            )
     except ModelError:
         raise
     except MemoryError:

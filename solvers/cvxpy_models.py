@@ -108,6 +108,18 @@ def untouched(problem: Any) -> Iterator[None]:
                 delattr(one, name)
 
 
+def most_axes(problem: Any) -> int:
+    """Largest number of axes of an expression in a CVXPY problem."""
+    left, seen, most = [problem.objective.expr, *(arg for one in problem.constraints for arg in one.args)], set(), 0
+    while left:
+        one = left.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            most = max(most, one.ndim)
+            left += one.args
+    return most
+
+
 def refuse_incomplete(problem: Any) -> None:
     """Refuse parameters without a value, and complex variables.
 

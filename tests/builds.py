@@ -61,7 +61,7 @@ def normal(form):
     for i, name in enumerate(form.row_names()):
         entries = np.flatnonzero(dense[i])
         sign = np.sign(dense[i][entries[0]]) if entries.size else 1.0
-        low, high = sorted([sign * form.row_lower[i], sign * form.row_upper[i]])
+        low, high = sorted([sign * form.row_lower[i] + 0.0, sign * form.row_upper[i] + 0.0])  # not -0.0
         rows[name] = {names[order[j]]: sign * dense[i][j] for j in entries} | {"lower": low, "upper": high}
     return columns, rows
 
@@ -153,7 +153,6 @@ def mutated_matrices(form):
 #: Functions that both builds of a formulation may call: names of indices, and refusals of what is too large.
 SHARED = {
     "arc_names",
-    "group_names",
     "named_paths",
     "pair_names",
     "vertex_names",

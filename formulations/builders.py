@@ -1,0 +1,420 @@
+"""Builders of stated models: variables, data and rows by name, along the axes that a formulation declares.
+
+A formulation declares ``variables``, ``constraints`` and, for what ``oc.model(...).update`` may change, ``data``: the
+axes of every array by name. From them follow shapes, indices, positions and labels in both modelling layers, so a build
+states nothing but its rows:
+
+    def cvxpy(self):                                        def pyomo(self):
+        b, M = Cvx(self), self.topology.incidence()             b = Pyo(self)
+        f, F = b.var("f"), b.var("F")                           f, F = b.var("f"), b.var("F")
+        b.row("balance", M @ f == F * D, where=mask)            b.row("balance", rule, where=lambda u, s: u != s)
+        return b.maximize(F)                                    return b.maximize(F)
+
+Both share the data of the problem, never which rows there are: CVXPY takes masks as arrays, Pyomo states the condition
+again by labels, so that an error in one of them shows when the builds are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import ModelError
+from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
+from opticoll.formulations.own_axes import axis_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    import cvxpy as cp
+    import pyomo.core as pyo
+    from numpy.typing import ArrayLike, NDArray
+
+    from opticoll.formulations.index import Index
+    from opticoll.formulations.model import Formulation
+    from opticoll.formulations.variables import Axis
+
+Key = tuple["Hashable", ...]
+
+
+class _Builder:
+    """What both layers share: the declared axes of every name."""
+
+    def __init__(self, problem: Formulation) -> None:
+        self.problem = problem
+        self._axes: dict[str, Axis] = {}
+
+    def axes(self, kind: str, name: str) -> tuple[Axis, ...]:
+        """Axes of a variable, a constraint or data, as the formulation declares them.
+
+        Raises
+        ------
+        ModelError
+            If it declares none of this name.
+        """
+        declared = getattr(self.problem, kind)
+        if name not in declared:
+            msg = f"{self.problem.name}: the build has {name!r}, which is none of its {kind}: {', '.join(declared)}"
+            raise ModelError(msg)
+        for axis in declared[name]:
+            if axis not in self._axes:
+                self._axes[axis] = axis_of(self.problem, axis)
+        return tuple(self._axes[axis] for axis in declared[name])
+
+    def _shape(self, axes: Sequence[Axis], name: str) -> tuple[int, ...]:
+        sizes = tuple(axis.size for axis in axes)
+        for axis, size in zip(axes, sizes, strict=True):
+            if not isinstance(size, int):
+                msg = (
+                    f"{self.problem.name}: the axis {axis.name!r} of {name} needs its members: return them from sets()"
+                )
+                raise ModelError(msg)
+        return sizes  # type: ignore[return-value]
+
+
+class Cvx(_Builder):
+    """The build in CVXPY: arrays along the declared axes."""
+
+    def __init__(self, problem: Formulation) -> None:
+        super().__init__(problem)
+        self.variables: dict[str, Named] = {}
+        self.constraints: dict[str, Named] = {}
+
+    def var(
+        self,
+        name: str,
+        *,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        integer: bool = False,
+        where: ArrayLike | None = None,
+        over: Index | None = None,
+    ) -> Any:
+        """The variables of a name, an array along its axes.
+
+        Parameters
+        ----------
+        name
+            Name of the variables.
+        lower, upper
+            Bounds: numbers, or arrays along the axes.
+        integer
+            Whether they are whole numbers.
+        where
+            Where there are variables, an array along the axes; the others are 0 and have no column. None: everywhere.
+        over
+            The indices at which there are variables, instead; the result has one entry for each, in their order.
+        """
+        import cvxpy as cp
+        import scipy.sparse as sp
+
+        shape = self._shape(self.axes("variables", name), name)
+        if where is None and over is None:
+            x = cp.Variable(shape, name=name, bounds=_bounds(lower, upper), integer=integer)
+            self.variables[name] = Named(x, shape, None if len(shape) < 3 else _column_major(shape))
+            return x
+        index = self._places("variables", name, over) if over is not None else _where(where, shape)
+        low, high = (_chosen(bound, shape, index) for bound in (lower, upper))
+        x = cp.Variable(index.size, name=name, bounds=_bounds(low, high), integer=integer)
+        self.variables[name] = Named(x, shape, index)
+        if over is not None:
+            return x
+        size = int(np.prod(shape, dtype=np.int64))
+        place = sp.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(size, index.size))
+        return cp.reshape(place @ x, shape, order="C")
+
+    def _places(self, kind: str, name: str, over: Index) -> NDArray[np.int64]:
+        """Positions of indices in the named array, in C order."""
+        shape = self._shape(self.axes(kind, name), name)
+        return np.ravel_multi_index(tuple(over[column] for column in over.key), shape)
+
+    def data(self, name: str, values: ArrayLike) -> cp.Parameter:
+        """Data that can change in the model, a parameter along its axes."""
+        import cvxpy as cp
+
+        return cp.Parameter(self._shape(self.axes("data", name), name), name=name, value=np.asarray(values))
+
+    def row(self, name: str, constraint: Any, *, where: ArrayLike | None = None, over: Index | None = None) -> None:
+        """The rows of a constraint.
+
+        Parameters
+        ----------
+        name
+            Name of the constraint.
+        constraint
+            An array of rows along its axes, or of one row for every index in ``over``.
+        where
+            Which of these are rows, an array along the axes. None: all.
+        over
+            The indices of the rows.
+        """
+        import cvxpy as cp
+
+        shape = self._shape(self.axes("constraints", name), name)
+        if over is not None:
+            if len(over):
+                self.constraints[name] = Named(constraint, shape, self._places("constraints", name, over))
+            return
+        left, right = constraint.args
+        if where is None and constraint.shape == shape and len(shape) < 3:
+            self.constraints[name] = Named(constraint, shape)
+            return
+        index = _where(where, shape)
+        if not index.size:
+            return
+        left, right = (self._chosen(side, name, shape, index) for side in (left, right))
+        equal = isinstance(constraint, cp.constraints.Equality)
+        self.constraints[name] = Named(left == right if equal else left <= right, shape, index)
+
+    def _chosen(self, side: Any, name: str, shape: tuple[int, ...], index: NDArray[np.int64]) -> Any:
+        """The entries of one side of a constraint at places of the rows."""
+        import cvxpy as cp
+
+        if side.size == 1:
+            return side if side.ndim == 0 else cp.reshape(side, (), order="C")
+        if side.shape != shape:
+            if side.ndim > len(shape) or np.broadcast_shapes(side.shape, shape) != shape:
+                msg = f"{self.problem.name}: {name} has rows of the shape {side.shape}, and {shape} by their axes"
+                raise ModelError(msg)
+            side = cp.broadcast_to(side, shape)
+        if len(shape) < 3:
+            return side[np.unravel_index(index, shape)]
+        return cp.reshape(side, (side.size,), order="C")[index]
+
+    def minimize(self, objective: Any) -> CvxpyModel:
+        """The model, whose objective is minimised."""
+        import cvxpy as cp
+
+        return self._model(cp.Minimize(objective))
+
+    def maximize(self, objective: Any) -> CvxpyModel:
+        """The model, whose objective is maximised."""
+        import cvxpy as cp
+
+        return self._model(cp.Maximize(objective))
+
+    def _model(self, objective: Any) -> CvxpyModel:
+        import cvxpy as cp
+
+        rows = [one.item for one in self.constraints.values()]
+        return CvxpyModel(cp.Problem(objective, rows), self.variables, self.constraints)
+
+
+def _where(where: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Places at which an array along the axes is true, in C order; all for None."""
+    if where is None:
+        return np.arange(math.prod(shape))
+    return np.flatnonzero(np.broadcast_to(np.asarray(where), shape))
+
+
+def _bounds(lower: ArrayLike, upper: ArrayLike) -> list[Any]:
+    return [np.asarray(bound, dtype=float) if np.ndim(bound) else bound for bound in (lower, upper)]
+
+
+def _chosen(bound: ArrayLike, shape: tuple[int, ...], index: NDArray[np.int64]) -> ArrayLike:
+    return np.broadcast_to(bound, shape).ravel()[index] if np.ndim(bound) else bound
+
+
+def _column_major(shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Positions, in C order, of the entries of an array in column-major order, in which CVXPY flattens it."""
+    return np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape).ravel(order="F")
+
+
+class Entries(dict[Any, Any]):
+    """The variables of a name by index, where those that are not listed are the number 0.
+
+    Parameters
+    ----------
+    listed
+        The variables that there are, by index.
+    name
+        Their name.
+    axes
+        Labels along every axis: any other index is an error.
+    """
+
+    def __init__(self, listed: dict[Any, Any], name: str, axes: Sequence[Sequence[Hashable]]) -> None:
+        super().__init__(listed)
+        self.name, self._axes = name, axes
+
+    @cached_property
+    def _labels(self) -> list[tuple[int, frozenset[Any]]]:
+        """Length and labels of every axis; a label that is a tuple is spread in an index."""
+        widths = [len(labels[0]) if labels and isinstance(labels[0], tuple) else 0 for labels in self._axes]
+        return [(width, frozenset(labels)) for width, labels in zip(widths, self._axes, strict=True)]
+
+    def __missing__(self, index: Any) -> int:
+        left = index if isinstance(index, tuple) else (index,)
+        for width, labels in self._labels:
+            label, left = (left[:width], left[width:]) if width else (left[0] if left else None, left[1:])
+            if label not in labels:
+                raise KeyError(f"{self.name}[{index}]")  # noqa: EM102 - as Pyomo's own message
+        return 0
+
+
+class Pyo(_Builder):
+    """The build in Pyomo: rules of the labels of the declared axes."""
+
+    def __init__(self, problem: Formulation) -> None:
+        import pyomo.core as pyo
+
+        super().__init__(problem)
+        self.model = pyo.ConcreteModel(name=problem.name)
+        self.variables: dict[str, tuple[Sequence[Hashable], ...]] = {}
+        self.constraints: dict[str, tuple[Sequence[Hashable], ...]] = {}
+
+    def sets(self, *names: str) -> list[Sequence[Any]]:
+        """Members of axes, by their names: the indices of the model."""
+        return [axis_of(self.problem, name).members for name in names]
+
+    def _members(self, kind: str, name: str) -> tuple[Sequence[Hashable], ...]:
+        axes = self.axes(kind, name)
+        self._shape(axes, name)
+        return tuple(axis.members for axis in axes)
+
+    def var(
+        self,
+        name: str,
+        *,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        integer: bool = False,
+        where: Callable[..., object] | None = None,
+        over: Index | None = None,
+    ) -> Any:
+        """The variables of a name by index.
+
+        Parameters
+        ----------
+        name
+            Name of the variables.
+        lower, upper
+            Bounds: numbers, or arrays along the axes.
+        integer
+            Whether they are whole numbers.
+        where
+            Whether there is a variable for the labels of an index; the others are the number 0. None: everywhere.
+        over
+            The indices at which there are variables, as positions along the axes, instead.
+        """
+        import pyomo.core as pyo
+
+        along = self._members("variables", name)
+        shape = tuple(map(len, along))
+        signed = not np.ndim(lower) and lower == 0
+        domain = (
+            (pyo.NonNegativeIntegers if integer else pyo.NonNegativeReals)
+            if signed
+            else (pyo.Integers if integer else pyo.Reals)
+        )
+        if over is not None:
+            spread = [[one if isinstance(one, tuple) else (one,) for one in labels] for labels in along]
+            lines = zip(*(over[column].tolist() for column in over.key), strict=True)
+            keys = [sum((labels[i] for labels, i in zip(spread, line, strict=True)), ()) for line in lines]
+            there = np.ravel_multi_index(tuple(over[column] for column in over.key), shape)
+        else:
+            keys = _keys(along)
+            there = np.array([where is None or bool(where(*key)) for key in keys], dtype=bool).nonzero()[0]
+            keys = keys if len(there) == len(keys) else [keys[place] for place in there.tolist()]
+        x = pyo.Var([_alone(key) for key in keys], domain=domain) if along else pyo.Var(domain=domain)
+        self.model.add_component(name, x)
+        self.variables[name] = along
+        items = list(x.values())
+        for bound, state, free in ((lower, "setlb", 0.0 if signed else -np.inf), (upper, "setub", np.inf)):
+            if np.ndim(bound):
+                stated = np.broadcast_to(bound, shape).ravel()[there]
+                for place in np.flatnonzero(stated != free).tolist():
+                    getattr(items[place], state)(stated[place].item())
+            elif bound != free:
+                for item in items:
+                    getattr(item, state)(bound)
+        return x if len(keys) == math.prod(shape) else Entries({key: x[key] for key in x}, name, along)
+
+    def data(self, name: str, values: ArrayLike, *, where: Callable[..., object] | None = None) -> pyo.Param:
+        """Data that can change in the model, by index: all entries, or those for whose labels ``where`` is true."""
+        import pyomo.core as pyo
+
+        keys, numbers = _keys(self._members("data", name)), np.asarray(values).ravel().tolist()
+        entries = {
+            _alone(key): number for key, number in zip(keys, numbers, strict=True) if where is None or where(*key)
+        }
+        param = pyo.Param(list(entries), initialize=entries, mutable=True, within=pyo.Any)
+        self.model.add_component(name, param)
+        return param
+
+    def row(
+        self,
+        name: str,
+        rule: Callable[..., Any],
+        *,
+        where: Callable[..., object] | None = None,
+        over: Iterable[Any] | None = None,
+    ) -> None:
+        """The rows of a constraint: ``rule`` of the labels of every index.
+
+        Parameters
+        ----------
+        name
+            Name of the constraint.
+        rule
+            The row of an index.
+        where
+            Whether there is a row for the labels of an index. None: for all.
+        over
+            The indices themselves, where they are stated instead.
+        """
+        import pyomo.core as pyo
+
+        along = self._members("constraints", name)
+        if over is None:
+            keys = [key for key in _keys(along) if where is None or where(*key)]
+        else:
+            keys = [key if isinstance(key, tuple) else (key,) for key in over]
+        if not along:
+            self.model.add_component(name, pyo.Constraint(expr=rule()))
+        elif keys:
+            rows = pyo.Constraint([_alone(key) for key in keys], rule=lambda _, *key: _unless_empty(rule(*key)))
+            self.model.add_component(name, rows)
+        else:
+            return
+        self.constraints[name] = along
+
+    def minimize(self, objective: Any) -> PyomoModel:
+        """The model, whose objective is minimised."""
+        import pyomo.core as pyo
+
+        return self._model(pyo.Objective(expr=objective, sense=pyo.minimize))
+
+    def maximize(self, objective: Any) -> PyomoModel:
+        """The model, whose objective is maximised."""
+        import pyomo.core as pyo
+
+        return self._model(pyo.Objective(expr=objective, sense=pyo.maximize))
+
+    def _model(self, objective: Any) -> PyomoModel:
+        self.model.add_component("objective", objective)
+        return PyomoModel(self.model, self.variables, self.constraints)
+
+
+def _unless_empty(row: Any) -> Any:
+    """A row; none where its terms are all absent and it holds without them."""
+    import pyomo.core as pyo
+
+    return pyo.Constraint.Skip if row is True else row
+
+
+def _keys(along: Sequence[Sequence[Hashable]]) -> list[Key]:
+    """Indices along axes in C order; a label that is a tuple is spread."""
+    if any(axis and isinstance(axis[0], tuple) for axis in along):
+        spread = [[one if isinstance(one, tuple) else (one,) for one in axis] for axis in along]
+        return [sum(key, ()) for key in product(*spread)]
+    return list(product(*along))
+
+
+def _alone(key: Key) -> Any:
+    """An index as Pyomo writes it: not a tuple of one."""
+    return key[0] if len(key) == 1 else key

@@ -1,0 +1,126 @@
+"""Builders of stated models: what they make of the declared axes, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builds import differences
+
+from opticoll.errors import ModelError
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Formulation
+from opticoll.instances import parse
+from opticoll.solvers.compilation import compile_model
+
+
+class Cube(Formulation):
+    """Arrays of three axes, whose bounds, masks and coefficients all differ."""
+
+    sense, problem = "min", "MILP"
+    variables = {"x": ("row", "tube", "step"), "y": ("row",), "t": ()}  # noqa: RUF012
+    constraints = {"each": ("row", "tube", "step"), "some": ("row", "tube"), "one": ()}  # noqa: RUF012
+
+    def sets(self):
+        return {"row": ["a", "b"], "tube": [("p", 0), ("q", 1), ("r", 2)], "step": range(2)}
+
+    mask = np.arange(12).reshape(2, 3, 2) % 5 != 0
+    upper = np.arange(12.0).reshape(2, 3, 2) + 1
+
+    def cvxpy(self):
+        import cvxpy as cp
+
+        b = Cvx(self)
+        x, y, t = (
+            b.var("x", upper=self.upper, where=self.mask),
+            b.var("y", lower=-1, upper=[2, 3], integer=True),
+            b.var("t"),
+        )
+        b.row("each", x <= t + y[:, None, None], where=self.upper > 3)
+        b.row("some", cp.sum(x, axis=2) >= 1, where=[[True], [False]])
+        b.row("one", cp.sum(y) == 1)
+        return b.minimize(t + 2 * y[0])
+
+    def pyomo(self):
+        b, (R, K, T) = Pyo(self), Pyo(self).sets("row", "tube", "step")
+        at = {
+            key: self.mask[i, j, t] for i, r in enumerate(R) for j, k in enumerate(K) for t in T for key in [(r, *k, t)]
+        }
+        most = {
+            key: self.upper[i, j, t]
+            for i, r in enumerate(R)
+            for j, k in enumerate(K)
+            for t in T
+            for key in [(r, *k, t)]
+        }
+        x = b.var("x", upper=self.upper, where=lambda *key: at[key])
+        y, t = b.var("y", lower=-1, upper=np.array([2, 3]), integer=True), b.var("t")
+        b.row("each", lambda r, p, n, s: x[r, p, n, s] <= t + y[r], where=lambda *key: most[key] > 3)
+        b.row("some", lambda r, p, n: sum(x[r, p, n, s] for s in T) >= 1, where=lambda r, p, n: r == "a")
+        b.row("one", lambda: sum(y[r] for r in R) == 1)
+        return b.minimize(t + 2 * y["a"])
+
+
+def test_both_layers_make_one_matrix_of_arrays_with_three_axes():
+    forms = [compile_model(build()) for build in (Cube(None).cvxpy, Cube(None).pyomo)]
+    assert differences(*forms) == []
+    assert [forms[0].A.shape[1], forms[0].size["integers"]] == [9 + 2 + 1, 2]
+    x = forms[0].columns["x"]
+    assert x.shape == (2, 3, 2)
+    assert (x.index.reshape(x.shape) >= 0).tolist() == Cube.mask.tolist()
+
+
+def test_positions_and_masks_state_the_same_variables_and_rows():
+    class Listed(Cube):
+        def cvxpy(self):
+            import cvxpy as cp
+
+            b, at = Cvx(self), Index.of_mask("row tube step", self.mask)
+            x, y, t = (
+                b.var("x", upper=self.upper, over=at),
+                b.var("y", lower=-1, upper=[2, 3], integer=True),
+                b.var("t"),
+            )
+            each, some = Index.of_mask("row tube step", self.upper > 3), Index.grid(row=2, tube=3)
+            b.row("each", each.of(at) @ x <= t + each.of(Index.grid(row=2)) @ y, over=each)
+            some = some.where(some["row"] == 0)
+            b.row("some", some.of(at) @ x >= 1, over=some)
+            b.row("one", cp.sum(y) == 1)
+            return b.minimize(t + 2 * y[0])
+
+    assert differences(compile_model(Listed(None).cvxpy()), compile_model(Cube(None).cvxpy())) == []
+
+
+@pytest.mark.parametrize("layer", [Cvx, Pyo])
+def test_undeclared_names_and_axes_without_members_are_refused(layer):
+    with pytest.raises(ModelError, match="'z', which is none of its variables: x, y, t"):
+        layer(Cube(None)).var("z")
+
+    class Open(Formulation):
+        variables = {"f": ("arc", "hop")}  # noqa: RUF012
+
+    with pytest.raises(ModelError, match=r"the axis 'hop' of f needs its members: return them from sets\(\)"):
+        layer(Open(parse("ring:3"))).var("f")
+
+
+def test_rows_of_another_shape_are_refused():
+    b = Cvx(Cube(None))
+    x = b.var("x")
+    with pytest.raises(ModelError, match=r"some has rows of the shape \(2, 3, 2\), and \(2, 3\) by their axes"):
+        b.row("some", x <= 1)
+
+
+def test_an_index_that_no_axis_has_is_an_error():
+    b = Pyo(Cube(None))
+    x = b.var("x", where=lambda r, *_: r == "a")
+    assert x["b", "p", 0, 1] == 0
+    for wrong in (("c", "p", 0, 1), ("b", "p", 1, 1), ("b", "p", 0, 2), ("b", "p", 0)):
+        with pytest.raises(KeyError):
+            x[wrong]
+
+
+def test_a_row_that_holds_without_its_terms_is_left_out():
+    b = Pyo(Cube(None))
+    x = b.var("x", where=lambda r, *_: r == "a")
+    b.row("some", lambda r, p, n: x[r, p, n, 0] + x[r, p, n, 1] <= 1)
+    assert len(b.model.some) == 3
