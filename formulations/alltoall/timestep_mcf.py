@@ -47,10 +47,11 @@ alpha-beta time: alpha L + beta sum_t U_t.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -62,6 +63,7 @@ from opticoll.formulations.alltoall.time_expansion import (
     step_hops,
     unroll,
 )
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import (
     ConcurrentFlow,
     demand_parameter,
@@ -72,7 +74,8 @@ from opticoll.formulations.flows.concurrent_flow import (
 )
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
 from opticoll.formulations.foreseen_size import ForeseenSize
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -81,12 +84,10 @@ from opticoll.formulations.variables import (
     Axis,
     Links,
     arc_axis,
-    arc_names,
     entries,
     incident_arcs,
     pair_axis,
     vertex_axis,
-    vertex_names,
 )
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
@@ -132,6 +133,13 @@ class StepFlow(ForeseenSize, Formulation):
     )
     meaning = "time of all steps, sum of U_t [shards / link bandwidth]"
     shards = True
+    variables: ClassVar = {"f": ("arc", "group", "step"), "U": ("step",)}
+    constraints: ClassVar = {
+        "capacity": ("arc", "step"),
+        "causality": ("vertex", "group", "wait"),
+        "passing": ("vertex", "group", "step"),
+        "balance": ("vertex", "group"),
+    }
     label_invariant = staticmethod(equal_demands)
 
     groups: ConcurrentFlow
@@ -257,101 +265,84 @@ class StepFlow(ForeseenSize, Formulation):
             "integers": 0,
         }
 
+    def sets(self) -> dict[str, Axis | range]:
+        """Sources or pairs, steps, and steps after which data can wait."""
+        _, group, step = self.axes_of_flow
+        return {"group": group, "step": step, "wait": range(1, self.steps)}
+
     def cvxpy(self, *, whole: bool = False) -> CvxpyModel:
-        """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products."""
-        import cvxpy as cp
-        import scipy.sparse as sp
-
-        topology, (m, K, L) = self.topology, self.shape
-        n, size = topology.n, m * K * L
-        f = cp.Variable(size, name="f", bounds=[0, self.upper.ravel()], integer=whole)
-        U = cp.Variable(L, name="U", bounds=[0, np.ceil(self.longest) if whole else self.longest], integer=whole)
-        enter, leave = arc_ends(topology)  # (n, m): 1 where an arc enters, and where it leaves
-        per_group, per_step = sp.eye_array(K), sp.eye_array(L)
-
-        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, K)), per_step), format="csr")  # (m L, m K L)
-        width = sp.kron(topology.capacity[:, None], per_step, format="csr")  # (m L, L)
-        capacity = load @ f - width @ U <= 0
-        net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, L))), format="csr")  # (n K, m K L)
-        served = np.flatnonzero(self.balanced.ravel())
-        balance = sp.csr_array(net[served]) @ f == self.groups.demand.ravel()[served]
-        constraints = [capacity, balance]
-        named = {
-            "capacity": Named(capacity, (m, L), np.arange(m * L)),
-            "balance": Named(balance, (n, K), served),
-        }
-        forwarding = np.flatnonzero(np.repeat(self.forwarding.ravel(), L - 1))  # of the rows (u, k, t < L)
-        if forwarding.size:
-            until, onward = np.tri(L - 1, L), np.tri(L - 1, L, 1)  # row t sums steps 1..t, and 1..t+1
-            received = sp.kron(enter, sp.kron(per_group, until), format="csr")[forwarding]  # (rows, m K L)
-            sent = sp.kron(leave, sp.kron(per_group, onward), format="csr")[forwarding]  # (rows, m K L)
-            causality = sp.csr_array(sent - received) @ f <= 0
-            constraints.append(causality)
-            named["causality"] = Named(causality, (n, K, L - 1), forwarding)
-        passed = np.flatnonzero(self.passed.ravel())
-        if passed.size:
-            through = sp.kron(enter - leave, sp.kron(per_group, per_step), format="csr")[passed]  # (rows, m K L)
-            passing = sp.csr_array(through) @ f == 0
-            constraints.append(passing)
-            named["passing"] = Named(passing, (n, K, L), passed)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(U)), constraints),
-            variables={"f": Named(f, (m, K, L), np.arange(size)), "U": Named(U, (L,))},
-            constraints=named,
-        )
-
-    def pyomo(self, *, whole: bool = False) -> PyomoModel:
-        """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L.
+        """The model in CVXPY: ``moves`` are the flows that are not fixed at 0, with the ends of their arcs.
 
         With ``whole``, all variables are integers, as in :mod:`opticoll.formulations.alltoall.sccl`.
         """
-        import pyomo.core as pyo
+        import cvxpy as cp
 
-        topology, groups, L = self.topology, self.groups, self.steps
-        V, A, K, T = vertex_names(topology), arc_names(topology), groups.group_names(), range(1, L + 1)
-        into, out_of = incident_arcs(topology)
-        c = dict(zip(A, topology.capacity.tolist(), strict=True))
-        D, upper = entries(groups.demand, V, K), entries(self.upper, A, K, T)
-        forwarding, balanced, passed = (
-            [index for index, holds in entries(mask, *axes).items() if holds]
-            for mask, axes in ((self.forwarding, (V, K)), (self.balanced, (V, K)), (self.passed, (V, K, T)))
+        b, topology, (m, _, L) = Cvx(self), self.topology, self.shape
+        moves = Index.of_mask("arc group step", self.upper > 0)
+        moves = moves.given(tail=topology.tail[moves["arc"]], head=topology.head[moves["arc"]])
+        source, holds = self.groups.sources, self.holds
+        f = b.var("f", upper=self.upper, over=moves, integer=whole)
+        U = b.var("U", upper=np.ceil(self.longest) if whole else self.longest, integer=whole)
+
+        used = Index.grid(arc=m, step=L)
+        b.row("capacity", used.of(moves) @ f <= cp.multiply(topology.capacity[used["arc"]], U[used["step"]]), over=used)
+
+        sent = moves.given(vertex=moves["tail"]).join(Index.grid(wait=L - 1))
+        rows = sent.where((sent["step"] <= sent["wait"] + 1) & holds[sent["tail"]]).by("vertex group wait")
+        rows = rows.where(rows["vertex"] != source[rows["group"]])
+        received_by = rows.of(moves, head="vertex", where=lambda row, f: f["step"] <= row["wait"])
+        sent_by = rows.of(moves, tail="vertex", where=lambda row, f: f["step"] <= row["wait"] + 1)
+        b.row("causality", received_by @ f >= sent_by @ f, over=rows)
+
+        touched = Index.table(
+            "vertex group step", *({**moves.columns, "vertex": moves[end]} for end in ("tail", "head"))
         )
+        rows = touched.where(~holds[touched["vertex"]]).by("vertex group step")
+        b.row("passing", rows.of(moves, head="vertex") @ f == rows.of(moves, tail="vertex") @ f, over=rows)
 
-        model = pyo.ConcreteModel(name="time-stepped multicommodity flow")
-        numbers = pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals
-        model.f = pyo.Var(list(upper), domain=numbers, bounds=lambda _, *index: (0, upper[index]))
-        model.U = pyo.Var(T, domain=numbers, bounds=(0, math.ceil(self.longest) if whole else self.longest))
-        model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in T), sense=pyo.minimize)
+        rows = touched.where(holds[touched["vertex"]]).by("vertex group")
+        rows = rows.where(rows["vertex"] != source[rows["group"]])
+        net = (rows.of(moves, head="vertex") - rows.of(moves, tail="vertex")) @ f
+        b.row("balance", net == self.groups.demand[rows["vertex"], rows["group"]], over=rows)
+        return b.minimize(cp.sum(U))
+
+    def pyomo(self, *, whole: bool = False) -> PyomoModel:
+        """The model in Pyomo: ``f[a,k,t]``, ``U[t]``; k is s or (s,t), t = 1..L."""
+        from pyomo.core import quicksum
+
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        A, V, K, T = b.sets("arc", "vertex", "group", "step")
+        c, D = entries(self.topology.capacity, A), entries(self.groups.demand, V, K)
+        H = {u for u, holds in zip(V, self.holds.tolist(), strict=True) if holds}
+        f = b.var("f", upper=self.upper, over=Index.of_mask("arc group step", self.upper > 0), integer=whole)
+        U = b.var("U", upper=math.ceil(self.longest) if whole else self.longest, integer=whole)
+        tail, head = ({a: u for u in V for a in ends[u]} for ends in (out_of, into))
 
         def moved(arcs: list[str], k: Sequence[Any], steps: Sequence[int]) -> Any:
-            return pyo.quicksum(model.f[(a, *k, t)] for a in arcs for t in steps)
+            return quicksum(f[(a, *k, t)] for a in arcs for t in steps)
 
-        def causality(_: Any, u: Any, *index: Any) -> Any:
-            *k, t = index
-            return moved(into[u], k, T[:t]) - moved(out_of[u], k, T[: t + 1]) >= 0
+        def causality(u: Any, *kt: Any) -> Any:
+            *k, t = kt
+            return moved(into[u], k, T[:t]) >= moved(out_of[u], k, T[: t + 1])
 
-        def passing(_: Any, u: Any, *index: Any) -> Any:
-            *k, t = index
-            return moved(into[u], k, [t]) == moved(out_of[u], k, [t])
-
-        model.capacity = pyo.Constraint(
-            A, T, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
+        over: dict[tuple[str, int], list[Any]] = defaultdict(list)
+        for (a, *_, t), flow in f.items():
+            over[a, t].append(flow)
+        late = ((tail[a], *k, t) for a, *k, first in f for t in range(max(first - 1, 1), len(T)))
+        ends = [(u, *k, t) for a, *k, t in f for u in (tail[a], head[a])]
+        b.row("capacity", lambda a, t: quicksum(over[a, t]) <= c[a,] * U[t])
+        b.row("causality", causality, over={(u, *k) for u, *k in late if u in H and u != k[0]})
+        b.row(
+            "passing",
+            lambda u, *k: moved(into[u], k[:-1], k[-1:]) == moved(out_of[u], k[:-1], k[-1:]),
+            over={(u, *k) for u, *k in ends if u not in H},
         )
-        model.causality = pyo.Constraint([(*index, t) for index in forwarding for t in T[:-1]], rule=causality)
-        model.passing = pyo.Constraint(sorted(passed, key=str), rule=passing)
-        model.balance = pyo.Constraint(
-            balanced, rule=lambda _, u, *k: moved(into[u], k, T) - moved(out_of[u], k, T) == D[(u, *k)]
+        b.row(
+            "balance",
+            lambda u, *k: moved(into[u], k, T) - moved(out_of[u], k, T) == D[(u, *k)],
+            over={(u, *k) for u, *k, _ in ends if u in H and u != k[0]},
         )
-        return PyomoModel(
-            model,
-            variables={"f": (A, K, T), "U": (T,)},
-            constraints={
-                "capacity": (A, T),
-                "causality": (V, K, T[:-1]),
-                "balance": (V, K),
-                **({"passing": (V, K, T)} if passed else {}),
-            },
-        )
+        return b.minimize(quicksum(U[t] for t in T))
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built; variables fixed at 0 are not counted."""
@@ -371,7 +362,8 @@ class StepFlow(ForeseenSize, Formulation):
             group = vertex_axis("source", topology, sources)
         else:
             group = pair_axis(topology, sources, np.argmax(self.groups.demand, axis=0))
-        return arc_axis(topology), group, Axis("step", self.steps, range(1, self.steps + 1))
+        steps = range(1, self.steps + 1)
+        return arc_axis(topology), group, Axis("step", self.steps, steps, steps)
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """The flows f, the utilisations U, and the duals of ``capacity``."""
