@@ -40,21 +40,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.sipml import transfers
 from opticoll.formulations.sipml.transfers import chains
-from opticoll.formulations.variables import Array, Axis, members
+from opticoll.formulations.variables import Array, Axis, entries, members
 from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    import pyomo.core as pyo
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -88,6 +88,19 @@ class Placement(Formulation):
         Parameter("states", float, default=2.0, help="copies of the parameters, including gradients and optimizer"),
     )
     meaning = "makespan of a step [us]"
+    variables: ClassVar = {"a": ("op", "gpu"), "S": ("op",), "C": (), "y": ("pair",), "q": ("src", "dst")}
+    constraints: ClassVar = {
+        "assign": ("op",),
+        "finish": ("op",),
+        "precede": ("dependency", "gpu"),
+        "before": ("pair", "gpu"),
+        "after": ("pair", "gpu"),
+        "memory": ("gpu",),
+        "link": ("dependency", "src", "dst"),
+        "sends": ("src",),
+        "receives": ("dst",),
+        "reach": ("dependency", "gpu"),
+    }
     bounds = transfers.bounds
 
     graph: OpGraph
@@ -226,143 +239,88 @@ class Placement(Formulation):
             results += [rounding.entered(held) / rounding.entered(self.memory) for held in self.occupied.tolist()]
         return results
 
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Sub-operations, GPUs, dependencies (u,v) and pairs u < v of which neither precedes the other."""
+        tail, head = self.graph.tail.tolist(), self.graph.head.tolist()
+        G, pairs = range(self.devices), list(zip(*(part.tolist() for part in self.unordered), strict=True))
+        E = list(zip(tail, head, strict=True))
+        return {"op": range(self.n), "gpu": G, "src": G, "dst": G, "dependency": E, "pair": pairs}
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form, constraints named as in the docstring."""
+        """The model in CVXPY, over arrays (sub-operation, GPU)."""
         import cvxpy as cp
-        import scipy.sparse as sp
 
         _refuse_large(self)
-        graph, n, k, m = self.graph, self.n, self.devices, self.graph.dependencies
-        p, delay = graph.duration / self.horizon, self.delay / self.horizon
-        u, v = self.unordered
-        pairs = u.size
-        anchor = np.ones(n * k)
-        anchor[1:k] = 0.0
-        floor = np.zeros(n * k)
-        floor[0] = 1.0
-        a = cp.Variable(n * k, name="a", integer=True, bounds=[floor, anchor])
-        S = cp.Variable(n, name="S", bounds=[np.zeros(n), 1 - p])
-        C = cp.Variable(name="C", bounds=[0, 1])
-        variables = {"a": Named(a, (n, k), np.arange(n * k)), "S": Named(S, (n,)), "C": Named(C, ())}
-
-        def pick(rows: I64, columns: I64, count: int, width: int, values: F64 | float = 1.0) -> Any:
-            return sp.csr_array((np.broadcast_to(values, rows.shape), (rows, columns)), shape=(count, width))
-
-        def times(sub: I64, *, of: I64) -> Any:
-            return pick(np.arange(sub.size), sub * k + of, sub.size, n * k)
-
-        assign = sp.kron(sp.eye_array(n), np.ones((1, k)), format="csr") @ a == 1
-        finish = -p >= S - C
-        constraints: list[Any] = [assign, finish]
-        named = {"assign": Named(assign, (n,)), "finish": Named(finish, (n,))}
-
-        def add(name: str, row: Any, shape: tuple[int, ...], index: I64 | None = None) -> None:
-            constraints.append(row)
-            named[name] = Named(row, shape, index)
-
-        if m:
-            e = np.repeat(np.arange(m), k) if self.bandwidth else np.arange(m)
-            g = np.tile(np.arange(k), m) if self.bandwidth else np.zeros(m, dtype=np.int64)
-            row = np.arange(e.size)
-            gap = pick(row, graph.tail[e], e.size, n) - pick(row, graph.head[e], e.size, n)
-            left = gap @ S
-            if self.bandwidth:
-                moved = times(graph.tail[e], of=g) - times(graph.head[e], of=g)
-                left = left + sp.csr_array(sp.diags_array(delay[e]) @ moved) @ a
-            add("precede", left <= -p[graph.tail[e]], (m, k), e * k + g)
-        if pairs:
-            y = cp.Variable(pairs, name="y", boolean=True)
-            variables["y"] = Named(y, (pairs,))
-            i, g = np.repeat(np.arange(pairs), k), np.tile(np.arange(k), pairs)
-            row = np.arange(i.size)
-            gap = pick(row, u[i], i.size, n) - pick(row, v[i], i.size, n)
-            both = times(u[i], of=g) + times(v[i], of=g)
-            order = pick(row, i, i.size, pairs)
-            add("before", gap @ S + order @ y + both @ a <= 3 - p[u[i]], (pairs, k), i * k + g)
-            add("after", both @ a - gap @ S - order @ y <= 2 - p[v[i]], (pairs, k), i * k + g)
+        b, n, k, Delta, H = Cvx(self), self.n, self.devices, self.delta, self.horizon
+        p, wait, (first, second) = self.graph.duration / H, self.delay / H, self.unordered
+        ops, gpus, places, there = Index.grid(op=n), Index.grid(gpu=k), Index.grid(op=n, gpu=k), Index.grid(op=n, to=k)
+        first_op, first_gpu = np.arange(n)[:, None] == 0, np.arange(k) == 0
+        a = b.var("a", lower=first_op & first_gpu, upper=~first_op | first_gpu, integer=True, over=places)
+        S, C = b.var("S", upper=1 - p), b.var("C", upper=1)
+        b.row("assign", ops.of(places) @ a == 1)
+        b.row("finish", S + p <= C)
+        E = Index.grid(dependency=self.graph.dependencies, gpu=k)
+        E = E.given(u=self.graph.tail[E["dependency"]], v=self.graph.head[E["dependency"]])
+        at = E if self.bandwidth else E.where(E["gpu"] == 0)
+        moved = cp.multiply(wait[at["dependency"]], (at.of(places, op="u") - at.of(places, op="v")) @ a)
+        b.row("precede", at.of(ops, op="v") @ S >= at.of(ops, op="u") @ (S + p) + moved, over=at)
+        pairs = Index.grid(pair=first.size)
+        at = Index.grid(pair=first.size, gpu=k)
+        at = at.given(i=first[at["pair"]], j=second[at["pair"]])
+        if len(pairs):
+            y = at.of(pairs) @ b.var("y", upper=1, integer=True)
+            i, j, both = at.of(ops, op="i"), at.of(ops, op="j"), at.of(places, op="i") + at.of(places, op="j")
+            b.row("before", i @ (S + p) <= j @ S + 3 - y - both @ a, over=at)
+            b.row("after", j @ (S + p) <= i @ S + 2 + y - both @ a, over=at)
         if self.crowded:
-            held = np.flatnonzero(self.occupied)
-            share = np.repeat(self.occupied[held] / self.memory, k)
-            on = np.tile(np.arange(k), held.size)
-            add("memory", pick(on, np.repeat(held * k, k) + on, k, n * k, share) @ a <= 1, (k,))
-        if m and not self.free:
-            if self.rule == "degree":
-                apart = np.flatnonzero(~np.eye(k, dtype=bool).ravel())
-                q = cp.Variable(apart.size, name="q", boolean=True)
-                variables["q"] = Named(q, (k, k), apart)
-                source, target = np.divmod(apart, k)
-                e, j = np.repeat(np.arange(m), apart.size), np.tile(np.arange(apart.size), m)
-                both = times(graph.tail[e], of=source[j]) + times(graph.head[e], of=target[j])
-                add(
-                    "link",
-                    both @ a - pick(np.arange(e.size), j, e.size, apart.size) @ q <= 1,
-                    (m, k, k),
-                    e * k * k + apart[j],
-                )
-                columns = np.arange(apart.size)
-                add("sends", pick(source, columns, k, apart.size) @ q <= self.delta, (k,))
-                add("receives", pick(target, columns, k, apart.size) @ q <= self.delta, (k,))
-            else:
-                e, g = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
-                beyond = np.arange(self.delta + 1, k)
-                row = np.repeat(np.arange(e.size), beyond.size)
-                reached = ((g[:, None] + beyond) % k).ravel()
-                there = pick(row, graph.head[e[row]] * k + reached, e.size, n * k)
-                add("reach", (times(graph.tail[e], of=g) + there) @ a <= 1, (m, k), e * k + g)
-        return CvxpyModel(cp.Problem(cp.Minimize(self.horizon * C), constraints), variables, named)
+            b.row("memory", gpus.of(places) @ cp.multiply((self.occupied / self.memory)[places["op"]], a) <= 1)
+        if len(E) and not self.free and self.rule == "degree":
+            peers = Index.of_mask("src dst", ~np.eye(k, dtype=bool))
+            q = b.var("q", upper=1, integer=True, over=peers)
+            at = E.where(E["gpu"] == 0).join(peers).keyed("dependency src dst")
+            ends = at.of(places, op="u", gpu="src") + at.of(places, op="v", gpu="dst")
+            b.row("link", ends @ a - at.of(peers) @ q <= 1, over=at)
+            b.row("sends", gpus.of(peers, src="gpu") @ q <= Delta)
+            b.row("receives", gpus.of(peers, dst="gpu") @ q <= Delta)
+        elif len(E) and not self.free:
+            far = E.of(there, op="v", where=lambda row, a: (a["to"] - row["gpu"]) % k > Delta)
+            b.row("reach", (E.of(places, op="u") + far) @ a <= 1, over=E)
+        return b.minimize(H * C)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring; e is a dependency (u,v)."""
-        import pyomo.core as pyo
+        """The model in Pyomo, by sub-operations and GPUs; a dependency is (u,v)."""
+        from pyomo.core import quicksum
 
         _refuse_large(self)
-        graph, n, k, horizon = self.graph, self.n, self.devices, self.horizon
-        p = (graph.duration / horizon).tolist()
-        E = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
-        wait = dict(zip(E, (self.delay / horizon).tolist(), strict=True))
-        U = list(zip(*(part.tolist() for part in self.unordered), strict=True))
-        G = range(k)
-        model = pyo.ConcreteModel(name="degree-aware placement")
-        model.a = pyo.Var(range(n), G, domain=pyo.Binary)
-        model.a[0, 0].setlb(1)
+        b, k, Delta, H = Pyo(self), self.devices, self.delta, self.horizon
+        V, G, E, U = b.sets("op", "gpu", "dependency", "pair")
+        p, wait = (self.graph.duration / H).tolist(), entries(self.delay / H, E)
+        a, S, C = b.var("a", upper=1, integer=True), b.var("S", upper=1 - self.graph.duration / H), b.var("C", upper=1)
+        a[0, 0].setlb(1)
         for g in G[1:]:
-            model.a[0, g].setub(0)
-        model.S = pyo.Var(range(n), bounds=lambda _, v: (0, 1 - p[v]))
-        model.C = pyo.Var(bounds=(0, 1))
-        model.makespan = pyo.Objective(expr=horizon * model.C, sense=pyo.minimize)
-        model.assign = pyo.Constraint(range(n), rule=lambda b, v: pyo.quicksum(b.a[v, g] for g in G) == 1)
-        model.finish = pyo.Constraint(range(n), rule=lambda b, v: b.S[v] + p[v] <= b.C)
-        variables: dict[str, tuple[Any, ...]] = {"a": (n, k), "S": (n,), "C": ()}
-        named: dict[str, tuple[Any, ...]] = {"assign": (n,), "finish": (n,)}
-        if E:
-            model.precede = pyo.Constraint(
-                E,
-                G if self.bandwidth else [0],
-                rule=lambda b, u, v, g: (
-                    b.S[v] >= b.S[u] + p[u] + (wait[u, v] * (b.a[u, g] - b.a[v, g]) if self.bandwidth else 0)
-                ),
-            )
-            named["precede"] = (E, k)
+            a[0, g].setub(0)
+
+        def precede(u: int, v: int, g: int) -> Any:
+            return S[v] >= S[u] + p[u] + (wait[u, v] * (a[u, g] - a[v, g]) if self.bandwidth else 0)
+
+        b.row("assign", lambda v: quicksum(a[v, g] for g in G) == 1)
+        b.row("finish", lambda v: S[v] + p[v] <= C)
+        b.row("precede", precede, where=lambda u, v, g: self.bandwidth or g == 0)
         if U:
-            model.y = pyo.Var(U, domain=pyo.Binary)
-            variables["y"] = (U,)
-            model.before = pyo.Constraint(
-                U, G, rule=lambda b, u, v, g: b.S[u] + p[u] <= b.S[v] + 3 - b.y[u, v] - b.a[u, g] - b.a[v, g]
-            )
-            model.after = pyo.Constraint(
-                U, G, rule=lambda b, u, v, g: b.S[v] + p[v] <= b.S[u] + 2 + b.y[u, v] - b.a[u, g] - b.a[v, g]
-            )
-            named |= {"before": (U, k), "after": (U, k)}
+            y = b.var("y", upper=1, integer=True)
+            b.row("before", lambda i, j, g: S[i] + p[i] <= S[j] + 3 - y[i, j] - a[i, g] - a[j, g])
+            b.row("after", lambda i, j, g: S[j] + p[j] <= S[i] + 2 + y[i, j] - a[i, g] - a[j, g])
         if self.crowded:
             m, M = self.occupied.tolist(), self.memory
-            held = [v for v in range(n) if m[v]]
-            model.memory = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(m[v] / M * b.a[v, g] for v in held) <= 1)
-            named["memory"] = (k,)
-        if E and not self.free:
-            added, rows = _peer_rows(self, model, E)
-            variables |= added
-            named |= rows
-        return PyomoModel(model, variables, named)
+            b.row("memory", lambda g: quicksum(m[v] / M * a[v, g] for v in V) <= 1)
+        if E and not self.free and self.rule == "degree":
+            q = b.var("q", upper=1, integer=True, where=lambda g, h: g != h)
+            b.row("link", lambda u, v, g, h: a[u, g] + a[v, h] - q[g, h] <= 1, where=lambda u, v, g, h: g != h)
+            b.row("sends", lambda g: quicksum(q[g, h] for h in G) <= Delta)
+            b.row("receives", lambda h: quicksum(q[g, h] for g in G) <= Delta)
+        elif E and not self.free:
+            b.row("reach", lambda u, v, g: a[u, g] + quicksum(a[v, h] for h in G if (h - g) % k > Delta) <= 1)
+        return b.minimize(H * C)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model; with more than ``MOST_MODELLED`` sub-operations as if no pair were ordered."""
@@ -488,26 +446,6 @@ class Placement(Formulation):
             "bytes_between": float(self.graph.volume[apart].sum()),
             "most_memory_gib": float(held_by(self, device).max()) / 2**30,
         }
-
-
-def _peer_rows(
-    data: Placement, model: pyo.ConcreteModel, E: list[tuple[int, int]]
-) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[Any, ...]]]:
-    """Add the limit on the peers of a GPU to the Pyomo model; return the axes of its variables and constraints."""
-    import pyomo.core as pyo
-
-    k, Delta, G = data.devices, data.delta, range(data.devices)
-    if data.rule != "degree":
-        model.reach = pyo.Constraint(
-            E, G, rule=lambda b, u, v, g: b.a[u, g] + pyo.quicksum(b.a[v, h] for h in G if (h - g) % k > Delta) <= 1
-        )
-        return {}, {"reach": (E, k)}
-    apart = [(g, h) for g in G for h in G if g != h]
-    model.q = pyo.Var(apart, domain=pyo.Binary)
-    model.link = pyo.Constraint(E, apart, rule=lambda b, u, v, g, h: b.a[u, g] + b.a[v, h] - b.q[g, h] <= 1)
-    model.sends = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(b.q[g, h] for h in G if h != g) <= Delta)
-    model.receives = pyo.Constraint(G, rule=lambda b, h: pyo.quicksum(b.q[g, h] for g in G if g != h) <= Delta)
-    return {"q": (k, k)}, {"link": (E, k, k), "sends": (k,), "receives": (k,)}
 
 
 def _refuse_large(data: Placement) -> None:

@@ -38,12 +38,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, Array, Axis, Links
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.servers import ServerPool
@@ -51,8 +53,6 @@ from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-    import pyomo.core as pyo
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -80,6 +80,17 @@ class Design(Formulation):
     )
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
+    variables: ClassVar = {"x": ("src", "dst"), "g": ("source", "src", "dst"), "F": ()}
+    constraints: ClassVar = {
+        "ports_out": ("node",),
+        "ports_in": ("node",),
+        "both_ways": ("src", "dst"),
+        "cables": ("leaves", "enters"),
+        "uplinks_out": ("rack",),
+        "uplinks_in": ("rack",),
+        "balance": ("node", "source"),
+        "capacity": ("src", "dst"),
+    }
 
     n: int
     degree: int
@@ -155,93 +166,65 @@ class Design(Formulation):
             result.append(Bound("rack-cut", rounding.fraction_up(1 / time), reason, "topology", fraction=1 / time))
         return result
 
+    def sets(self) -> dict[str, range]:
+        """Nodes, as ends of links, as sources and by themselves, and racks."""
+        V, P = range(self.n), range(self.racks)
+        return {"node": V, "source": V, "src": V, "dst": V, "rack": P, "leaves": P, "enters": P}
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form; flows by source, then pair."""
-        import cvxpy as cp
-        import scipy.sparse as sp
-
+        """The model in CVXPY, over the possible links and flows."""
         _refuse_large(self)
-        n, (tail, head) = self.n, self.pairs
-        m = tail.size
-        source, pair = np.nonzero(head[None, :] != np.arange(n)[:, None])
-        x = cp.Variable(m, name="x", boolean=True)
-        g = cp.Variable(source.size, name="g", nonneg=True)
-        F = cp.Variable(name="F", nonneg=True)
-        cell, each = tail * n + head, np.arange(m)
-
-        def ones(rows: I64, columns: I64, shape: tuple[int, int]) -> sp.csr_array:
-            return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
-
-        flow = np.arange(source.size)
-        entering = ones(head[pair] * n + source, flow, (n * n, source.size))
-        leaving = ones(tail[pair] * n + source, flow, (n * n, source.size))
-        kept = np.flatnonzero(~np.eye(n, dtype=bool).ravel())
-        named = {
-            "ports_out": Named(ones(tail, each, (n, m)) @ x <= self.degree, (n,)),
-            "ports_in": Named(ones(head, each, (n, m)) @ x <= self.degree, (n,)),
-            "balance": Named((entering - leaving)[kept] @ g - F >= 0, (n, n), kept),
-            "capacity": Named(ones(pair, flow, (m, source.size)) @ g - x <= 0, (n, n), cell),
-        }
+        b, nodes, d = Cvx(self), np.arange(self.n), self.degree
+        apart = nodes[:, None] != nodes
+        links = Index.of_mask("src dst", apart)
+        flows = Index.of_mask("source src dst", apart & (nodes[:, None, None] != nodes))  # none into its source
+        x, g, F = b.var("x", upper=1, integer=True, over=links), b.var("g", over=flows), b.var("F")
+        ends, rows = Index.grid(node=self.n), Index.of_mask("node source", apart)
+        b.row("ports_out", ends.of(links, src="node") @ x <= d)
+        b.row("ports_in", ends.of(links, dst="node") @ x <= d)
         if not self.directed:
-            onward = np.flatnonzero(tail < head)
-            back = np.searchsorted(cell, head[onward] * n + tail[onward])
-            named["both_ways"] = Named(x[onward] - x[back] == 0, (n, n), cell[onward])
+            onward = links.where(links["src"] < links["dst"])
+            back = onward.of(links, src="dst", dst="src")
+            b.row("both_ways", onward.of(links) @ x == back @ x, over=onward)
         if self.rack:
-            K, rack = self.racks, self.rack_of
-            crossing = np.flatnonzero(rack[tail] != rack[head])
-            pairs = np.flatnonzero(~np.eye(K, dtype=bool).ravel())
-            between = ones(rack[tail[crossing]] * K + rack[head[crossing]], crossing, (K * K, m))
+            wires = links.given(leaves=self.rack_of[links["src"]], enters=self.rack_of[links["dst"]])
+            wires = wires.where(wires["leaves"] != wires["enters"])
+            pairs, racks = Index.of_mask("leaves enters", ~np.eye(self.racks, dtype=bool)), Index.grid(rack=self.racks)
             if self.cables:
-                named["cables"] = Named(between[pairs] @ x <= self.cables, (K, K), pairs)
+                b.row("cables", pairs.of(wires) @ x <= self.cables, over=pairs)
             if self.uplinks:
-                named["uplinks_out"] = Named(ones(rack[tail[crossing]], crossing, (K, m)) @ x <= self.uplinks, (K,))
-                named["uplinks_in"] = Named(ones(rack[head[crossing]], crossing, (K, m)) @ x <= self.uplinks, (K,))
-        variables = {
-            "x": Named(x, (n, n), cell),
-            "g": Named(g, (n, n, n), source * n * n + cell[pair]),
-            "F": Named(F, ()),
-        }
-        return CvxpyModel(cp.Problem(cp.Maximize(F), [row.item for row in named.values()]), variables, named)
+                b.row("uplinks_out", racks.of(wires, leaves="rack") @ x <= self.uplinks)
+                b.row("uplinks_in", racks.of(wires, enters="rack") @ x <= self.uplinks)
+        b.row("balance", (rows.of(flows, dst="node") - rows.of(flows, src="node")) @ g >= F, over=rows)
+        b.row("capacity", links.of(flows) @ g <= x, over=links)
+        return b.maximize(F)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring."""
-        import pyomo.core as pyo
+        """The model in Pyomo, by nodes and racks."""
+        from pyomo.core import quicksum
 
         _refuse_large(self)
-        n, d = self.n, self.degree
-        V = range(n)
-        others = {i: [j for j in V if j != i] for i in V}
-        links = [(i, j) for i in V for j in others[i]]
-        model = pyo.ConcreteModel(name="topology with minimum all-to-all time")
-        model.x = pyo.Var(links, domain=pyo.Binary)
-        model.g = pyo.Var([(s, i, j) for s in V for i, j in links if j != s], domain=pyo.NonNegativeReals)
-        model.F = pyo.Var(domain=pyo.NonNegativeReals)
-        model.ports_out = pyo.Constraint(V, rule=lambda m, i: pyo.quicksum(m.x[i, j] for j in others[i]) <= d)
-        model.ports_in = pyo.Constraint(V, rule=lambda m, j: pyo.quicksum(m.x[i, j] for i in others[j]) <= d)
-        model.balance = pyo.Constraint(
-            [(u, s) for u in V for s in others[u]],
-            rule=lambda m, u, s: (
-                pyo.quicksum(m.g[s, v, u] for v in others[u]) - pyo.quicksum(m.g[s, u, v] for v in others[u] if v != s)
-                >= m.F
-            ),
-        )
-        model.capacity = pyo.Constraint(
-            links, rule=lambda m, i, j: pyo.quicksum(m.g[s, i, j] for s in others[j]) <= m.x[i, j]
-        )
-        named: dict[str, tuple[Any, ...]] = {
-            "ports_out": (n,),
-            "ports_in": (n,),
-            "balance": (n, n),
-            "capacity": (n, n),
-        }
+        b, d, V, P = Pyo(self), self.degree, range(self.n), range(self.racks)
+        R = [[i for i in V if i // (self.rack or self.n) == p] for p in P]
+        rest = [[j for j in V if j not in R[p]] for p in P]
+        x = b.var("x", upper=1, integer=True, where=lambda i, j: i != j)
+        g, F = b.var("g", where=lambda s, i, j: i != j and j != s), b.var("F")
+
+        def wires(tails: Iterable[int], heads: Iterable[int]) -> Any:
+            return quicksum(x[i, j] for i in tails for j in heads)
+
+        b.row("ports_out", lambda i: wires([i], V) <= d)
+        b.row("ports_in", lambda j: wires(V, [j]) <= d)
         if not self.directed:
-            model.both_ways = pyo.Constraint(
-                [(i, j) for i, j in links if i < j], rule=lambda m, i, j: m.x[i, j] == m.x[j, i]
-            )
-            named["both_ways"] = (n, n)
-        named |= _rack_rows(self, model)
-        model.value = pyo.Objective(expr=model.F, sense=pyo.maximize)
-        return PyomoModel(model, {"x": (n, n), "g": (n, n, n), "F": ()}, named)
+            b.row("both_ways", lambda i, j: x[i, j] == x[j, i], where=lambda i, j: i < j)
+        if self.cables:
+            b.row("cables", lambda p, q: wires(R[p], R[q]) <= self.cables, where=lambda p, q: p != q)
+        if self.uplinks:
+            b.row("uplinks_out", lambda p: wires(R[p], rest[p]) <= self.uplinks)
+            b.row("uplinks_in", lambda p: wires(rest[p], R[p]) <= self.uplinks)
+        b.row("balance", lambda u, s: quicksum(g[s, v, u] - g[s, u, v] for v in V) >= F, where=lambda u, s: u != s)
+        b.row("capacity", lambda i, j: quicksum(g[s, i, j] for s in V) <= x[i, j], where=lambda i, j: i != j)
+        return b.maximize(F)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""
@@ -349,32 +332,6 @@ def refuse_racks(name: str, n: int, rack: int, cables: int, uplinks: int) -> Non
     if bool(rack) != bool(cables or uplinks):
         msg = f"{name}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
         raise NotApplicable(msg)
-
-
-def _rack_rows(data: Design, model: pyo.ConcreteModel) -> dict[str, tuple[Any, ...]]:
-    """Add the limits on the cables and uplinks of racks to the Pyomo model; return their axes."""
-    import pyomo.core as pyo
-
-    V, K = range(data.n), range(data.racks)
-    R = [[i for i in V if i // (data.rack or data.n) == p] for p in K]
-    named: dict[str, tuple[Any, ...]] = {}
-
-    def links(m: Any, tails: Iterable[int], heads: Iterable[int]) -> Any:
-        return pyo.quicksum(m.x[i, j] for i in tails for j in heads)
-
-    def others(p: int) -> list[int]:
-        return [j for j in V if j not in R[p]]
-
-    if data.cables:
-        model.cables = pyo.Constraint(
-            [(p, q) for p in K for q in K if p != q], rule=lambda m, p, q: links(m, R[p], R[q]) <= data.cables
-        )
-        named["cables"] = (len(K), len(K))
-    if data.uplinks:
-        model.uplinks_out = pyo.Constraint(K, rule=lambda m, p: links(m, R[p], others(p)) <= data.uplinks)
-        model.uplinks_in = pyo.Constraint(K, rule=lambda m, p: links(m, others(p), R[p]) <= data.uplinks)
-        named |= {"uplinks_out": (len(K),), "uplinks_in": (len(K),)}
-    return named
 
 
 def _refuse_large(data: Design) -> None:
