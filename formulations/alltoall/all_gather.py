@@ -37,31 +37,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
     TIME,
     Array,
+    Axis,
     Links,
     arc_axis,
-    arc_names,
+    entries,
     incident_arcs,
     vertex_axis,
-    vertex_names,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
     from opticoll.formulations.alltoall.all_reduce import AllReduction
-    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64, Mask, Topology
     from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.all-gather"
@@ -148,56 +151,23 @@ class SharedFlows(Formulation):
         """Shape of h, ``(m, K)``."""
         return self.topology.arcs, self.ends.size
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form: ``-M h_v = supply`` (``M h_v`` away) without the row of v, ``h_v <= c T``."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    @cached_property
+    def used(self) -> Mask:
+        """Flows that do not lead back to their end (from it with ``away``), ``(m, K)``; the others are 0."""
+        back = self.topology.head if self.away else self.topology.tail
+        return np.asarray(back[:, None] != self.ends)
 
-        topology, (m, K) = self.topology, self.shape
-        blocked = (topology.head if self.away else topology.tail)[:, None] == self.ends[None, :]
-        h = cp.Variable(m * K, name="h", bounds=[0, np.where(blocked, 0.0, float(self.most)).ravel()])
-        T = cp.Variable(name="T", bounds=[0, self.most / topology.capacity.min()])
-        rows = np.flatnonzero((np.arange(topology.n)[:, None] != self.ends[None, :]).ravel())
-        sent = topology.incidence() if self.away else -topology.incidence()
-        net = sp.csr_array(sp.kron(sent, sp.eye_array(K), format="csr")[rows])
-        balance = net @ h == np.repeat(self.supply, K)[rows]
-        capacity = h - np.repeat(topology.capacity, K) * T <= 0
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(T), [balance, capacity]),
-            variables={"h": Named(h, (m, K), np.arange(m * K)), "T": Named(T, ())},
-            constraints={
-                "balance": Named(balance, (topology.n, K), rows),
-                "capacity": Named(capacity, (m, K), np.arange(m * K)),
-            },
-        )
-
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
-        import pyomo.core as pyo
-
-        topology = self.topology
-        V, A = vertex_names(topology), arc_names(topology)
-        R = [V[v] for v in self.ends.tolist()]
-        supply = dict(zip(V, self.supply.tolist(), strict=True))
-        c = dict(zip(A, topology.capacity.tolist(), strict=True))
-        into, out_of = reversed(incident_arcs(topology)) if self.away else incident_arcs(topology)
-        model = pyo.ConcreteModel(name=f"{self.collective} at optimal throughput")
-        model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if a in out_of[v] else self.most))
-        model.T = pyo.Var(bounds=(0, self.most / min(c.values())))
-        model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
-        model.balance = pyo.Constraint(
-            [(u, v) for u in V for v in R if u != v],
-            rule=lambda m, u, v: (
-                pyo.quicksum(m.h[a, v] for a in out_of[u]) - pyo.quicksum(m.h[a, v] for a in into[u]) == supply[u]
-            ),
-        )
-        model.capacity = pyo.Constraint(A, R, rule=lambda m, a, v: m.h[a, v] - c[a] * m.T <= 0)
-        return PyomoModel(model, {"h": (A, R), "T": ()}, {"balance": (V, R), "capacity": (A, R)})
+    def sets(self) -> dict[str, Axis]:
+        """The ends."""
+        return {self.role: vertex_axis(self.role, self.topology, self.ends)}
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built."""
-        flows, rows = self.topology.arcs * self.ends.size, (self.topology.n - 1) * self.ends.size
-        return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows, "integers": 0}
+        topology, K = self.topology, self.ends.size
+        degrees = topology.out_degree[self.ends], topology.in_degree[self.ends]
+        absent, ending = (int(sum(one)) for one in (reversed(degrees) if self.away else degrees))
+        flows, rows = topology.arcs * K - absent, (topology.n - 1) * K
+        return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows - ending, "integers": 0}
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """The flows h, the time T and the duals of ``capacity``."""
@@ -217,12 +187,11 @@ class SharedFlows(Formulation):
             return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
         net = (-1.0 if self.away else 1.0) * outflow(topology, h) - self.supply[:, None]
         net[ends, np.arange(ends.size)] = 0.0
-        leaves = topology.head if self.away else topology.tail
         over = (h / topology.capacity[:, None] - T).max(initial=0.0)
         return {
             "shape": 0.0,
             "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
-            "blocked": float(np.abs(h[leaves[:, None] == ends[None, :]]).max(initial=0.0)),
+            "blocked": float(np.abs(h[~self.used]).max(initial=0.0)),
             "balance": float(np.abs(net).max(initial=0.0)),
             "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
         }
@@ -347,11 +316,42 @@ class AllGather(SharedFlows):
     """The problem."""
 
     name = NAME
+    variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
+    constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
         """The data of the model; errors as :meth:`SharedFlows.between_all`."""
         return cls.between_all(instance)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, over the flows that do not lead back to their receiver."""
+        b, topology, nodes = Cvx(self), self.topology, np.arange(self.topology.n)
+        flows = Index.of_mask("arc receiver", topology.tail[:, None] != self.ends)
+        flows = flows.given(tail=topology.tail[flows["arc"]], head=topology.head[flows["arc"]])
+        rows = Index.of_mask("vertex receiver", nodes[:, None] != self.ends)
+        h, T = b.var("h", upper=self.most, over=flows), b.var("T", upper=self.most / topology.capacity.min())
+        net = rows.of(flows, tail="vertex") - rows.of(flows, head="vertex")
+        b.row("balance", net @ h == self.supply[rows["vertex"]], over=rows)
+        b.row("capacity", h <= topology.capacity[flows["arc"]] * T, over=flows)
+        return b.minimize(T)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
+        from pyomo.core import quicksum
+
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        A, V = b.sets("arc", "vertex")
+        c, supply = entries(self.topology.capacity, A), entries(self.supply, V)
+        h = b.var("h", upper=self.most, where=lambda a, v: a not in out_of[v])
+        T = b.var("T", upper=self.most / min(c.values()))
+
+        def balance(u: Hashable, v: Hashable) -> Any:
+            return quicksum(h[a, v] for a in out_of[u]) - quicksum(h[a, v] for a in into[u]) == supply[u,]
+
+        b.row("balance", balance, where=lambda u, v: u != v)
+        b.row("capacity", lambda a, v: h[a, v] <= c[a,] * T, where=lambda a, v: a not in out_of[v])
+        return b.minimize(T)
 
     def bounds(self) -> list[Bound]:
         """Bounds of the worst cut, which is the optimum, and of the arcs into one rank."""

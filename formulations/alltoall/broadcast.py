@@ -30,17 +30,23 @@ no more capacity leaves a vertex that is not a rank than enters it (Edmonds; Ban
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.all_gather import SharedFlows, capacity_out_of
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, Parameter
+from opticoll.formulations.variables import entries, incident_arcs
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.instances.types import Json, Settings
 
 NAME = "alltoall.broadcast"
@@ -51,6 +57,8 @@ class Broadcast(SharedFlows):
     """The problem."""
 
     name = NAME
+    variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
+    constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
     parameters = PARAMETERS
 
     @classmethod
@@ -71,6 +79,35 @@ class Broadcast(SharedFlows):
             raise BadInput(msg)
         at_root = np.eye(topology.n)[topology.terminals[root]]
         return cls("broadcast", topology, np.delete(topology.terminals, root), at_root, 1)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, over the flows that do not lead back to their receiver."""
+        b, topology, nodes = Cvx(self), self.topology, np.arange(self.topology.n)
+        flows = Index.of_mask("arc receiver", topology.tail[:, None] != self.ends)
+        flows = flows.given(tail=topology.tail[flows["arc"]], head=topology.head[flows["arc"]])
+        rows = Index.of_mask("vertex receiver", nodes[:, None] != self.ends)
+        h, T = b.var("h", upper=self.most, over=flows), b.var("T", upper=self.most / topology.capacity.min())
+        net = rows.of(flows, tail="vertex") - rows.of(flows, head="vertex")
+        b.row("balance", net @ h == self.supply[rows["vertex"]], over=rows)
+        b.row("capacity", h <= topology.capacity[flows["arc"]] * T, over=flows)
+        return b.minimize(T)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
+        from pyomo.core import quicksum
+
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        A, V = b.sets("arc", "vertex")
+        c, supply = entries(self.topology.capacity, A), entries(self.supply, V)
+        h = b.var("h", upper=self.most, where=lambda a, v: a not in out_of[v])
+        T = b.var("T", upper=self.most / min(c.values()))
+
+        def balance(u: Hashable, v: Hashable) -> Any:
+            return quicksum(h[a, v] for a in out_of[u]) - quicksum(h[a, v] for a in into[u]) == supply[u,]
+
+        b.row("balance", balance, where=lambda u, v: u != v)
+        b.row("capacity", lambda a, v: h[a, v] <= c[a,] * T, where=lambda a, v: a not in out_of[v])
+        return b.minimize(T)
 
     def bounds(self) -> list[Bound]:
         """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""

@@ -28,12 +28,19 @@ forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
 
 from opticoll.formulations.alltoall.all_gather import SharedFlows, cut_bounds
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.variables import entries, incident_arcs
 
 if TYPE_CHECKING:
-    from opticoll.formulations.model import Bound
+    from collections.abc import Hashable
+
+    from opticoll.formulations.model import Bound, CvxpyModel, PyomoModel
     from opticoll.instances.types import Settings
 
 NAME = "alltoall.reduce-scatter"
@@ -43,11 +50,42 @@ class ReduceScatter(SharedFlows):
     """The problem."""
 
     name = NAME
+    variables: ClassVar = {"h": ("arc", "contributor"), "T": ()}
+    constraints: ClassVar = {"balance": ("vertex", "contributor"), "capacity": ("arc", "contributor")}
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
         """The data of the model; errors as :meth:`SharedFlows.between_all`."""
         return cls.between_all(instance, away=True)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, over the flows that do not lead from their contributor."""
+        b, topology, nodes = Cvx(self), self.topology, np.arange(self.topology.n)
+        flows = Index.of_mask("arc contributor", topology.head[:, None] != self.ends)
+        flows = flows.given(tail=topology.tail[flows["arc"]], head=topology.head[flows["arc"]])
+        rows = Index.of_mask("vertex contributor", nodes[:, None] != self.ends)
+        h, T = b.var("h", upper=self.most, over=flows), b.var("T", upper=self.most / topology.capacity.min())
+        net = rows.of(flows, head="vertex") - rows.of(flows, tail="vertex")
+        b.row("balance", net @ h == self.supply[rows["vertex"]], over=rows)
+        b.row("capacity", h <= topology.capacity[flows["arc"]] * T, over=flows)
+        return b.minimize(T)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
+        from pyomo.core import quicksum
+
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        A, V = b.sets("arc", "vertex")
+        c, supply = entries(self.topology.capacity, A), entries(self.supply, V)
+        h = b.var("h", upper=self.most, where=lambda a, v: a not in into[v])
+        T = b.var("T", upper=self.most / min(c.values()))
+
+        def balance(u: Hashable, v: Hashable) -> Any:
+            return quicksum(h[a, v] for a in into[u]) - quicksum(h[a, v] for a in out_of[u]) == supply[u,]
+
+        b.row("balance", balance, where=lambda u, v: u != v)
+        b.row("capacity", lambda a, v: h[a, v] <= c[a,] * T, where=lambda a, v: a not in into[v])
+        return b.minimize(T)
 
     def bounds(self) -> list[Bound]:
         """Bounds of the worst cut, which is the optimum, and of the arcs out of one rank."""
