@@ -23,18 +23,27 @@ because the paper solves it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.master import Master
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demand_parameter, demanded_traffic
-from opticoll.formulations.model import Bound, Formulation, NeededSolution, NotApplicable, Parameter
-from opticoll.formulations.variables import Array, vertex_axis
+from opticoll.formulations.model import (
+    Bound,
+    CvxpyModel,
+    Formulation,
+    NeededSolution,
+    NotApplicable,
+    Parameter,
+    PyomoModel,
+)
+from opticoll.formulations.variables import Array, Axis, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping
     from fractions import Fraction
 
     from opticoll.formulations.variables import Links
@@ -59,6 +68,9 @@ class Child(ConcurrentFlow, Formulation):
     concurrent = "F"
     meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"
     shards = True
+    variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
+    constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
+    data: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
 
     @classmethod
     def prepare(
@@ -88,6 +100,39 @@ class Child(ConcurrentFlow, Formulation):
         amounts = None if traffic is None else traffic[number]
         return child_of(topology, number, np.maximum(capacity, 0.0), amounts)
 
+    def sets(self) -> dict[str, Axis]:
+        """The destinations."""
+        return {"destination": vertex_axis("destination", self.topology, np.argmax(self.demand, axis=0))}
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
+        import cvxpy as cp
+
+        b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
+        c, D = b.data("c", self.capacity), b.data("D", self.demand)
+        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+        b.row("balance", M @ f == F * D, where=self.served)
+        b.row("capacity", cp.sum(f, axis=1) <= c)
+        return b.maximize(F)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``f[a,t]``, ``F``, ``balance[u,t]``, ``capacity[a]``."""
+        from pyomo.core import quicksum
+
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        V, R = b.sets("vertex", "destination")
+        s = V[self.sources[0]]
+        c, D = b.data("c", self.capacity), b.data("D", self.demand, where=lambda u, t: u == t)
+        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+
+        def balance(u: Hashable, t: Hashable) -> object:
+            net = quicksum(f[a, t] for a in into[u]) - quicksum(f[a, t] for a in out_of[u])
+            return net - (D[t, t] * F if u == t else 0) == 0
+
+        b.row("balance", balance, where=lambda u, t: u != s)
+        b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
+        return b.maximize(F)
+
     def bounds(self) -> list[Bound]:
         """Bounds of hop distances under g, and of the inflow of g into each destination."""
         targets = np.argmax(self.demand, axis=0)
@@ -114,7 +159,7 @@ class Child(ConcurrentFlow, Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes and ranges of the arrays."""
-        return self.arrays_along(vertex_axis("destination", self.topology, np.argmax(self.demand, axis=0)))
+        return self.arrays_along(self.sets()["destination"])
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

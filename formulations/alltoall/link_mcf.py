@@ -25,11 +25,12 @@ certificate needs min(dist_l(s,t), shortest cycle of l through t) in place of di
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import (
     ConcurrentFlow,
     demand_parameter,
@@ -41,18 +42,18 @@ from opticoll.formulations.flows.concurrent_flow import (
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
 from opticoll.formulations.foreseen_size import ForeseenSize
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Parameter, PyomoModel
 from opticoll.formulations.variables import (
-    arc_names,
+    Axis,
+    entries,
     incident_arcs,
     pair_axis,
-    vertex_names,
 )
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping
     from fractions import Fraction
 
     from opticoll.formulations.variables import Array, Links
@@ -76,11 +77,24 @@ class LinkFlow(ForeseenSize, Formulation):
     )
     concurrent = "F"
     shards = True
+    variables: ClassVar = {"f": ("arc", "commodity"), "F": ()}
+    constraints: ClassVar = {
+        "balance": ("vertex", "commodity"),
+        "conservation": ("vertex", "commodity"),
+        "delivery": ("commodity",),
+        "capacity": ("arc",),
+    }
+    data: ClassVar = {"c": ("arc",), "D": ("vertex", "commodity")}
     label_invariant = staticmethod(equal_demands)
 
     flow: ConcurrentFlow
     targets: I64
     printed: bool
+
+    @property
+    def topology(self) -> Topology:
+        """The graph."""
+        return self.flow.topology
 
     @property
     def amount(self) -> F64:
@@ -118,64 +132,52 @@ class LinkFlow(ForeseenSize, Formulation):
             return None
         return size(instance, instance.num_ranks * (instance.num_ranks - 1))
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        if not self.printed:
-            return self.flow.cvxpy()
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, Axis]:
+        """The pairs of ranks with demand."""
+        return {"commodity": pair_axis(self.topology, self.flow.sources, self.targets)}
 
-        topology, groups = self.flow.topology, self.flow.groups
-        m, n = topology.arcs, topology.n
-        f = cp.Variable((m, groups), name="f", nonneg=True)
-        F = cp.Variable(name="F", nonneg=True)
-        flat = cp.vec(f, order="F")
-        incidence = topology.incidence()
-        keep = self.inner.T.ravel()
-        k, u = np.divmod(np.flatnonzero(keep), n)
-        forward = sp.csr_array(sp.kron(sp.eye_array(groups), incidence, format="csr")[keep])
-        conservation = forward @ flat >= 0
-        entering = sp.csr_array((np.ones(m), (topology.head, np.arange(m))), shape=(n, m))
-        arrive = sp.kron(sp.eye_array(groups), entering, format="csr")
-        delivery = sp.csr_array(arrive[np.arange(groups) * n + self.targets]) @ flat >= F * self.amount
-        capacity = cp.sum(f, axis=1) <= self.flow.capacity
-        return CvxpyModel(
-            cp.Problem(cp.Maximize(F), [conservation, delivery, capacity]),
-            variables={"f": Named(f, (m, groups)), "F": Named(F, ())},
-            constraints={
-                "conservation": Named(conservation, (n, groups), u * groups + k),
-                "delivery": Named(delivery, (groups,)),
-                "capacity": Named(capacity, (m,)),
-            },
-        )
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY: ``M f = F D`` without the rows of the sources, ``f 1 <= c``."""
+        import cvxpy as cp
+
+        b, topology, flow = Cvx(self), self.topology, self.flow
+        F = b.var("F")
+        if not self.printed:
+            c, D = b.data("c", flow.capacity), b.data("D", flow.demand)
+            f = b.var("f", upper=np.where(flow.blocked, 0.0, np.inf))
+            b.row("balance", topology.incidence() @ f == F * D, where=flow.served)
+        else:
+            c, f, arrivals = flow.capacity, b.var("f"), topology.incidence().maximum(0)
+            b.row("conservation", topology.incidence() @ f >= 0, where=self.inner)
+            b.row("delivery", (arrivals @ f)[self.targets, np.arange(flow.groups)] >= F * self.amount)
+        b.row("capacity", cp.sum(f, axis=1) <= c)
+        return b.maximize(F)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring."""
-        if not self.printed:
-            return self.flow.pyomo()
-        import pyomo.core as pyo
+        """The model in Pyomo: ``f[a,s,t]``, ``F``, ``balance[u,s,t]``, ``capacity[a]``."""
+        from pyomo.core import quicksum
 
-        topology = self.flow.topology
-        V, A = vertex_names(topology), arc_names(topology)
-        into, out_of = incident_arcs(topology)
-        c = dict(zip(A, self.flow.capacity.tolist(), strict=True))
-        K = [(V[s], V[t]) for s, t in zip(self.flow.sources.tolist(), self.targets.tolist(), strict=True)]
-        D = dict(zip(K, self.amount.tolist(), strict=True))
-        built = pyo.ConcreteModel(name="link MCF, sink-inflow reading")
-        built.f = pyo.Var(A, K, domain=pyo.NonNegativeReals)
-        built.F = pyo.Var(domain=pyo.NonNegativeReals)
-        built.throughput = pyo.Objective(expr=built.F, sense=pyo.maximize)
-        built.conservation = pyo.Constraint(
-            [(u, *k) for u in V for k in K if u not in k],
-            rule=lambda b, u, s, t: (
-                pyo.quicksum(b.f[a, s, t] for a in out_of[u]) - pyo.quicksum(b.f[a, s, t] for a in into[u]) <= 0
-            ),
-        )
-        built.delivery = pyo.Constraint(
-            K, rule=lambda b, s, t: pyo.quicksum(b.f[a, s, t] for a in into[t]) - D[s, t] * b.F >= 0
-        )
-        built.capacity = pyo.Constraint(A, rule=lambda b, a: pyo.quicksum(b.f[a, k] for k in K) <= c[a])
-        return PyomoModel(built, {"f": (A, K), "F": ()}, {"conservation": (V, K), "delivery": (K,), "capacity": (A,)})
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        A, K = b.sets("arc", "commodity")
+        F = b.var("F")
+
+        def net(u: Hashable, s: Hashable, t: Hashable) -> Any:
+            return quicksum(f[a, s, t] for a in into[u]) - quicksum(f[a, s, t] for a in out_of[u])
+
+        if not self.printed:
+            c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand, where=lambda u, s, t: u == t)
+            f = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf))
+            b.row(
+                "balance",
+                lambda u, s, t: net(u, s, t) - (D[t, s, t] * F if u == t else 0) == 0,
+                where=lambda u, s, t: u != s,
+            )
+        else:
+            c, d, f = dict(zip(A, self.flow.capacity.tolist(), strict=True)), entries(self.amount, K), b.var("f")
+            b.row("conservation", lambda u, s, t: net(u, s, t) >= 0, where=lambda u, s, t: u not in (s, t))
+            b.row("delivery", lambda s, t: quicksum(f[a, s, t] for a in into[t]) >= d[s, t] * F)
+        b.row("capacity", lambda a: quicksum(f[a, s, t] for s, t in K) <= c[a])
+        return b.maximize(F)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block; the sink-inflow reading has its own, weaker blocks."""
@@ -250,7 +252,7 @@ class LinkFlow(ForeseenSize, Formulation):
 
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes and ranges of the arrays."""
-        return self.flow.arrays_along(pair_axis(self.flow.topology, self.flow.sources, self.targets))
+        return self.flow.arrays_along(self.sets()["commodity"])
 
     def updates(self) -> dict[str, F64]:
         """Capacities and demands, which can change in a model that is built."""

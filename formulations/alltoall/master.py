@@ -18,9 +18,12 @@ the demand. The paper reports solving it at N=1000, d=4 in 40 minutes with MOSEK
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_bounds
 from opticoll.formulations.flows.concurrent_flow import (
     ConcurrentFlow,
@@ -30,13 +33,14 @@ from opticoll.formulations.flows.concurrent_flow import (
     size,
 )
 from opticoll.formulations.foreseen_size import ForeseenSize
-from opticoll.formulations.model import Formulation
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.variables import Axis, incident_arcs, vertex_axis
 from opticoll.instances.readers.reading import PREFIX
 from opticoll.instances.topology import Topology
 from opticoll.instances.types import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
     from fractions import Fraction
 
 
@@ -54,6 +58,9 @@ class Master(ConcurrentFlow, ForeseenSize, Formulation):
     concurrent = "F"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
+    variables: ClassVar = {"g": ("arc", "source"), "F": ()}
+    constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
+    data: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
     label_invariant = staticmethod(equal_demands)
 
     bounds = flow_bounds.bounds
@@ -71,6 +78,38 @@ class Master(ConcurrentFlow, ForeseenSize, Formulation):
             For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
         """
         return cls.by_source(*demanded_traffic(instance, cls._completed(parameters), NAME))
+
+    def sets(self) -> dict[str, Axis]:
+        """The ranks that send."""
+        return {"source": vertex_axis("source", self.topology, self.sources)}
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY: ``M g >= F D`` without the rows of the sources, ``g 1 <= c``."""
+        import cvxpy as cp
+
+        b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
+        c, D = b.data("c", self.capacity), b.data("D", self.demand)
+        g, F = b.var("g", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+        b.row("balance", M @ g >= F * D, where=self.served)
+        b.row("capacity", cp.sum(g, axis=1) <= c)
+        return b.maximize(F)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``g[a,s]``, ``F``, ``balance[u,s]``, ``capacity[a]``."""
+        from pyomo.core import quicksum
+
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        (S,) = b.sets("source")
+        c, D = b.data("c", self.capacity), b.data("D", self.demand)
+        g, F = b.var("g", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+
+        def balance(u: Hashable, s: Hashable) -> object:
+            net = quicksum(g[a, s] for a in into[u]) - quicksum(g[a, s] for a in out_of[u])
+            return net - D[u, s] * F >= 0
+
+        b.row("balance", balance, where=lambda u, s: u != s)
+        b.row("capacity", lambda a: quicksum(g[a, s] for s in S) <= c[a])
+        return b.maximize(F)
 
     @staticmethod
     def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:

@@ -28,34 +28,39 @@ The optimum is that of the path set (``paths``, ``k``, ``lmax``; the paper sampl
 over all paths if it equals the bound from the fluid optimum over all paths: ``metrics.unrestricted_proven``.
 
 Routes over sets that are too large to list (``paths=all``) contain their own paths, as in
-:mod:`opticoll.formulations.flows.path_flow`. The model itself is :mod:`opticoll.formulations.flows.path_flow`.
+:mod:`opticoll.formulations.flows.path_flow`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import path_mcf
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
     chosen_paths,
     known_paths,
+    largest_load,
+    named_paths,
     prepare_paths,
     quantum,
     round_up,
+    unit_capacities,
     unsplit_bounds,
     whole_paths,
 )
 from opticoll.formulations.flows.path_sets import PathRule, rule_parameters
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links, entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,8 +136,9 @@ class ChosenPaths(PathFlow, Formulation):
     shards = True
     label_invariant = staticmethod(path_flow.label_invariant)
 
-    cvxpy = path_flow.build_cvxpy
-    pyomo = path_flow.build_pyomo
+    variables: ClassVar = {"x": ("path",), "Lambda": ()}
+    constraints: ClassVar = {"congestion": ("arc",), "choose": ("commodity",)}
+
     residuals = path_flow.residuals
     objective = path_flow.objective
     arrays = path_flow.arrays
@@ -159,6 +165,44 @@ class ChosenPaths(PathFlow, Formulation):
         if kappa > 1:
             check_enough(data)
         return data
+
+    def sets(self) -> dict[str, list[Any]]:
+        """Pairs of ranks, and their paths: (s,t,i) is the i-th of (s,t)."""
+        K, of, _ = named_paths(self.paths)
+        return {"commodity": K, "path": [p for k in K for p in of[k]]}
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY: ``A diag(D) x <= Lambda c``, ``B x = kappa`` (arcs not on any path have no row)."""
+        import cvxpy as cp
+
+        b, A, B = Cvx(self), self.paths.incidence.tocsr(), self.paths.membership
+        c, D = self.topology.capacity, self.amount[self.paths.pair]
+        x = b.var("x", upper=1, integer=True)
+        Lambda = b.var("Lambda", upper=largest_load(self), integer=unit_capacities(self))
+        used = np.unique(self.paths.arcs)
+        rows = Index.table("arc", {"arc": used})
+        b.row("congestion", A[used] @ cp.multiply(D, x) <= Lambda * c[used], over=rows)
+        b.row("choose", B @ x == self.kappa)
+        return b.minimize(Lambda / self.kappa)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``x[s,t,i]``, ``Lambda``, ``congestion[a]``, ``choose[s,t]``."""
+        from pyomo.core import quicksum
+
+        b, (K, of, over) = Pyo(self), named_paths(self.paths)
+        (A,) = b.sets("arc")
+        c, amount = entries(self.topology.capacity, A), dict(zip(K, self.amount.tolist(), strict=True))
+        D = {p: amount[k] for k in K for p in of[k]}
+        whole = all(number.is_integer() for number in amount.values()) and all(room == 1 for room in c.values())
+        x = b.var("x", upper=1, integer=True)
+        Lambda = b.var("Lambda", upper=self.kappa * sum(amount.values()) / min(c.values()), integer=whole)
+        b.row(
+            "congestion",
+            lambda a: quicksum(D[p] * x[p] for p in over[a]) <= c[a,] * Lambda,
+            where=lambda a: a in over,
+        )
+        b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == self.kappa)
+        return b.minimize(Lambda / self.kappa)
 
     def bounds(self) -> list[Bound]:
         """Fluid bounds of the path set, rounded up to whole paths; for kappa > 1 also that from different paths."""

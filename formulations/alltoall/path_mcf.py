@@ -27,11 +27,12 @@ Solutions over sets that are too large to list (method ``column-generation``) co
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.flow_bounds import work_by_hops
@@ -47,16 +48,16 @@ from opticoll.formulations.flows.path_flow import (
 )
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.flows.single_source import WeightedPath
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
     Bound,
     CvxpyModel,
     Formulation,
-    Named,
     NotApplicable,
     PyomoModel,
 )
 from opticoll.formulations.standard_form import StandardForm, blocks
-from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_axis, arc_names, pyomo_parameter
+from opticoll.formulations.variables import BANDWIDTHS, Array, Links, arc_axis
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -154,6 +155,9 @@ class PathConcurrentFlow(PathFlow, Formulation):
     concurrent = "F"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     shards = True
+    variables: ClassVar = {"f": ("path",), "F": ()}
+    constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",)}
+    data: ClassVar = {"c": ("arc",), "D": ("commodity",)}
     label_invariant = staticmethod(path_flow.label_invariant)
 
     bounds = path_bounds
@@ -175,42 +179,31 @@ class PathConcurrentFlow(PathFlow, Formulation):
         """Numbers of the matrix that are computed from the data."""
         return rounding.decimals(self.amount)
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs not on any path have no row)."""
-        import cvxpy as cp
+    def sets(self) -> dict[str, list[Any]]:
+        """Pairs of ranks, and their paths: (s,t,i) is the i-th of (s,t)."""
+        K, of, _ = named_paths(self.paths)
+        return {"commodity": K, "path": [p for k in K for p in of[k]]}
 
-        paths, m = self.paths, self.topology.arcs
-        f = cp.Variable(paths.paths, name="f", nonneg=True)
-        F = cp.Variable(name="F", nonneg=True)
-        c = cp.Parameter(m, name="c", value=self.topology.capacity)
-        D = cp.Parameter(paths.pairs, name="D", value=self.amount)
-        used = np.unique(paths.arcs)
-        serve = paths.membership @ f >= F * D
-        capacity = paths.incidence.tocsr()[used] @ f <= c[used]
-        return CvxpyModel(
-            cp.Problem(cp.Maximize(F), [serve, capacity]),
-            variables={"f": Named(f, (paths.paths,)), "F": Named(F, ())},
-            constraints={"serve": Named(serve, (paths.pairs,)), "capacity": Named(capacity, (m,), used)},
-        )
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY: ``B f >= F D``, ``A f <= c`` (arcs not on any path have no row)."""
+        b, A, B = Cvx(self), self.paths.incidence.tocsr(), self.paths.membership
+        c, D = b.data("c", self.topology.capacity), b.data("D", self.amount)
+        f, F = b.var("f"), b.var("F")
+        used = np.unique(self.paths.arcs)
+        b.row("serve", B @ f >= F * D)
+        b.row("capacity", A[used] @ f <= c[used], over=Index.table("arc", {"arc": used}))
+        return b.maximize(F)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
-        A = arc_names(self.topology)
-        K, of, over = named_paths(self.paths)
-        P = [p for k in K for p in of[k]]
-        model = pyo.ConcreteModel(name="path MCF")
-        model.c = pyomo_parameter(self.topology.capacity, A)
-        model.D = pyomo_parameter(self.amount, K)
-        model.f = pyo.Var(P, domain=pyo.NonNegativeReals)
-        model.F = pyo.Var(domain=pyo.NonNegativeReals)
-        model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
-        model.serve = pyo.Constraint(
-            K, rule=lambda m, s, t: pyo.quicksum(m.f[p] for p in of[s, t]) - m.D[s, t] * m.F >= 0
-        )
-        model.capacity = pyo.Constraint(list(over), rule=lambda m, a: pyo.quicksum(m.f[p] for p in over[a]) <= m.c[a])
-        return PyomoModel(model, {"f": (P,), "F": ()}, {"serve": (K,), "capacity": (A,)})
+        b, (_, of, over) = Pyo(self), named_paths(self.paths)
+        c, D = b.data("c", self.topology.capacity), b.data("D", self.amount)
+        f, F = b.var("f"), b.var("F")
+        b.row("serve", lambda *k: quicksum(f[p] for p in of[k]) >= D[k] * F)
+        b.row("capacity", lambda a: quicksum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
+        return b.maximize(F)
 
     def matrix(self) -> StandardForm:
         """The same problem without a modelling layer, for methods that solve it many times: f, then F."""

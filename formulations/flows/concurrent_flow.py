@@ -36,7 +36,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
-from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, NotApplicable, Parameter
 from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import (
     BANDWIDTHS,
@@ -44,20 +44,14 @@ from opticoll.formulations.variables import (
     Axis,
     Links,
     arc_axis,
-    arc_names,
-    entries,
-    incident_arcs,
-    pair_names,
-    pyomo_parameter,
     vertex_axis,
-    vertex_names,
 )
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
 from opticoll.instances.symmetry import MANY_VERTICES, diameter, one_of_each_orbit
 from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     import scipy.sparse as sp
 
@@ -241,72 +235,6 @@ class ConcurrentFlow:
         """Pairs with positive demand in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
         group, target = np.nonzero(self.demand.T)
         return self.sources[group], target, self.demand[target, group]
-
-    def group_names(self) -> list[tuple[Hashable, ...]]:
-        """Indices of the groups in Pyomo, ``(|K|,)``, see :meth:`pyomo`."""
-        V, targets = vertex_names(self.topology), self.demand.argmax(axis=0)
-        if not self.equality:
-            return [(V[s],) for s in self.sources.tolist()]
-        if (self.sources == self.sources[0]).all():
-            return [(V[t],) for t in targets.tolist()]
-        return pair_names(self.topology, self.sources, targets)
-
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form: ``M x >= F D`` without the rows of the sources, ``x 1 <= c``."""
-        import cvxpy as cp
-
-        m, groups, n = self.topology.arcs, self.groups, self.topology.n
-        x = cp.Variable((m, groups), name=self.flow, bounds=[0, np.where(self.blocked, 0.0, np.inf)])
-        F = cp.Variable(name="F", nonneg=True)
-        u, k = np.nonzero(self.served)
-        net = (self.topology.incidence() @ x)[u, k]
-        c = cp.Parameter(m, name="c", value=self.capacity)
-        D = cp.Parameter((n, groups), name="D", value=self.demand)
-        balance = net == F * D[u, k] if self.equality else net >= F * D[u, k]
-        capacity = cp.sum(x, axis=1) <= c
-        return CvxpyModel(
-            cp.Problem(cp.Maximize(F), [balance, capacity]),
-            variables={self.flow: Named(x, (m, groups)), "F": Named(F, ())},
-            constraints={
-                "balance": Named(balance, (n, groups), u * groups + k),
-                "capacity": Named(capacity, (m,)),
-            },
-        )
-
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo: ``flow[a,k]``, ``F``, ``balance[u,k]``, ``capacity[a]``.
-
-        k is the source s of a group, the pair (s,t) of a commodity, or its target t if all have one source. A commodity
-        has a demand at its target alone.
-        """
-        import pyomo.core as pyo
-
-        topology = self.topology
-        V, A = vertex_names(topology), arc_names(topology)
-        into, out_of = incident_arcs(topology)
-        K = self.group_names()
-        served, blocked = entries(self.served, V, K), entries(self.blocked, A, K)
-
-        model = pyo.ConcreteModel(name="maximum concurrent flow")
-        model.c = pyomo_parameter(self.capacity, A)
-        model.D = pyomo_parameter(self.demand, V, K, zeros=not self.equality)
-        x = pyo.Var(list(blocked), domain=pyo.NonNegativeReals)
-        model.add_component(self.flow, x)
-        for index, forbidden in blocked.items():
-            if forbidden:
-                x[index].setub(0)
-        model.F = pyo.Var(domain=pyo.NonNegativeReals)
-        model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
-
-        def balance(model: pyo.ConcreteModel, u: Hashable, *k: Hashable) -> object:
-            net = pyo.quicksum([x[(a, *k)] for a in into[u]]) - pyo.quicksum([x[(a, *k)] for a in out_of[u]])
-            if (u, *k) in model.D:
-                net -= model.D[(u, *k)] * model.F
-            return net == 0 if self.equality else net >= 0
-
-        model.balance = pyo.Constraint([index for index, holds in served.items() if holds], rule=balance)
-        model.capacity = pyo.Constraint(A, rule=lambda model, a: pyo.quicksum([x[(a, *k)] for k in K]) <= model.c[a])
-        return PyomoModel(model, {self.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
 
     def matrix(self) -> StandardForm:
         """The same problem without a modelling layer, for methods that solve it often: vec(x) column-major, then F."""

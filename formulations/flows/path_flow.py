@@ -41,7 +41,7 @@ from opticoll.formulations.flows.path_sets import (
     subset,
     to_arrays,
 )
-from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, PyomoModel
+from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.formulations.variables import (
     TIME,
     Array,
@@ -321,48 +321,6 @@ def widths(data: PathFlow) -> F64:
         wide = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
         result[~np.isfinite(wide.hops[starts, ends])] = values[i - 1]
     return result
-
-
-def build_pyomo(data: PathFlow) -> PyomoModel:
-    """The model in Pyomo: ``x[s,t,i]`` for the i-th path of (s,t), ``Lambda``, ``congestion[a]``, ``choose[s,t]``."""
-    import pyomo.core as pyo
-
-    c = dict(zip(arc_names(data.topology), data.topology.capacity.tolist(), strict=True))
-    K, of, over = named_paths(data.paths)
-    P = [p for k in K for p in of[k]]
-    amount = dict(zip(K, data.amount.tolist(), strict=True))
-    D = {p: amount[k] for k in K for p in of[k]}
-    whole = all(number.is_integer() for number in amount.values()) and all(capacity == 1 for capacity in c.values())
-    most = data.kappa * sum(amount.values()) / min(c.values())
-    model = pyo.ConcreteModel(name="minimum congestion")
-    model.x = pyo.Var(P, domain=pyo.Binary)
-    model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals, bounds=(0, most))
-    model.worst = pyo.Objective(expr=model.Lambda / data.kappa, sense=pyo.minimize)
-    model.congestion = pyo.Constraint(
-        list(over), rule=lambda m, a: pyo.quicksum(D[p] * m.x[p] for p in over[a]) - c[a] * m.Lambda <= 0
-    )
-    model.choose = pyo.Constraint(K, rule=lambda m, *k: pyo.quicksum(m.x[p] for p in of[k]) == data.kappa)
-    return PyomoModel(model, {"x": (P,), "Lambda": ()}, {"congestion": (list(c),), "choose": (K,)})
-
-
-def build_cvxpy(data: PathFlow) -> CvxpyModel:
-    """The model in matrix form: ``A diag(D) x <= Lambda c``, ``B x = kappa`` (arcs not on any path have no row)."""
-    import cvxpy as cp
-    import scipy.sparse as sp
-
-    paths, m = data.paths, data.topology.arcs
-    x = cp.Variable(paths.paths, name="x", boolean=True)
-    whole = unit_capacities(data)
-    Lambda = cp.Variable(name="Lambda", integer=whole, bounds=[0, largest_load(data)])
-    used = np.unique(paths.arcs)
-    amount = sp.diags_array(data.amount[paths.pair])
-    congestion = (paths.incidence.tocsr()[used] @ amount) @ x - Lambda * data.topology.capacity[used] <= 0
-    choose = paths.membership @ x == data.kappa
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(Lambda / data.kappa), [congestion, choose]),
-        variables={"x": Named(x, (paths.paths,)), "Lambda": Named(Lambda, ())},
-        constraints={"congestion": Named(congestion, (m,), used), "choose": Named(choose, (paths.pairs,))},
-    )
 
 
 def estimate(data: PathFlow) -> dict[str, int]:

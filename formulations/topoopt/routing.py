@@ -18,16 +18,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt.circuit_design import (
     CircuitDesign,
     build_design,
@@ -36,12 +37,12 @@ from opticoll.formulations.topoopt.circuit_design import (
     server_pool,
 )
 from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.formulations.variables import Array, Links, arc_axis, vertex_axis
+from opticoll.formulations.variables import Array, Axis, Links, arc_axis, incident_arcs, vertex_axis
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from opticoll.formulations.topoopt.circuit_design import Ring
     from opticoll.instances.topology import F64, I64
@@ -118,6 +119,9 @@ class FixedCircuits(ConcurrentFlow, Formulation):
     )
     concurrent = "F"
     meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
+    variables: ClassVar = {"f": ("arc", "source"), "F": ()}
+    constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
+    data: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
 
     design: CircuitDesign
     unit: float
@@ -144,6 +148,38 @@ class FixedCircuits(ConcurrentFlow, Formulation):
             raise NotApplicable(msg)
         alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
         return flow_over(routed_design(alone, design.circuits, ()))
+
+    def sets(self) -> dict[str, Axis]:
+        """The servers that send."""
+        return {"source": vertex_axis("source", self.topology, self.sources)}
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY: ``M f >= F D`` without the rows of the sources, ``f 1 <= c``."""
+        import cvxpy as cp
+
+        b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
+        c, D = b.data("c", self.capacity), b.data("D", self.demand)
+        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+        b.row("balance", M @ f >= F * D, where=self.served)
+        b.row("capacity", cp.sum(f, axis=1) <= c)
+        return b.maximize(F)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``f[a,s]``, ``F``, ``balance[u,s]``, ``capacity[a]``."""
+        from pyomo.core import quicksum
+
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        (S,) = b.sets("source")
+        c, D = b.data("c", self.capacity), b.data("D", self.demand)
+        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+
+        def balance(u: Hashable, s: Hashable) -> object:
+            net = quicksum(f[a, s] for a in into[u]) - quicksum(f[a, s] for a in out_of[u])
+            return net - D[u, s] * F >= 0
+
+        b.row("balance", balance, where=lambda u, s: u != s)
+        b.row("capacity", lambda a: quicksum(f[a, s] for s in S) <= c[a])
+        return b.maximize(F)
 
     def derived(self) -> list[Fraction]:
         """Demands in units of Lambda_0."""
