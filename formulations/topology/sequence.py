@@ -64,14 +64,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import sequence_bounds, sequence_builds
+from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.design import Design, rack_excess, refuse_racks
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links
@@ -81,7 +83,7 @@ from opticoll.instances.topology import Topology
 from opticoll.instances.topology_setting import TopologySetting, read_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Json, Settings
@@ -153,6 +155,37 @@ class TopologySequence(Formulation):
     )
     meaning = "time of all configurations and changes [shards / link bandwidth]"
     shards = True
+    variables: ClassVar = {
+        "x": ("configuration", "src", "dst", "copy"),
+        "t": ("configuration",),
+        "w": ("configuration", "src", "dst", "copy"),
+        "g": ("phase", "source", "src", "dst"),
+        "b": ("phase", "source", "node"),
+        "e": ("change", "src", "dst"),
+        "z": ("change",),
+        "y": ("configuration",),
+    }
+    constraints: ClassVar = {
+        "ports_out": ("configuration", "node"),
+        "ports_in": ("configuration", "node"),
+        "both_ways": ("configuration", "src", "dst", "copy"),
+        "cables": ("configuration", "leaves", "enters"),
+        "uplinks_out": ("configuration", "rack"),
+        "uplinks_in": ("configuration", "rack"),
+        "order": ("configuration", "src", "dst", "lower"),
+        "standing": ("src", "dst", "copy"),
+        "lit": ("configuration", "src", "dst", "copy"),
+        "lasting": ("configuration", "src", "dst", "copy"),
+        "used": ("configuration",),
+        "capacity": ("phase", "src", "dst"),
+        "kept_before": ("change", "src", "dst"),
+        "kept_after": ("change", "src", "dst"),
+        "waiting": ("change", "src", "dst"),
+        "setting": ("change", "src", "dst", "copy"),
+        "stock": ("phase", "source", "node"),
+        "held": ("phase", "source", "node"),
+        "served": ("source", "node"),
+    }
 
     n: int
     degree: int
@@ -254,15 +287,184 @@ class TopologySequence(Formulation):
         """Bound that excludes every sequence: some source reaches too few nodes."""
         return next((bound for bound in self.bounds() if bound.value == np.inf), None)
 
+    def sets(self) -> dict[str, range]:
+        """Configurations, changes, phases, nodes, parallel circuits and racks."""
+        V, K, M, R = range(self.n), range(self.configurations), range(self.parallel), range(self.racks.racks)
+        nodes = dict.fromkeys(("node", "source", "src", "dst"), V)
+        racks = dict.fromkeys(("rack", "leaves", "enters"), R)
+        return (
+            {"configuration": K, "change": K[:-1], "phase": range(self.phases), "copy": M, "lower": M[:-1]}
+            | nodes
+            | racks
+        )
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form, see :mod:`opticoll.formulations.topology.sequence_builds`."""
+        """The model in CVXPY, over the circuits, flows and stocks that can be above 0."""
+        import cvxpy as cp
+
         _refuse_large(self)
-        return sequence_builds.build_cvxpy(self)
+        b, n, K, M, P, L = Cvx(self), self.n, self.configurations, self.parallel, self.phases, self.longest
+        nodes, changing = np.arange(n), self.charge == "changed" and K > 1
+        sent = self.off & (nodes[:, None, None] != nodes) & self.sends[:, None, None]  # none into its source
+        pairs, configurations, changes = (
+            Index.of_mask("src dst", self.off),
+            Index.grid(configuration=K),
+            Index.grid(change=K - 1),
+        )
+        circuits = Index.of_mask("configuration src dst copy", np.broadcast_to(self.off[:, :, None], (K, n, n, M)))
+        flows = Index.of_mask("phase source src dst", np.broadcast_to(sent, (P, n, n, n)))
+        stocks = Index.of_mask("phase source node", np.broadcast_to(self.off & self.sends[:, None], (P, n, n)))
+        x, w = b.var("x", upper=1, integer=True, over=circuits), b.var("w", over=circuits)
+        t, g, stock = b.var("t", upper=L), b.var("g", over=flows), b.var("b", over=stocks)
+
+        ends = Index.grid(configuration=K, node=n)
+        b.row("ports_out", ends.of(circuits, src="node") @ x <= self.degree, over=ends)
+        b.row("ports_in", ends.of(circuits, dst="node") @ x <= self.degree, over=ends)
+        if not self.directed:
+            onward = circuits.where(circuits["src"] < circuits["dst"])
+            b.row("both_ways", onward.of(circuits) @ x == onward.of(circuits, src="dst", dst="src") @ x, over=onward)
+        if self.rack:
+            rack, R = self.racks.rack_of, self.racks.racks
+            wires = circuits.given(leaves=rack[circuits["src"]], enters=rack[circuits["dst"]])
+            wires = wires.where(wires["leaves"] != wires["enters"])
+            apart = np.broadcast_to(~np.eye(R, dtype=bool), (K, R, R))
+            between, racks = Index.of_mask("configuration leaves enters", apart), Index.grid(configuration=K, rack=R)
+            if self.cables:
+                b.row("cables", between.of(wires) @ x <= self.cables, over=between)
+            if self.uplinks:
+                b.row("uplinks_out", racks.of(wires, leaves="rack") @ x <= self.uplinks, over=racks)
+                b.row("uplinks_in", racks.of(wires, enters="rack") @ x <= self.uplinks, over=racks)
+        if M > 1:
+            at = (
+                circuits.given(lower=circuits["copy"])
+                .where(circuits["copy"] < M - 1)
+                .keyed("configuration src dst lower")
+            )
+            b.row("order", at.of(circuits, copy="lower") @ x >= at.of(circuits, copy=at["lower"] + 1) @ x, over=at)
+        if self.standing is not None:
+            at = circuits.where(circuits["configuration"] == 0).keyed("src dst copy")
+            there = at["copy"] < self.standing[at["src"], at["dst"]]
+            b.row("standing", at.of(circuits, configuration=0) @ x == there, over=at)
+        b.row("lit", w <= L * x, over=circuits)
+        b.row("lasting", w <= circuits.of(configurations) @ t, over=circuits)
+
+        waiting, starting, room_in_changes = self.delay * (K - 1), 0.0, 0.0
+        at = Index.grid(phase=P).join(pairs).keyed("phase src dst")
+        k, change = np.divmod(at["phase"], 2) if self.overlap else (at["phase"], np.zeros(len(at), dtype=np.int64))
+        if self.startup > 0:
+            y = b.var("y", upper=1, integer=True)
+            b.row("used", t <= L * y)
+            starting = self.startup * cp.sum(y)
+        if changing:
+            z = b.var("z", upper=1, integer=True)
+            waiting = self.delay * cp.sum(z)
+            later = circuits.given(change=circuits["configuration"] - 1).where(circuits["configuration"] > 0)
+            later = later.keyed("change src dst copy")
+            set_now = later.of(circuits, configuration="configuration") - later.of(circuits, configuration="change")
+            b.row("setting", set_now @ x <= later.of(changes) @ z, over=later)
+        if self.overlap and K > 1:
+            kept = changes.join(pairs).keyed("change src dst")
+            e = b.var("e", over=kept)
+            b.row("kept_before", e <= kept.of(circuits, configuration="change") @ x, over=kept)
+            b.row("kept_after", e <= kept.of(circuits, configuration=kept["change"] + 1) @ x, over=kept)
+            room_in_changes = self.delay * (at.of(kept, change=np.where(change, k, -1)) @ e)
+            if changing:
+                b.row("waiting", e <= M * (kept.of(changes) @ z), over=kept)
+        room = at.of(circuits, configuration=np.where(change, -1, k)) @ w + room_in_changes
+        b.row("capacity", at.of(flows) @ g <= room, over=at)
+
+        into, out_of = stocks.of(flows, dst="node") @ g, stocks.of(flows, src="node") @ g
+        before = stocks.of(stocks, phase=stocks["phase"] - 1) @ stock
+        b.row("stock", stock == before + into - out_of, over=stocks)
+        if self.held:
+            b.row("held", out_of <= before, over=stocks)
+        last = stocks.where(stocks["phase"] == P - 1)
+        due = last.where(self.demand[last["source"], last["node"]] > 0).keyed("source node")
+        b.row("served", due.of(stocks, phase=P - 1) @ stock >= self.demand[due["source"], due["node"]], over=due)
+        return b.minimize(cp.sum(t) + waiting + starting)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, see :mod:`opticoll.formulations.topology.sequence_builds`."""
+        """The model in Pyomo, by configurations, phases and nodes."""
+        from pyomo.core import quicksum
+
         _refuse_large(self)
-        return sequence_builds.build_pyomo(self)
+        b, n, D, d, L = Pyo(self), self.n, self.demand.tolist(), self.degree, self.longest
+        V, K, P, M = b.sets("node", "configuration", "phase", "copy")
+        S = {s for s in V if any(D[s])}
+        x = b.var("x", upper=1, integer=True, where=lambda k, i, j, m: i != j)
+        w = b.var("w", where=lambda k, i, j, m: i != j)
+        t, y = b.var("t", upper=L), None
+        g = b.var("g", where=lambda p, s, i, j: s in S and i != j and j != s)
+        stock = b.var("b", where=lambda p, s, u: s in S and u != s)
+
+        def circuits(k: int, tails: Iterable[int], heads: Iterable[int]) -> Any:
+            return quicksum(x[k, i, j, m] for i in tails for j in heads if i != j for m in M)
+
+        b.row("ports_out", lambda k, i: circuits(k, [i], V) <= d)
+        b.row("ports_in", lambda k, j: circuits(k, V, [j]) <= d)
+        if not self.directed:
+            b.row("both_ways", lambda k, i, j, m: x[k, i, j, m] == x[k, j, i, m], where=lambda k, i, j, m: i < j)
+        if self.rack:
+            R = [[i for i in V if i // self.rack == r] for r in range(-(-n // self.rack))]
+            rest = [[j for j in V if j not in inside] for inside in R]
+        if self.cables:
+            b.row("cables", lambda k, r, q: circuits(k, R[r], R[q]) <= self.cables, where=lambda k, r, q: r != q)
+        if self.uplinks:
+            b.row("uplinks_out", lambda k, r: circuits(k, R[r], rest[r]) <= self.uplinks)
+            b.row("uplinks_in", lambda k, r: circuits(k, rest[r], R[r]) <= self.uplinks)
+        if len(M) > 1:
+            b.row("order", lambda k, i, j, m: x[k, i, j, m] >= x[k, i, j, m + 1], where=lambda k, i, j, m: i != j)
+        if self.standing is not None:
+            there = self.standing.tolist()
+            b.row("standing", lambda i, j, m: x[0, i, j, m] == int(m < there[i][j]), where=lambda i, j, m: i != j)
+        b.row("lit", lambda *at: w[at] <= L * x[at], where=lambda k, i, j, m: i != j)
+        b.row("lasting", lambda *at: w[at] <= t[at[0]], where=lambda k, i, j, m: i != j)
+
+        cost = quicksum(t[k] for k in K)
+        if self.startup > 0:
+            y = b.var("y", upper=1, integer=True)
+            b.row("used", lambda k: t[k] <= L * y[k])
+            cost += self.startup * quicksum(y[k] for k in K)
+        if self.charge == "changed" and len(K) > 1:
+            z = b.var("z", upper=1, integer=True)
+            b.row(
+                "setting", lambda k, i, j, m: x[k + 1, i, j, m] - x[k, i, j, m] <= z[k], where=lambda k, i, j, m: i != j
+            )
+            cost += self.delay * quicksum(z[k] for k in K[:-1])
+        else:
+            cost += self.delay * (len(K) - 1)
+        if self.overlap and len(K) > 1:
+            e = b.var("e", where=lambda k, i, j: i != j)
+            b.row("kept_before", lambda k, i, j: e[k, i, j] <= circuits(k, [i], [j]), where=lambda k, i, j: i != j)
+            b.row("kept_after", lambda k, i, j: e[k, i, j] <= circuits(k + 1, [i], [j]), where=lambda k, i, j: i != j)
+            if self.charge == "changed":
+                b.row("waiting", lambda k, i, j: e[k, i, j] <= len(M) * z[k], where=lambda k, i, j: i != j)
+
+        def room(p: int, i: int, j: int) -> Any:
+            if self.overlap and p % 2:
+                return self.delay * e[p // 2, i, j]
+            return quicksum(w[p // 2 if self.overlap else p, i, j, m] for m in M)
+
+        def inflow(p: int, s: int, u: int) -> Any:
+            return quicksum(g[p, s, v, u] for v in V)
+
+        def outflow(p: int, s: int, u: int) -> Any:
+            return quicksum(g[p, s, u, v] for v in V)
+
+        def before(p: int, s: int, u: int) -> Any:
+            return stock[p - 1, s, u] if p else 0
+
+        b.row(
+            "capacity",
+            lambda p, i, j: quicksum(g[p, s, i, j] for s in V) <= room(p, i, j),
+            where=lambda p, i, j: i != j,
+        )
+        states = [(p, s, u) for p in P for s in V if s in S for u in V if u != s]
+        b.row("stock", lambda *at: stock[at] == before(*at) + inflow(*at) - outflow(*at), over=states)
+        if self.held:
+            b.row("held", lambda *at: outflow(*at) <= before(*at), over=states)
+        b.row("served", lambda s, u: stock[P[-1], s, u] >= D[s][u], where=lambda s, u: D[s][u] > 0)
+        return b.minimize(cost)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""
