@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import ModelError
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
 from opticoll.formulations.own_axes import axis_of
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import pyomo.core as pyo
     from numpy.typing import ArrayLike, NDArray
 
-    from opticoll.formulations.index import Index
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.variables import Axis
 
@@ -113,6 +113,8 @@ class Cvx(_Builder):
         import scipy.sparse as sp
 
         shape = self._shape(self.axes("variables", name), name)
+        if not math.prod(shape) or (over is not None and not len(over)):
+            return np.zeros(shape if over is None else 0)
         if where is None and over is None:
             x = cp.Variable(shape, name=name, bounds=_bounds(lower, upper), integer=integer)
             self.variables[name] = Named(x, shape, None if len(shape) < 3 else _column_major(shape))
@@ -284,7 +286,7 @@ class Pyo(_Builder):
         upper: ArrayLike = np.inf,
         integer: bool = False,
         where: Callable[..., object] | None = None,
-        over: Index | None = None,
+        over: Index | Iterable[Any] | None = None,
     ) -> Any:
         """The variables of a name by index.
 
@@ -299,7 +301,7 @@ class Pyo(_Builder):
         where
             Whether there is a variable for the labels of an index; the others are the number 0. None: everywhere.
         over
-            The indices at which there are variables, as positions along the axes, instead.
+            The indices at which there are variables, instead: labels, or positions along the axes.
         """
         import pyomo.core as pyo
 
@@ -311,15 +313,22 @@ class Pyo(_Builder):
             if signed
             else (pyo.Integers if integer else pyo.Reals)
         )
-        if over is not None:
+        if isinstance(over, Index):
             spread = [[one if isinstance(one, tuple) else (one,) for one in labels] for labels in along]
             lines = zip(*(over[column].tolist() for column in over.key), strict=True)
             keys = [sum((labels[i] for labels, i in zip(spread, line, strict=True)), ()) for line in lines]
             there = np.ravel_multi_index(tuple(over[column] for column in over.key), shape)
         else:
             keys = _keys(along)
-            there = np.array([where is None or bool(where(*key)) for key in keys], dtype=bool).nonzero()[0]
+            stated = None if over is None else set(map(_spread, over))
+            kept = [(where is None or bool(where(*key))) and (stated is None or key in stated) for key in keys]
+            if stated is not None and sum(kept) < len(stated):
+                msg = f"{self.problem.name}: {name} has indices that are none of its axes"
+                raise ModelError(msg)
+            there = np.flatnonzero(kept)
             keys = keys if len(there) == len(keys) else [keys[place] for place in there.tolist()]
+        if along and not keys:
+            return Entries({}, name, along)
         x = pyo.Var([_alone(key) for key in keys], domain=domain) if along else pyo.Var(domain=domain)
         self.model.add_component(name, x)
         self.variables[name] = along
@@ -373,7 +382,7 @@ class Pyo(_Builder):
         if over is None:
             keys = [key for key in _keys(along) if where is None or where(*key)]
         else:
-            keys = [key if isinstance(key, tuple) else (key,) for key in over]
+            keys = list(map(_spread, over))
         if not along:
             self.model.add_component(name, pyo.Constraint(expr=rule()))
         elif keys:
@@ -413,6 +422,11 @@ def _keys(along: Sequence[Sequence[Hashable]]) -> list[Key]:
         spread = [[one if isinstance(one, tuple) else (one,) for one in axis] for axis in along]
         return [sum(key, ()) for key in product(*spread)]
     return list(product(*along))
+
+
+def _spread(index: Any) -> Key:
+    """An index as a tuple."""
+    return index if isinstance(index, tuple) else (index,)
 
 
 def _alone(key: Key) -> Any:

@@ -37,18 +37,20 @@ as ``circuits``, (E, 3): pair, direction, wavelength. The checker reads either a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
     Bound,
     CvxpyModel,
     Formulation,
-    Named,
     NotApplicable,
     Parameter,
     PyomoModel,
@@ -57,14 +59,22 @@ from opticoll.formulations.model import (
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
 from opticoll.formulations.sipml.chords import WAYS, chord_count, chords, pair_axis, ring_links, walk_axes
 from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
-from opticoll.formulations.sipml.walks import Walks, circuits_of_sets, heaviest_set, state_walks, strip, walks
+from opticoll.formulations.sipml.walks import (
+    Walks,
+    circuits_of_sets,
+    ends_on_line,
+    heaviest_set,
+    last_nodes,
+    strip,
+    walks,
+)
 from opticoll.formulations.variables import Array, Axis, SolutionSize
 from opticoll.instances.families.machines import servers
 from opticoll.instances.photonics import WdmRing
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from fractions import Fraction
 
     from opticoll.formulations.variables import Links
@@ -113,6 +123,21 @@ class RingTraffic(Formulation):
         Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     )
     meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
+    variables: ClassVar = {
+        "c": ("pair",),
+        "t": (),
+        "f": ("circuit",),
+        "idle": ("idle",),
+        "over": ("crossing",),
+        "x": ("pair", "way", "wavelength"),
+    }
+    constraints: ClassVar = {
+        "chord": ("pair", "count"),
+        "walk": ("walk",),
+        "light": ("way",),
+        "free": ("way", "segment", "wavelength"),
+        "serve": ("pair",),
+    }
 
     n: int
     wavelengths: int
@@ -247,124 +272,104 @@ class RingTraffic(Formulation):
         reason = f"one circuit per pair is more than {2 * self.wavelengths} out of the {size} nodes from {first} on"
         return Bound("cut", np.inf, reason, "sipml")
 
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Pairs (i,j), numbers of circuits, directions, segments, wavelengths, and the walks."""
+        moves, walk, n = self.transfers, self.walks, self.n
+        P = list(zip(moves.source.tolist(), moves.target.tolist(), strict=True))
+        whole = {"pair": P, "count": range(1, int(self.high.max()) + 1), "way": range(2), "segment": range(n)}
+        if self.model == "arcs":
+            return {**whole, "wavelength": range(self.wavelengths)}
+        return {
+            **whole,
+            "circuit": [(d, v, *P[p]) for d, v, p in walk.circuits],
+            "idle": walk.idle.labels,
+            "crossing": [(d, *P[p]) for d, p in walk.crossings],
+            "walk": walk.nodes.labels,
+        }
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
-
+        """The model in CVXPY."""
         _refuse_large(self)
-        moves, W = self.transfers, self.wavelengths
-        pairs = moves.pairs
-        rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), self.high, NAME)
-        c = cp.Variable(pairs, name="c", integer=True, bounds=[1, self.high.astype(float)])
-        t = cp.Variable(name="t", bounds=[0, 1])
-        tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
-        chord = t + tilt @ c >= rows.level
-        width = int(self.high.max())
-        constraints: list[Any] = [chord]
-        named = {"chord": Named(chord, (pairs, width), rows.pair * width + rows.j - 1)}
-        variables = {"c": Named(c, (pairs,)), "t": Named(t, ())}
+        b, moves, W, walk = Cvx(self), self.transfers, self.wavelengths, self.walks
+        pairs, ways = Index.grid(pair=moves.pairs), Index.grid(way=2)
+        rows = chords(moves.shares, np.ones(moves.pairs, dtype=np.int64), self.high, NAME)
+        c, t = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1)
+        at = Index.table("pair count", {"pair": rows.pair, "count": rows.j - 1})
+        b.row("chord", t + at.of(pairs).multiply(rows.slope[:, None]) @ c >= rows.level, over=at)
         if self.model == "sets":
-            walk = self.walks
-            sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
-            whole = {
-                name: cp.Variable(size, name=name, nonneg=True, integer=name != "idle")
-                for name, size in sizes.items()
-                if size
-            }
-            variables |= {name: Named(item, (sizes[name],)) for name, item in whole.items()}
-
-            def by_row(rows: int, **row_of: I64) -> Any:
-                """Sum the variables by row, without those in row -1."""
-                return sum(
-                    sp.csr_array((row >= 0.0, (np.maximum(row, 0), np.arange(row.size))), (rows, row.size))
-                    @ whole[name]
-                    for name, row in row_of.items()
-                    if name in whole
-                )
-
-            if walk.rows:
-                arrives = by_row(
-                    walk.rows,
-                    f=walk.row_of(walk.flow_way, walk.flow_start, walk.flow_head),
-                    idle=walk.row_of(walk.idle_way, walk.idle_start, walk.idle_tail + 1),
-                    over=walk.row_of(walk.over_way, walk.over_head, walk.over_head),
-                )
-                departs = by_row(
-                    walk.rows,
-                    f=walk.row_of(walk.flow_way, walk.flow_start, walk.flow_tail),
-                    idle=walk.row_of(walk.idle_way, walk.idle_start, walk.idle_tail),
-                    over=walk.row_of(walk.over_way, walk.over_head, walk.over_tail),
-                )
-                kept = arrives - departs == 0
-                constraints.append(kept)
-                named["walk"] = Named(kept, (walk.rows,))
-            started = (
-                np.where((start == 0) & (tail == 0), way, -1)
-                for way, start, tail in (
-                    (walk.flow_way, walk.flow_start, walk.flow_tail),
-                    (walk.idle_way, walk.idle_start, walk.idle_tail),
-                )
-            )
-            light = by_row(2, **dict(zip(("f", "idle"), started, strict=True)), over=walk.over_way) <= W
-            serve = c - by_row(pairs, f=walk.flow_pair, over=walk.over_pair) <= 0
-            constraints += [light, serve]
-            named |= {"light": Named(light, (2,)), "serve": Named(serve, (pairs,))}
+            F, H, X, N = walk.circuits, walk.idle, walk.crossings, walk.nodes
+            f, over = b.var("f", integer=True), b.var("over", integer=True)
+            idle = b.var("idle")
+            arriving = N.of(F, head="node") @ f + N.of(H, head="node") @ idle + N.of(X, head="node") @ over
+            leaving = N.of(F, tail="node") @ f + N.of(H, tail="node") @ idle + N.of(X, tail="node") @ over
+            b.row("walk", arriving == leaving)
+            first_f, first_idle = (one.where((one["start"] == 0) & (one["tail"] == 0)) for one in (F, H))
+            b.row("light", ways.of(first_f) @ f + ways.of(first_idle) @ idle + ways.of(X) @ over <= W)
+            b.row("serve", c <= pairs.of(F) @ f + pairs.of(X) @ over)
         else:
-            x = cp.Variable(pairs * 2 * W, name="x", boolean=True)
+            circuits = Index.grid(pair=moves.pairs, way=2, wavelength=W)
+            x = b.var("x", upper=1, integer=True, over=circuits)
             place, owner = _arc_uses(self)
-            over = sp.csr_array((np.ones(place.size), (place, owner)), shape=(2 * self.n, 2 * pairs))
-            used = np.unique(place)
-            free = sp.kron(over[used], sp.eye_array(W), format="csr") @ x <= 1
-            serve = c - sp.kron(sp.eye_array(pairs), np.ones((1, 2 * W)), format="csr") @ x <= 0
-            constraints += [free, serve]
-            variables["x"] = Named(x, (pairs, 2, W), np.arange(pairs * 2 * W))
-            cells = (used[:, None] * W + np.arange(W)).ravel()
-            named |= {"free": Named(free, (2, self.n, W), cells), "serve": Named(serve, (pairs,))}
-        return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
+            uses = Index.table("pair way segment", {"pair": owner // 2, "way": owner % 2, "segment": place % self.n})
+            at = uses.by("way segment").join(Index.grid(wavelength=W)).keyed("way segment wavelength")
+            b.row("free", at.of(circuits.join(uses)) @ x <= 1, over=at)
+            b.row("serve", c <= pairs.of(circuits) @ x)
+        return b.minimize(moves.unit_time * t)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo: ``c[i,j]``, ``t``, ``f[d,v,i,j]``, ``x[i,j,d,w]``."""
-        import pyomo.core as pyo
+        """The model in Pyomo: ``c[i,j]``, ``t``; ``f[d,v,i,j]``, ``idle[d,v,a]``, ``over[d,i,j]`` or ``x[i,j,d,w]``."""
+        from pyomo.core import quicksum
 
         _refuse_large(self)
-        moves, n, W = self.transfers, self.n, self.wavelengths
-        share = dict(
-            zip(zip(moves.source.tolist(), moves.target.tolist(), strict=True), moves.shares.tolist(), strict=True)
+        b, moves, n, W = Pyo(self), self.transfers, self.n, self.wavelengths
+        P = list(zip(moves.source.tolist(), moves.target.tolist(), strict=True))
+        v, high = (dict(zip(P, one.tolist(), strict=True)) for one in (moves.shares, self.high))
+        c, t = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1)
+        b.row(
+            "chord",
+            lambda i, j, h: t + v[i, j] / (h * (h + 1)) * c[i, j] >= v[i, j] * (2 * h + 1) / (h * (h + 1)),
+            where=lambda i, j, h: h < max(high[i, j], 2),
         )
-        P = list(share)
-        high = dict(zip(P, self.high.tolist(), strict=True))
-        model = pyo.ConcreteModel(name="wavelengths on a ring")
-        model.c = pyo.Var(P, domain=pyo.Integers, bounds=lambda _, i, j: (1, high[i, j]))
-        model.t = pyo.Var(bounds=(0, 1))
-        model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
-        model.chord = pyo.Constraint(
-            [(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
-            rule=lambda b, i, j, h: (
-                b.t + share[i, j] / (h * (h + 1)) * b.c[i, j] >= share[i, j] * (2 * h + 1) / (h * (h + 1))
-            ),
-        )
-        variables: dict[str, tuple[Any, ...]] = {"c": (P,), "t": ()}
-        named: dict[str, tuple[Any, ...]] = {"chord": (P, range(1, max(high.values()) + 1)), "serve": (P,)}
-        if self.model == "sets":
-            state_walks(model, P, n, W, variables, named)
-            return PyomoModel(model, variables, named)
-        ways = (0, 1)
-        over: dict[tuple[int, int], list[tuple[int, int]]] = {}  # segment s lies between nodes s and s + 1
-        for i, j in P:
-            for d, start, end in ((0, i, j), (1, j, i)):
-                for step in range((end - start) % n):
-                    over.setdefault((d, (start + step) % n), []).append((i, j))
-        model.x = pyo.Var(P, ways, range(W), domain=pyo.Binary)
-        model.free = pyo.Constraint(
-            sorted(over), range(W), rule=lambda b, d, s, w: pyo.quicksum(b.x[(*p, d, w)] for p in over[d, s]) <= 1
-        )
-        model.serve = pyo.Constraint(
-            P, rule=lambda b, i, j: b.c[i, j] - pyo.quicksum(b.x[i, j, d, w] for d in ways for w in range(W)) <= 0
-        )
-        variables["x"] = (P, ways, W)
-        named["free"] = (ways, n, W)
-        return PyomoModel(model, variables, named)
+        if self.model == "arcs":
+            passing: dict[tuple[int, int], list[tuple[int, int]]] = {}  # segment s lies between nodes s and s + 1
+            for i, j in P:
+                for d, start, end in ((0, i, j), (1, j, i)):
+                    for step in range((end - start) % n):
+                        passing.setdefault((d, (start + step) % n), []).append((i, j))
+            x = b.var("x", upper=1, integer=True)
+            b.row(
+                "free",
+                lambda d, s, w: quicksum(x[i, j, d, w] for i, j in passing[d, s]) <= 1,
+                where=lambda d, s, w: (d, s) in passing,
+            )
+            b.row("serve", lambda i, j: c[i, j] <= quicksum(x[i, j, d, w] for d in (0, 1) for w in range(W)))
+            return b.minimize(moves.unit_time * t)
+
+        tail, head = ends_on_line(P, n)
+        last = last_nodes(n, tail, head)
+        F = [(d, k, i, j) for (d, k), end in last.items() for i, j in P if k <= tail[d, i, j] < head[d, i, j] <= end]
+        H = [(d, k, a) for (d, k), end in last.items() for a in range(k, end)]
+        X = [chord for chord in tail if head[chord] < tail[chord]]
+        f, idle, over = b.var("f", integer=True, over=F), b.var("idle", over=H), b.var("over", integer=True, over=X)
+        into: defaultdict[Any, list[Any]] = defaultdict(list)
+        out: defaultdict[Any, list[Any]] = defaultdict(list)
+        # A crossing circuit closes the walk that starts at its head and ends at its tail.
+        legs = [(f[d, k, i, j], d, k, tail[d, i, j], head[d, i, j]) for d, k, i, j in F]
+        legs += [(idle[d, k, a], d, k, a, a + 1) for d, k, a in H]
+        legs += [(over[chord], chord[0], head[chord], tail[chord], head[chord]) for chord in X]
+        for variable, d, k, a, e in legs:
+            out[d, k, a].append(variable)
+            into[d, k, e].append(variable)
+        carried: defaultdict[Any, list[Any]] = defaultdict(list)
+        for d, k, i, j in F:
+            carried[i, j].append(f[d, k, i, j])
+        for d, i, j in X:
+            carried[i, j].append(over[d, i, j])
+        rows = [(d, k, a) for (d, k), end in last.items() for a in (range(k, end + 1) if k else range(1, n))]
+        b.row("walk", lambda *at: quicksum(into[at]) == quicksum(out[at]), over=rows)
+        b.row("light", lambda d: quicksum(out[d, 0, 0]) + quicksum(over[key] for key in X if key[0] == d) <= W)
+        b.row("serve", lambda i, j: c[i, j] <= quicksum(carried[i, j]))
+        return b.minimize(moves.unit_time * t)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

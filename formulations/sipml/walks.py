@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from opticoll.formulations.index import Index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyomo.core as pyo
-
-    from opticoll.formulations.model import Axis
     from opticoll.instances.topology import F64, I64
 
     Chord = tuple[int, int, int]  # direction and pair
@@ -65,6 +63,29 @@ class Walks:
         """Number of rows of conservation."""
         return int(self.node.size)
 
+    @property
+    def circuits(self) -> Index:
+        """The circuits on the line, with pair, tail and head."""
+        ends = {"pair": self.flow_pair, "tail": self.flow_tail, "head": self.flow_head}
+        return Index.table("way start pair", {"way": self.flow_way, "start": self.flow_start, **ends})
+
+    @property
+    def idle(self) -> Index:
+        """The idle segments, with tail and head."""
+        ends = {"tail": self.idle_tail, "head": self.idle_tail + 1}
+        return Index.table("way start tail", {"way": self.idle_way, "start": self.idle_start, **ends})
+
+    @property
+    def crossings(self) -> Index:
+        """The crossing circuits, with pair, tail and head; each is of the commodity that starts at its head."""
+        ends = {"pair": self.over_pair, "tail": self.over_tail, "head": self.over_head}
+        return Index.table("way pair", {"way": self.over_way, "start": self.over_head, **ends})
+
+    @property
+    def nodes(self) -> Index:
+        """The rows of conservation."""
+        return Index.table("way start node", {"way": self.node_way, "start": self.node_start, "node": self.node})
+
     def row_of(self, way: I64, start: I64, node: I64) -> I64:
         """Row of node a of commodity v, -1 if there is none (the start of commodity 0, and node n)."""
         n = self.n
@@ -104,70 +125,14 @@ def walks(n: int, source: I64, target: I64) -> Walks:
     return Walks(n, *parts[0], *parts[1], *parts[2], *parts[3])
 
 
-def state_walks(
-    model: pyo.ConcreteModel,
-    P: list[tuple[int, int]],
-    n: int,
-    W: int,
-    variables: dict[str, tuple[Axis, ...]],
-    named: dict[str, tuple[Axis, ...]],
-) -> None:
-    """Add variables f, idle, over and constraints ``walk``, ``light``, ``serve`` to a Pyomo model that has c.
-
-    Parameters
-    ----------
-    P
-        Pairs (i,j).
-    n, W
-        Numbers of nodes and wavelengths.
-    variables, named
-        Axes of the model's variables and constraints, to which those of the walks are added.
-    """
-    import pyomo.core as pyo
-
-    tail, head = _ends_on_line(P, n)
-    X = [key for key in tail if head[key] < tail[key]]
-    last = _last_nodes(n, tail, head)
-    F = [(d, v, i, j) for (d, v), end in last.items() for i, j in P if v <= tail[d, i, j] < head[d, i, j] <= end]
-    H = [(d, v, a) for (d, v), end in last.items() for a in range(v, end)]
-    rows = [(d, v, a) for (d, v), end in last.items() for a in (range(v, end + 1) if v else range(1, n))]
-    model.f = pyo.Var(F, domain=pyo.NonNegativeIntegers)
-    model.idle = pyo.Var(H, domain=pyo.NonNegativeReals)
-    model.over = pyo.Var(X, domain=pyo.NonNegativeIntegers)
-    into: defaultdict[Any, list[Any]] = defaultdict(list)
-    out: defaultdict[Any, list[Any]] = defaultdict(list)
-
-    def add(variable: Any, d: int, v: int, a: int, b: int) -> None:
-        """Let a variable of commodity v lead from node a to node b."""
-        out[d, v, a].append(variable)
-        into[d, v, b].append(variable)
-
-    for (d, v, *pair), f in model.f.items():
-        add(f, d, v, tail[(d, *pair)], head[(d, *pair)])
-    for (d, v, a), idle in model.idle.items():
-        add(idle, d, v, a, a + 1)
-    for x, over in model.over.items():  # the walk that it closes starts at its head and ends at its tail
-        add(over, x[0], head[x], tail[x], head[x])
-    model.walk = pyo.Constraint(rows, rule=lambda _, *r: pyo.quicksum(into[r]) - pyo.quicksum(out[r]) == 0)
-    model.light = pyo.Constraint(
-        range(2), rule=lambda b, d: pyo.quicksum(out[d, 0, 0]) + pyo.quicksum(b.over[x] for x in X if x[0] == d) <= W
-    )
-    carried: dict[tuple[int, int], list[Any]] = {p: [] for p in P}
-    for key, variable in (*model.f.items(), *model.over.items()):
-        carried[key[-2:]].append(variable)
-    model.serve = pyo.Constraint(P, rule=lambda b, i, j: b.c[i, j] - pyo.quicksum(carried[i, j]) <= 0)
-    variables |= {name: (keys,) for name, keys in (("f", F), ("idle", H), ("over", X)) if keys}
-    named |= {"walk": (rows,), "light": (2,)}
-
-
-def _ends_on_line(P: list[tuple[int, int]], n: int) -> tuple[dict[Chord, int], dict[Chord, int]]:
+def ends_on_line(P: list[tuple[int, int]], n: int) -> tuple[dict[Chord, int], dict[Chord, int]]:
     """Tail and head of every pair on the cut ring, in both directions."""
     tail = {(0, i, j): i for i, j in P} | {(1, i, j): -i % n for i, j in P}
     head = {(0, i, j): j or n for i, j in P} | {(1, i, j): -j % n or n for i, j in P}
     return tail, head
 
 
-def _last_nodes(n: int, tail: Mapping[Chord, int], head: Mapping[Chord, int]) -> dict[tuple[int, int], int]:
+def last_nodes(n: int, tail: Mapping[Chord, int], head: Mapping[Chord, int]) -> dict[tuple[int, int], int]:
     """The last node of every commodity (d,v): n for v = 0, else the largest tail of a pair over node n with head v."""
     last = {(d, 0): n for d in (0, 1)}
     for chord, v in head.items():
