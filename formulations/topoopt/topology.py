@@ -46,16 +46,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
     Bound,
     CvxpyModel,
     Formulation,
-    Named,
     NotApplicable,
     Parameter,
     PyomoModel,
@@ -69,9 +70,7 @@ from opticoll.formulations.variables import Array, Axis, Names, entries
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    import pyomo.core as pyo
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
@@ -96,6 +95,26 @@ class Wiring(Formulation):
     example = "servers:n=5,degree=2,traffic=random,seed=1"
     sense = "min"
     problem = "MILP"
+    variables: ClassVar = {
+        "y": ("src", "dst", "copy"),
+        "f": ("commodity", "src", "dst"),
+        "w": ("src", "dst", "copy"),
+        "t": (),
+        "share": ("ring",),
+    }
+    constraints: ClassVar = {
+        "ports_out": ("server",),
+        "ports_in": ("server",),
+        "order": ("src", "dst", "lower"),
+        "balance": ("server", "commodity"),
+        "split": ("group",),
+        "open": ("commodity", "src", "dst"),
+        "pair_load": ("src", "dst"),
+        "load_open": ("src", "dst", "copy"),
+        "load_level": ("src", "dst", "copy"),
+        "total_load": (),
+        "total_hops": (),
+    }
     parameters = (
         Parameter(
             "objective",
@@ -411,116 +430,108 @@ class Wiring(Formulation):
             result += [rounding.decimal(value) for value in sorted(numbers)]
         return [value / rounding.entered(self.unit) for value in result] + [rounding.entered(self.unit) / total]
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Servers, parallel circuits, groups, commodities s or (s,t), and rings (group, order)."""
+        V, copies = range(self.n), range(self.copies)
+        K = [tuple(pair) for pair in np.argwhere(self.most).tolist()] if self.by_pair else self.commodities[0].tolist()
+        rings = [(ring.group, ">".join(map(str, ring.order))) for ring in self.orders]
+        servers = dict.fromkeys(("server", "src", "dst"), V)
+        groups = range(len(self.pool.groups))
+        return {**servers, "copy": copies, "lower": copies[:-1], "commodity": K, "ring": rings, "group": groups}
 
-        n, p, (tail, head) = self.n, self.copies, self.pairs
-        m, each, loads = tail.size, np.arange(tail.size), self.goal == "max-load"
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, over the possible circuits and flows."""
+        import cvxpy as cp
+
+        b, n, d, p, L = Cvx(self), self.n, self.degree, self.copies, self.floor
         source, demand, most = self.commodities
         commodity, pair = self.flows
-        flows, groups = commodity.size, source.size
-        cell = tail * n + head
-        cells = (cell[:, None] * p + np.arange(p)).ravel()
-        y = cp.Variable(m * p, name="y", boolean=True)
-        f = cp.Variable(flows, name="f", bounds=[np.zeros(flows), most[commodity]])
-        variables = {
-            "y": Named(y, (n, n, p), cells),
-            "f": Named(f, (groups, n, n), commodity * n * n + cell[pair]),
-        }
-        constraints: list[Any] = []
-        named: dict[str, Named] = {}
-
-        def state(name: str, row: Any, shape: tuple[int, ...], index: I64 | None = None) -> None:
-            constraints.append(row)
-            named[name] = Named(row, shape, index)
-
-        def ones(rows: I64, columns: I64, shape: tuple[int, int], sign: float | F64 = 1.0) -> sp.csr_array:
-            return sp.csr_array((np.broadcast_to(sign, rows.shape).astype(float), (rows, columns)), shape=shape)
-
-        copy_pair = np.repeat(each, p)
-        state("ports_out", ones(tail[copy_pair], np.arange(m * p), (n, m * p)) @ y <= self.degree, (n,))
-        state("ports_in", ones(head[copy_pair], np.arange(m * p), (n, m * p)) @ y <= self.degree, (n,))
+        tail, head = self.pairs
+        pairs = Index.table("src dst", {"src": tail, "dst": head})
+        circuits = pairs.join(Index.grid(copy=p)).keyed("src dst copy")
+        flows = Index.table("commodity src dst", {"commodity": commodity, "src": tail[pair], "dst": head[pair]})
+        upper = np.broadcast_to(most[:, None, None], (source.size, n, n))
+        y, f = b.var("y", upper=1, integer=True, over=circuits), b.var("f", upper=upper, over=flows)
+        servers = Index.grid(server=n)
+        b.row("ports_out", servers.of(circuits, src="server") @ y <= d)
+        b.row("ports_in", servers.of(circuits, dst="server") @ y <= d)
         if p > 1:
-            upper = (each[:, None] * p + np.arange(1, p)).ravel()
-            rows = np.arange(upper.size)
-            step = ones(rows, upper, (rows.size, m * p)) - ones(rows, upper - 1, (rows.size, m * p))
-            state("order", step @ y <= 0, (n, n, p - 1), (cell[:, None] * (p - 1) + np.arange(p - 1)).ravel())
-        row_in, row_out = head[pair] * groups + commodity, tail[pair] * groups + commodity
-        moving = ones(row_in, np.arange(flows), (n * groups, flows)) - ones(
-            row_out, np.arange(flows), (n * groups, flows)
-        )
-        kept = np.flatnonzero((np.arange(n)[:, None] != source[None, :]).ravel())
-        balance = moving[kept] @ f
+            at = circuits.given(lower=circuits["copy"]).where(circuits["copy"] < p - 1).keyed("src dst lower")
+            b.row("order", at.of(circuits, copy=at["lower"] + 1) @ y <= at.of(circuits, copy="lower") @ y, over=at)
+        rows = Index.of_mask("server commodity", np.arange(n)[:, None] != source)
+        arriving = (rows.of(flows, dst="server") - rows.of(flows, src="server")) @ f
         if self.orders:
-            share = cp.Variable(len(self.orders), name="share", bounds=[0, 1])
-            variables["share"] = Named(share, (len(self.orders),))
+            share = b.var("share", upper=1)
             ring, of, to, amount = self.ring_hops
-            hop = sp.csr_array((amount, (to * groups + of, ring)), shape=(n * groups, len(self.orders)))
-            balance = balance - hop[kept] @ share
-        state("balance", balance == demand.ravel()[kept], (n, groups), kept)
-        if self.orders:
-            group = np.array([ring.group for ring in self.orders])
-            whole = ones(group, np.arange(group.size), (len(self.pool.groups), group.size))
-            state("split", whole @ share == 1, (len(self.pool.groups),))
-        first = ones(np.arange(flows), pair * p, (flows, m * p), most[commodity])
-        state("open", f - first @ y <= 0, (groups, n, n), commodity * n * n + cell[pair])
-        if loads:
-            w = cp.Variable(m * p, name="w", bounds=[0, 1])
-            t = cp.Variable(name="t", bounds=[self.floor, 1])
-            variables |= {"w": Named(w, (n, n, p), cells), "t": Named(t, ())}
-            carried = ones(pair, np.arange(flows), (m, flows)) @ f - ones(copy_pair, np.arange(m * p), (m, m * p)) @ w
-            state("pair_load", carried <= 0, (n, n), cell)
-            state("load_open", w - y <= 0, (n, n, p), cells)
-            state("load_level", w - t - self.floor * y <= -self.floor, (n, n, p), cells)
-            state("total_load", cp.sum(f) - n * self.degree * t <= 0, ())
-        state("total_hops", cp.sum(f) >= self.hops, ())
-        minimized = self.unit * t if loads else self.unit / self.total * cp.sum(f)
-        return CvxpyModel(cp.Problem(cp.Minimize(minimized), constraints), variables, named)
+            hops = Index.table("hop", {"hop": np.arange(ring.size), "ring": ring, "commodity": of, "server": to})
+            rings = Index.table(
+                "ring", {"ring": np.arange(len(self.orders)), "group": [one.group for one in self.orders]}
+            )
+            arriving = arriving - rows.of(hops) @ cp.multiply(amount, hops.of(rings, ring="ring") @ share)
+            b.row("split", Index.grid(group=len(self.pool.groups)).of(rings) @ share == 1)
+        b.row("balance", arriving == demand[rows["server"], rows["commodity"]], over=rows)
+        b.row("open", f <= cp.multiply(most[commodity], flows.of(circuits, copy=0) @ y), over=flows)
+        b.row("total_hops", cp.sum(f) >= self.hops)
+        if self.goal != "max-load":
+            return b.minimize(self.unit / self.total * cp.sum(f))
+        w, t = b.var("w", upper=1, over=circuits), b.var("t", lower=L, upper=1)
+        b.row("pair_load", pairs.of(flows) @ f <= pairs.of(circuits) @ w, over=pairs)
+        b.row("load_open", w <= y, over=circuits)
+        b.row("load_level", w <= t - L * (1 - y), over=circuits)
+        b.row("total_load", cp.sum(f) <= n * d * t)
+        return b.minimize(self.unit * t)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo; k is s or (s,t), r a group and its ring's order."""
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
-        n, loads = self.n, self.goal == "max-load"
-        V, copies = range(n), range(self.copies)
+        b, n, d, L = Pyo(self), self.n, self.degree, self.floor
+        V, copies, K, R = b.sets("server", "copy", "commodity", "ring")
         _, demand, most = self.commodities
-        K = _group_indices(self)
-        D = entries(demand, V, K)
-        B = dict(zip(K, most.tolist(), strict=True))
-        R, brings = _ring_shares(self)
-        arcs = [(i, j) for i in V for j in V if i != j]
-        moving = [(*k, i, j) for k in K for i, j in arcs if j != k[0]]
-        model = pyo.ConcreteModel(name="circuits and routes")
-        model.y = pyo.Var(arcs, copies, domain=pyo.Binary)
-        model.f = pyo.Var(moving, bounds=lambda _, *key: (0, B[key[:-2]]))
-        variables: dict[str, tuple[Any, ...]] = {"y": (n, n, len(copies)), "f": (K, n, n)}
-        named = _port_rows(self, model, arcs)
+        D, B = entries(demand, V, K), entries(most, K)
+        upper = np.broadcast_to(most[:, None, None], (len(K), n, n))
+        brings: dict[tuple[int, ...], list[tuple[RingIndex, float]]] = {}  # the rings that bring data to (u, k)
+        for r, ring in zip(R, self.orders, strict=True):
+            for i, j, size in zip(*(part.tolist() for part in ring.hops), strict=True):
+                amount = self.pool.groups[ring.group].transfer / self.unit * size
+                brings.setdefault((j, i, j) if self.by_pair else (j, i), []).append((r, amount))
+        y = b.var("y", upper=1, integer=True, where=lambda i, j, c: i != j)
+        f = b.var("f", upper=upper, where=lambda *kij: kij[-2] != kij[-1] != kij[0])
+        share = b.var("share", upper=1) if R else {}
+        flow = quicksum(f.values())
+
+        def balance(u: int, *k: int) -> Any:
+            net = quicksum(f[(*k, v, u)] for v in V) - quicksum(f[(*k, u, v)] for v in V)
+            return net - quicksum(S * share[r] for r, S in brings.get((u, *k), [])) == D[(u, *k)]
+
+        b.row("ports_out", lambda i: quicksum(y[i, j, c] for j in V for c in copies) <= d)
+        b.row("ports_in", lambda j: quicksum(y[i, j, c] for i in V for c in copies) <= d)
+        if len(copies) > 1:
+            b.row("order", lambda i, j, c: y[i, j, c + 1] <= y[i, j, c], where=lambda i, j, c: i != j)
+        b.row("balance", balance, where=lambda u, *k: u != k[0])
         if R:
-            named["split"] = (_share_rows(model, R),)
-            variables["share"] = (R,)
-
-        def balance(m: Any, u: int, *k: int) -> Any:
-            entering = pyo.quicksum(m.f[(*k, v, u)] for v in V if v != u)
-            leaving = pyo.quicksum(m.f[(*k, u, v)] for v in V if v not in (u, k[0]))
-            by_rings = pyo.quicksum(S * m.share[r] for r, S in brings.get((u, *k), []))
-            return entering - leaving - by_rings == D[(u, *k)]
-
-        model.balance = pyo.Constraint([(u, *k) for u in V for k in K if u != k[0]], rule=balance)
-        model.open = pyo.Constraint(moving, rule=lambda m, *key: m.f[key] - B[key[:-2]] * m.y[key[-2], key[-1], 0] <= 0)
-        named |= {"balance": (n, K), "open": (K, n, n)}
-        flow = pyo.quicksum(model.f[key] for key in moving)
-        if loads:
-            _load_rows(self, model, K, flow)
-            loaded = (n, n, len(copies))
-            variables |= {"w": loaded, "t": ()}
-            named |= {"pair_load": (n, n), "load_open": loaded, "load_level": loaded, "total_load": ()}
-        model.total_hops = pyo.Constraint(expr=flow >= self.hops)
-        named["total_hops"] = ()
-        minimized = self.unit * model.t if loads else self.unit / self.total * flow
-        model.objective = pyo.Objective(expr=minimized, sense=pyo.minimize)
-        return PyomoModel(model, variables, named)
+            b.row("split", lambda g: quicksum(share[r] for r in R if r[0] == g) == 1, over={g for g, _ in R})
+        b.row(
+            "open",
+            lambda *kij: f[kij] <= B[kij[:-2]] * y[kij[-2], kij[-1], 0],
+            where=lambda *kij: kij[-2] != kij[-1] != kij[0],
+        )
+        b.row("total_hops", lambda: flow >= self.hops)
+        if self.goal != "max-load":
+            return b.minimize(self.unit / self.total * flow)
+        w, t = b.var("w", upper=1, where=lambda i, j, c: i != j), b.var("t", lower=L, upper=1)
+        carried: dict[tuple[int, int], list[Any]] = {}
+        for (*_, i, j), one in f.items():
+            carried.setdefault((i, j), []).append(one)
+        b.row(
+            "pair_load",
+            lambda i, j: quicksum(carried[i, j]) <= quicksum(w[i, j, c] for c in copies),
+            where=lambda i, j: i != j,
+        )
+        b.row("load_open", lambda *at: w[at] <= y[at], where=lambda i, j, c: i != j)
+        b.row("load_level", lambda *at: w[at] <= t - L * (1 - y[at]), where=lambda i, j, c: i != j)
+        b.row("total_load", lambda: flow <= n * d * t)
+        return b.minimize(self.unit * t)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""
@@ -606,76 +617,6 @@ class Wiring(Formulation):
     def meaning(self) -> str:  # type: ignore[override]
         """Meaning of the value."""
         return MEANINGS[self.goal]
-
-
-def _port_rows(data: Wiring, model: pyo.ConcreteModel, arcs: list[tuple[int, int]]) -> dict[str, tuple[Any, ...]]:
-    """Add the rows of the ports, and the order of parallel circuits, to the Pyomo model; return their axes."""
-    import pyomo.core as pyo
-
-    n, d, V, copies = data.n, data.degree, range(data.n), range(data.copies)
-    named: dict[str, tuple[Any, ...]] = {"ports_out": (n,), "ports_in": (n,)}
-    model.ports_out = pyo.Constraint(
-        V, rule=lambda m, i: pyo.quicksum(m.y[i, j, c] for j in V if j != i for c in copies) <= d
-    )
-    model.ports_in = pyo.Constraint(
-        V, rule=lambda m, j: pyo.quicksum(m.y[i, j, c] for i in V if i != j for c in copies) <= d
-    )
-    if len(copies) > 1:
-        model.order = pyo.Constraint(arcs, copies[:-1], rule=lambda m, i, j, c: m.y[i, j, c + 1] - m.y[i, j, c] <= 0)
-        named["order"] = (n, n, len(copies) - 1)
-    return named
-
-
-def _ring_shares(
-    data: Wiring,
-) -> tuple[list[tuple[int, str]], dict[tuple[int, ...], list[tuple[tuple[int, str], float]]]]:
-    """Indices r of the rings in Pyomo, and for a vertex and group (u, k) the (r, demand) that rings bring."""
-    R = [(ring.group, ">".join(map(str, ring.order))) for ring in data.orders]
-    brings: dict[tuple[int, ...], list[tuple[RingIndex, float]]] = {}
-    for r, ring in zip(R, data.orders, strict=True):
-        sender, receiver, part = ring.hops
-        for u, v, size in zip(sender.tolist(), receiver.tolist(), part.tolist(), strict=True):
-            hop = (v, u, v) if data.by_pair else (v, u)
-            brings.setdefault(hop, []).append((r, data.pool.groups[ring.group].transfer / data.unit * size))
-    return R, brings
-
-
-def _group_indices(data: Wiring) -> list[tuple[int, ...]]:
-    """Indices k of the groups in Pyomo: (s,t) or (s,)."""
-    if data.by_pair:
-        return [tuple(pair) for pair in np.argwhere(data.most).tolist()]
-    return [(s,) for s in data.commodities[0].tolist()]
-
-
-def _share_rows(model: pyo.ConcreteModel, R: list[RingIndex]) -> int:
-    """Add the shares of the rings, and the rows that split every group among them; return the number of rows."""
-    import pyomo.core as pyo
-
-    groups = sorted({g for g, _ in R})
-    model.share = pyo.Var(R, bounds=(0, 1))
-    model.split = pyo.Constraint(groups, rule=lambda m, g: pyo.quicksum(m.share[r] for r in R if r[0] == g) == 1)
-    return len(groups)
-
-
-def _load_rows(data: Wiring, model: pyo.ConcreteModel, K: list[tuple[int, ...]], flow: Any) -> None:
-    """Add w, t and the rows of the maximum load to the Pyomo model; ``flow`` is the sum of all flows."""
-    import pyomo.core as pyo
-
-    n, L, copies = data.n, data.floor, range(data.copies)
-    arcs = [(i, j) for i in range(n) for j in range(n) if i != j]
-    model.w = pyo.Var(arcs, copies, bounds=(0, 1))
-    model.t = pyo.Var(bounds=(L, 1))
-    model.pair_load = pyo.Constraint(
-        arcs,
-        rule=lambda m, i, j: (
-            pyo.quicksum(m.f[(*k, i, j)] for k in K if k[0] != j) - pyo.quicksum(m.w[i, j, c] for c in copies) <= 0
-        ),
-    )
-    model.load_open = pyo.Constraint(arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
-    model.load_level = pyo.Constraint(
-        arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] <= m.t - L * (1 - m.y[i, j, c])
-    )
-    model.total_load = pyo.Constraint(expr=flow - n * data.degree * model.t <= 0)
 
 
 def _design_of(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign | None:
