@@ -33,12 +33,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml.chords import chord_count, chords, pair_axis, pair_links
 from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
@@ -46,7 +48,7 @@ from opticoll.formulations.variables import Array, Axis, members
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from fractions import Fraction
 
     from opticoll.formulations.variables import Links
@@ -71,6 +73,15 @@ class OcsCircuits(Formulation):
         Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     )
     meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
+    variables: ClassVar = {"c": ("pair",), "t": (), "x": ("pair", "switch")}
+    constraints: ClassVar = {
+        "chord": ("pair", "count"),
+        "ports_out": ("server",),
+        "ports_in": ("server",),
+        "count": ("pair",),
+        "light_out": ("server", "switch"),
+        "light_in": ("server", "switch"),
+    }
 
     pool: ServerPool
     transfers: Transfers
@@ -143,83 +154,61 @@ class OcsCircuits(Formulation):
                 return Bound("ports", np.inf, reason, "sipml")
         return None
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Pairs (i,j), numbers of circuits, servers and switches."""
+        P = list(zip(self.transfers.source.tolist(), self.transfers.target.tolist(), strict=True))
+        return {"pair": P, "count": range(1, self.degree + 1), "server": range(self.n), "switch": range(self.degree)}
 
-        moves, n, d = self.transfers, self.n, self.degree
-        pairs, each = moves.pairs, np.arange(moves.pairs)
-        rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), self.high, NAME)
-        c = cp.Variable(pairs, name="c", integer=True, bounds=[1, self.high.astype(float)])
-        t = cp.Variable(name="t", bounds=[0, 1])
-        tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
-        chord = t + tilt @ c >= rows.level
-        constraints: list[Any] = [chord]
-        named = {"chord": Named(chord, (pairs, d), rows.pair * d + rows.j - 1)}
-        variables = {"c": Named(c, (pairs,)), "t": Named(t, ())}
-        leaving = sp.csr_array((np.ones(pairs), (moves.source, each)), shape=(n, pairs))
-        entering = sp.csr_array((np.ones(pairs), (moves.target, each)), shape=(n, pairs))
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY."""
+        b, moves, D = Cvx(self), self.transfers, self.degree
+        pairs = Index.table("pair", {"pair": np.arange(moves.pairs), "i": moves.source, "j": moves.target})
+        senders, receivers = (pairs.given(server=pairs[end]).keyed("pair").by("server") for end in ("i", "j"))
+        rows = chords(moves.shares, np.ones(moves.pairs, dtype=np.int64), self.high, NAME)
+        at = Index.table("pair count", {"pair": rows.pair, "count": rows.j - 1})
+        c, t = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1)
+        b.row("chord", t + at.of(pairs).multiply(rows.slope[:, None]) @ c >= rows.level, over=at)
         if self.model == "counts":
-            for name, side in (("ports_out", leaving), ("ports_in", entering)):
-                used = np.unique(side.nonzero()[0])
-                row = side[used] @ c <= d
-                constraints.append(row)
-                named[name] = Named(row, (n,), used)
+            b.row("ports_out", senders.of(pairs, i="server") @ c <= D, over=senders)
+            b.row("ports_in", receivers.of(pairs, j="server") @ c <= D, over=receivers)
         else:
-            x = cp.Variable(pairs * d, name="x", boolean=True)
-            variables["x"] = Named(x, (pairs, d), np.arange(pairs * d))
-            total = sp.kron(sp.eye_array(pairs), np.ones((1, d)), format="csr")
-            count = total @ x - c == 0
-            constraints.append(count)
-            named["count"] = Named(count, (pairs,))
-            for name, side in (("light_out", leaving), ("light_in", entering)):
-                used = np.unique(side.nonzero()[0])
-                row = sp.kron(side[used], sp.eye_array(d), format="csr") @ x <= 1
-                constraints.append(row)
-                named[name] = Named(row, (n, d), (used[:, None] * d + np.arange(d)).ravel())
-        return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
+            switches = Index.grid(switch=D)
+            circuits = pairs.join(switches).keyed("pair switch")
+            x = b.var("x", upper=1, integer=True, over=circuits)
+            b.row("count", pairs.of(circuits) @ x == c)
+            for name, ends, end in (("light_out", senders, "i"), ("light_in", receivers, "j")):
+                at = ends.join(switches).keyed("server switch")
+                b.row(name, at.of(circuits, **{end: "server"}) @ x <= 1, over=at)
+        return b.minimize(moves.unit_time * t)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring: ``c[i,j]``, ``t``, ``x[i,j,q]``."""
-        import pyomo.core as pyo
+        """The model in Pyomo: ``c[i,j]``, ``t``, ``x[i,j,q]``."""
+        from pyomo.core import quicksum
 
-        moves, n, D = self.transfers, self.n, self.degree
-        v = dict(
-            zip(zip(moves.source.tolist(), moves.target.tolist(), strict=True), moves.shares.tolist(), strict=True)
-        )
-        P = list(v)
+        b, moves, n, D = Pyo(self), self.transfers, self.n, self.degree
+        P = list(zip(moves.source.tolist(), moves.target.tolist(), strict=True))
+        v = dict(zip(P, moves.shares.tolist(), strict=True))
         sends: dict[int, list[tuple[int, int]]] = {i: [p for p in P if p[0] == i] for i in range(n)}
         receives: dict[int, list[tuple[int, int]]] = {j: [p for p in P if p[1] == j] for j in range(n)}
         high = {(i, j): max(D + 1 - max(len(sends[i]), len(receives[j])), 1) for i, j in P}
-        model = pyo.ConcreteModel(name="circuits over optical switches")
-        model.c = pyo.Var(P, domain=pyo.Integers, bounds=lambda _, i, j: (1, high[i, j]))
-        model.t = pyo.Var(bounds=(0, 1))
-        model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
-        model.chord = pyo.Constraint(
-            [(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
-            rule=lambda b, i, j, h: b.t + v[i, j] / (h * (h + 1)) * b.c[i, j] >= v[i, j] * (2 * h + 1) / (h * (h + 1)),
+        c = b.var("c", lower=1, upper=np.array(list(high.values())), integer=True)
+        t = b.var("t", upper=1)
+        b.row(
+            "chord",
+            lambda i, j, h: t + v[i, j] / (h * (h + 1)) * c[i, j] >= v[i, j] * (2 * h + 1) / (h * (h + 1)),
+            where=lambda i, j, h: h < max(high[i, j], 2),
         )
-        variables: dict[str, tuple[Any, ...]] = {"c": (P,), "t": ()}
-        named: dict[str, tuple[Any, ...]] = {"chord": (P, range(1, D + 1))}
-        out, into = [i for i in range(n) if sends[i]], [j for j in range(n) if receives[j]]
         if self.model == "counts":
-            model.ports_out = pyo.Constraint(out, rule=lambda b, i: pyo.quicksum(b.c[p] for p in sends[i]) <= D)
-            model.ports_in = pyo.Constraint(into, rule=lambda b, j: pyo.quicksum(b.c[p] for p in receives[j]) <= D)
-            named |= {"ports_out": (n,), "ports_in": (n,)}
+            b.row("ports_out", lambda i: quicksum(c[p] for p in sends[i]) <= D, where=lambda i: sends[i])
+            b.row("ports_in", lambda j: quicksum(c[p] for p in receives[j]) <= D, where=lambda j: receives[j])
         else:
-            Q = range(D)
-            model.x = pyo.Var(P, Q, domain=pyo.Binary)
-            variables["x"] = (P, Q)
-            model.count = pyo.Constraint(P, rule=lambda b, i, j: pyo.quicksum(b.x[i, j, q] for q in Q) - b.c[i, j] == 0)
-            model.light_out = pyo.Constraint(
-                out, Q, rule=lambda b, i, q: pyo.quicksum(b.x[(*p, q)] for p in sends[i]) <= 1
+            x = b.var("x", upper=1, integer=True)
+            b.row("count", lambda i, j: quicksum(x[i, j, q] for q in range(D)) == c[i, j])
+            b.row("light_out", lambda i, q: quicksum(x[(*p, q)] for p in sends[i]) <= 1, where=lambda i, q: sends[i])
+            b.row(
+                "light_in", lambda j, q: quicksum(x[(*p, q)] for p in receives[j]) <= 1, where=lambda j, q: receives[j]
             )
-            model.light_in = pyo.Constraint(
-                into, Q, rule=lambda b, j, q: pyo.quicksum(b.x[(*p, q)] for p in receives[j]) <= 1
-            )
-            named |= {"count": (P,), "light_out": (n, D), "light_in": (n, D)}
-        return PyomoModel(model, variables, named)
+        return b.minimize(moves.unit_time * t)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

@@ -38,13 +38,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import matching_bounds
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links, SolutionSize
@@ -52,8 +54,6 @@ from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-
-    import pyomo.core as pyo
 
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
@@ -84,6 +84,26 @@ class TopologyMatchings(Formulation):
     )
     meaning = "makespan of all switches [shards / link bandwidth]"
     shards = True
+    variables: ClassVar = {
+        "x": ("switch", "configuration", "src", "dst"),
+        "z": ("switch", "configuration"),
+        "t": ("switch", "configuration"),
+        "w": ("switch", "configuration", "src", "dst"),
+        "T": (),
+    }
+    constraints: ClassVar = {
+        "ports_out": ("switch", "configuration", "src"),
+        "ports_in": ("switch", "configuration", "dst"),
+        "lit": ("switch", "configuration", "src", "dst"),
+        "sending": ("switch", "configuration", "src"),
+        "receiving": ("switch", "configuration", "dst"),
+        "served": ("src", "dst"),
+        "makespan": ("switch",),
+        "total": (),
+        "used_first": ("switch", "earlier"),
+        "longest_first": ("switch", "earlier"),
+        "switches": ("upper",),
+    }
 
     n: int
     switches: int
@@ -144,144 +164,91 @@ class TopologyMatchings(Formulation):
         value = max(matching_bounds.price_bound(self, sign * prices) for sign in (1.0, -1.0))
         return Bound("prices", value, "no matching serves more than its time is worth, at the duals of served")
 
+    def sets(self) -> dict[str, range]:
+        """Switches and configurations, also all but the last of each, and nodes."""
+        H, K, V = range(self.switches), range(self.configurations), range(self.n)
+        nodes = dict.fromkeys(("src", "dst"), V)
+        return {"switch": H, "configuration": K, "upper": H[:-1], "earlier": K[:-1], **nodes}
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
+        """The model in CVXPY, over the pairs with demand."""
         import cvxpy as cp
-        import scipy.sparse as sp
 
         _refuse_large(self)
-        n, s, K, P = self.n, self.switches, self.configurations, len(self.pairs)
-        i, j = np.tile(self.pairs, (s * K, 1)).T
-        slot = np.repeat(np.arange(s * K), P)  # configuration h K + k of every circuit
-        C, S = s * K * P, s * K
-        each = np.arange(C)
-        place = slot * n * n + i * n + j
-        amounts = self.demand[i, j]
-        x = cp.Variable(C, name="x", boolean=True)
-        z = cp.Variable(S, name="z", boolean=True)
-        t = cp.Variable(S, name="t", nonneg=True)
-        w = cp.Variable(C, name="w", nonneg=True)
-        makespan = cp.Variable(name="T", nonneg=True)
-
-        def ones(rows: I64, columns: I64, shape: tuple[int, int]) -> sp.csr_array:
-            return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
-
-        def side(ends: I64) -> tuple[sp.csr_array, sp.csr_array, I64]:
-            """Circuits at every end that has any, the configuration of each, and its position in ``(s, K, n)``."""
-            ports, number = np.unique(slot * n + ends, return_inverse=True)
-            own = ones(np.arange(ports.size), ports // n, (ports.size, S))
-            return ones(number, each, (ports.size, C)), own, ports
-
-        out, out_slot, outs = side(i)
-        into, into_slot, ins = side(j)
-        charged = np.arange(S) if self.first else np.flatnonzero(np.arange(S) % K > 0)
-        waiting = ones(charged // K, charged, (s, S))
-        held = ones(np.arange(S) // K, np.arange(S), (s, S))
-        wide, deep = (s, K, n), (s, K, n, n)
-        named = {
-            "ports_out": Named(out @ x - out_slot @ z <= 0, wide, outs),
-            "ports_in": Named(into @ x - into_slot @ z <= 0, wide, ins),
-            "lit": Named(w - sp.diags_array(amounts) @ x <= 0, deep, place),
-            "sending": Named(out @ w - out_slot @ t <= 0, wide, outs),
-            "receiving": Named(into @ w - into_slot @ t <= 0, wide, ins),
-            "served": Named(
-                ones(np.tile(np.arange(P), S), each, (P, C)) @ w >= self.demand[tuple(self.pairs.T)],
-                (n, n),
-                self.pairs @ np.array([n, 1]),
-            ),
-            "makespan": Named(held @ t + self.delay * (waiting @ z) - makespan * np.ones(s) <= 0, (s,)),
-        }
+        b, s, K = Cvx(self), self.switches, self.configurations
+        pairs = Index.of_mask("src dst", self.demand > 0)
+        switches, slots = Index.grid(switch=s), Index.grid(switch=s, configuration=K)
+        circuits = slots.join(pairs).keyed("switch configuration src dst")
+        D = self.demand[circuits["src"], circuits["dst"]]
+        x, w = b.var("x", upper=1, integer=True, over=circuits), b.var("w", over=circuits)
+        z, t, T = b.var("z", upper=1, integer=True, over=slots), b.var("t", over=slots), b.var("T")
+        out, into = (circuits.by(f"switch configuration {end}") for end in ("src", "dst"))
+        b.row("ports_out", out.of(circuits) @ x <= out.of(slots) @ z, over=out)
+        b.row("ports_in", into.of(circuits) @ x <= into.of(slots) @ z, over=into)
+        b.row("lit", w <= cp.multiply(D, x), over=circuits)
+        b.row("sending", out.of(circuits) @ w <= out.of(slots) @ t, over=out)
+        b.row("receiving", into.of(circuits) @ w <= into.of(slots) @ t, over=into)
+        b.row("served", pairs.of(circuits) @ w >= self.demand[pairs["src"], pairs["dst"]], over=pairs)
+        charged = slots if self.first else slots.where(slots["configuration"] > 0)
+        b.row("makespan", switches.of(slots) @ t + self.delay * (switches.of(charged) @ z) <= T)
         if self.total > 0:
-            named["total"] = Named(cp.sum(z) <= self.total, ())
+            b.row("total", cp.sum(z) <= self.total)
         if K > 1:
-            earlier = np.flatnonzero(np.arange(S) % K < K - 1)
-            index = earlier // K * (K - 1) + earlier % K
-            named["used_first"] = Named(z[earlier] - z[earlier + 1] >= 0, (s, K - 1), index)
-            named["longest_first"] = Named(t[earlier] - t[earlier + 1] >= 0, (s, K - 1), index)
+            at = Index.grid(switch=s, earlier=K - 1)
+            now, then = (at.of(slots, configuration=at["earlier"] + later) for later in (0, 1))
+            b.row("used_first", now @ z >= then @ z, over=at)
+            b.row("longest_first", now @ t >= then @ t, over=at)
         if s > 1:
-            begun = np.arange(s - 1) * K
-            named["switches"] = Named(t[begun] - t[begun + K] >= 0, (s - 1,))
-        variables = {
-            "x": Named(x, deep, place),
-            "z": Named(z, (s, K), np.arange(S)),
-            "t": Named(t, (s, K), np.arange(S)),
-            "w": Named(w, deep, place),
-            "T": Named(makespan, ()),
-        }
-        return CvxpyModel(cp.Problem(cp.Minimize(makespan), [row.item for row in named.values()]), variables, named)
+            at = Index.grid(upper=s - 1)
+            first, second = (at.of(slots, switch=at["upper"] + next_, configuration=0) for next_ in (0, 1))
+            b.row("switches", first @ t >= second @ t)
+        return b.minimize(T)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring."""
-        import pyomo.core as pyo
+        """The model in Pyomo, by switches, configurations and nodes."""
+        from pyomo.core import quicksum
 
         _refuse_large(self)
-        n, s, K, D = self.n, self.switches, self.configurations, self.demand.tolist()
-        to = [np.flatnonzero(row).tolist() for row in self.demand > 0]
-        of = [np.flatnonzero(column).tolist() for column in self.demand.T > 0]
-        due = [(i, j) for i in range(n) for j in to[i]]
-        slots = [(h, k) for h in range(s) for k in range(K)]
-        circuits = [(*slot, *pair) for slot in slots for pair in due]
-        senders = [(*slot, i) for slot in slots for i in range(n) if to[i]]
-        receivers = [(*slot, j) for slot in slots for j in range(n) if of[j]]
-        model = pyo.ConcreteModel(name="matchings over parallel switches")
-        model.x = pyo.Var(circuits, domain=pyo.Binary)
-        model.z = pyo.Var(slots, domain=pyo.Binary)
-        model.t = pyo.Var(slots, domain=pyo.NonNegativeReals)
-        model.w = pyo.Var(circuits, domain=pyo.NonNegativeReals)
-        model.T = pyo.Var(domain=pyo.NonNegativeReals)
+        b, D = Pyo(self), self.demand.tolist()
+        H, K, V = b.sets("switch", "configuration", "src")
+        to = [[j for j in V if D[i][j] > 0] for i in V]
+        of = [[i for i in V if D[i][j] > 0] for j in V]
 
-        def from_(block: Any, h: int, k: int, i: int) -> Any:
-            return pyo.quicksum(block[h, k, i, j] for j in to[i])
+        def due(h: int, k: int, i: int, j: int) -> bool:
+            return j in to[i]
 
-        def into(block: Any, h: int, k: int, j: int) -> Any:
-            return pyo.quicksum(block[h, k, i, j] for i in of[j])
+        x, w = b.var("x", upper=1, integer=True, where=due), b.var("w", where=due)
+        z, t, T = b.var("z", upper=1, integer=True), b.var("t"), b.var("T")
 
-        def makespan(m: Any, h: int) -> Any:
-            charged = range(0 if self.first else 1, K)
-            waiting = self.delay * pyo.quicksum(m.z[h, k] for k in charged)
-            return pyo.quicksum(m.t[h, k] for k in range(K)) + waiting <= m.T
+        def leaving(block: Any, h: int, k: int, i: int) -> Any:
+            return quicksum(block[h, k, i, j] for j in to[i])
 
-        model.ports_out = pyo.Constraint(senders, rule=lambda m, h, k, i: from_(m.x, h, k, i) <= m.z[h, k])
-        model.ports_in = pyo.Constraint(receivers, rule=lambda m, h, k, j: into(m.x, h, k, j) <= m.z[h, k])
-        model.lit = pyo.Constraint(circuits, rule=lambda m, h, k, i, j: m.w[h, k, i, j] <= D[i][j] * m.x[h, k, i, j])
-        model.sending = pyo.Constraint(senders, rule=lambda m, h, k, i: from_(m.w, h, k, i) <= m.t[h, k])
-        model.receiving = pyo.Constraint(receivers, rule=lambda m, h, k, j: into(m.w, h, k, j) <= m.t[h, k])
-        model.served = pyo.Constraint(
-            due, rule=lambda m, i, j: pyo.quicksum(m.w[h, k, i, j] for h, k in slots) >= D[i][j]
+        def entering(block: Any, h: int, k: int, j: int) -> Any:
+            return quicksum(block[h, k, i, j] for i in of[j])
+
+        def makespan(h: int) -> Any:
+            charged = K if self.first else K[1:]
+            return quicksum(t[h, k] for k in K) + self.delay * quicksum(z[h, k] for k in charged) <= T
+
+        b.row("ports_out", lambda h, k, i: leaving(x, h, k, i) <= z[h, k], where=lambda h, k, i: to[i])
+        b.row("ports_in", lambda h, k, j: entering(x, h, k, j) <= z[h, k], where=lambda h, k, j: of[j])
+        b.row("lit", lambda h, k, i, j: w[h, k, i, j] <= D[i][j] * x[h, k, i, j], where=due)
+        b.row("sending", lambda h, k, i: leaving(w, h, k, i) <= t[h, k], where=lambda h, k, i: to[i])
+        b.row("receiving", lambda h, k, j: entering(w, h, k, j) <= t[h, k], where=lambda h, k, j: of[j])
+        b.row(
+            "served",
+            lambda i, j: quicksum(w[h, k, i, j] for h in H for k in K) >= D[i][j],
+            where=lambda i, j: D[i][j] > 0,
         )
-        model.makespan = pyo.Constraint(range(s), rule=makespan)
-        model.end = pyo.Objective(expr=model.T)
-        constraints: dict[str, tuple[Any, ...]] = {
-            "ports_out": (s, K, n),
-            "ports_in": (s, K, n),
-            "lit": (s, K, n, n),
-            "sending": (s, K, n),
-            "receiving": (s, K, n),
-            "served": (n, n),
-            "makespan": (s,),
-            **self._order_slots(model),
-        }
-        variables = {"x": (s, K, n, n), "z": (s, K), "t": (s, K), "w": (s, K, n, n), "T": ()}
-        return PyomoModel(model, variables, constraints)
-
-    def _order_slots(self, model: pyo.ConcreteModel) -> dict[str, tuple[int, ...]]:
-        """Limit the number of configurations, and state the order among those that can be exchanged."""
-        import pyomo.core as pyo
-
-        s, K = self.switches, self.configurations
-        named: dict[str, tuple[int, ...]] = {}
+        b.row("makespan", makespan)
         if self.total:
-            model.total = pyo.Constraint(expr=pyo.quicksum(model.z.values()) <= self.total)
-            named["total"] = ()
-        if K > 1:
-            before = [(h, k) for h in range(s) for k in range(K - 1)]
-            model.used_first = pyo.Constraint(before, rule=lambda m, h, k: m.z[h, k] >= m.z[h, k + 1])
-            model.longest_first = pyo.Constraint(before, rule=lambda m, h, k: m.t[h, k] >= m.t[h, k + 1])
-            named |= {"used_first": (s, K - 1), "longest_first": (s, K - 1)}
-        if s > 1:
-            model.switches = pyo.Constraint(range(s - 1), rule=lambda m, h: m.t[h, 0] >= m.t[h + 1, 0])
-            named["switches"] = (s - 1,)
-        return named
+            b.row("total", lambda: quicksum(z.values()) <= self.total)
+        if len(K) > 1:
+            b.row("used_first", lambda h, k: z[h, k] >= z[h, k + 1])
+            b.row("longest_first", lambda h, k: t[h, k] >= t[h, k + 1])
+        if len(H) > 1:
+            b.row("switches", lambda h: t[h, 0] >= t[h + 1, 0])
+        return b.minimize(T)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

@@ -34,15 +34,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import pattern_times
-from opticoll.formulations.variables import Array, Axis
+from opticoll.formulations.variables import Array, Axis, entries
 from opticoll.instances import parse
 from opticoll.instances.collective_steps import COLLECTIVES, FORMS, collective_steps
 from opticoll.instances.topology import Topology
@@ -95,6 +97,8 @@ class TopologySteps(Formulation):
     )
     meaning = "time of all steps and changes [shards / link bandwidth]"
     shards = True
+    variables: ClassVar = {"y": ("step", "topology"), "v": ("step", "topology")}
+    constraints: ClassVar = {"one": ("step",), "changed": ("step", "topology")}
 
     n: int
     steps: tuple[str, ...]
@@ -161,56 +165,39 @@ class TopologySteps(Formulation):
     def _cost(self) -> F64:
         return self.time + self.startup
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, range]:
+        """Steps and topologies."""
+        return {"step": range(len(self.steps)), "topology": range(len(self.topologies))}
 
-        step, topology = np.nonzero(self.allowed)
-        C, Q = step.size, len(self.topologies)
-        place = step * Q + topology
-        each, number = np.arange(C), np.empty(self.time.size, dtype=np.int64)
-        number[place] = each
-        y = cp.Variable(C, name="y", boolean=True)
-        v = cp.Variable(C, name="v", nonneg=True)
-        had = np.flatnonzero((step > 0) & self.allowed[step - 1, topology])
-        earlier = sp.csr_array((np.ones(had.size), (had, number[place[had] - Q])), shape=(C, C))
-        standing = ((step == 0) & (topology == 0)).astype(float)
-        choice = sp.csr_array((np.ones(C), (step, each)), shape=(len(self.steps), C))
-        named = {
-            "one": Named(choice @ y == 1, (len(self.steps),)),
-            "changed": Named(v - y + earlier @ y >= -standing, self.shape, place),
-        }
-        total = self._cost[step, topology] @ y + self.delay * cp.sum(v)
-        variables = {"y": Named(y, self.shape, place), "v": Named(v, self.shape, place)}
-        return CvxpyModel(cp.Problem(cp.Minimize(total), [row.item for row in named.values()]), variables, named)
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, over the choices."""
+        import cvxpy as cp
+
+        b, C = Cvx(self), Index.of_mask("step topology", self.allowed)
+        y, v = b.var("y", upper=1, integer=True, over=C), b.var("v", over=C)
+        standing = (C["step"] == 0) & (C["topology"] == 0)
+        before = C.of(C, step=C["step"] - 1) @ y + standing
+        b.row("one", Index.grid(step=len(self.steps)).of(C) @ y == 1)
+        b.row("changed", v >= y - before, over=C)
+        return b.minimize(self._cost[C["step"], C["topology"]] @ y + self.delay * cp.sum(v))
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring."""
-        import pyomo.core as pyo
+        """The model in Pyomo: ``y[i,q]``, ``v[i,q]`` for the choices."""
+        from pyomo.core import quicksum
 
-        m, Q = self.shape
-        choices = [(i, q) for i in range(m) for q in range(Q) if self.allowed[i, q]]
-        known = set(choices)
-        model = pyo.ConcreteModel(name="a collective step by step")
-        model.y = pyo.Var(choices, domain=pyo.Binary)
-        model.v = pyo.Var(choices, domain=pyo.NonNegativeReals)
-        model.one = pyo.Constraint(
-            range(m), rule=lambda b, i: pyo.quicksum(b.y[i, q] for q in range(Q) if (i, q) in known) == 1
-        )
+        b = Pyo(self)
+        S, Q = b.sets("step", "topology")
+        allowed, time = entries(self.allowed, S, Q), self.time.tolist()
+        y = b.var("y", upper=1, integer=True, where=lambda *iq: allowed[iq])
+        v = b.var("v", where=lambda *iq: allowed[iq])
 
-        def earlier(b: Any, i: int, q: int) -> Any:
-            if i == 0:
-                return 1 if q == 0 else 0
-            return b.y[i - 1, q] if (i - 1, q) in known else 0
+        def before(i: int, q: int) -> Any:
+            return y[i - 1, q] if i else int(q == 0)
 
-        model.changed = pyo.Constraint(choices, rule=lambda b, i, q: b.v[i, q] >= b.y[i, q] - earlier(b, i, q))
-        time = self.time.tolist()
-        model.total = pyo.Objective(
-            expr=pyo.quicksum((time[i][q] + self.startup) * model.y[i, q] for i, q in choices)
-            + self.delay * pyo.quicksum(model.v[i, q] for i, q in choices)
-        )
-        return PyomoModel(model, {"y": (m, Q), "v": (m, Q)}, {"one": (m,), "changed": (m, Q)})
+        b.row("one", lambda i: quicksum(y[i, q] for q in Q) == 1)
+        b.row("changed", lambda i, q: v[i, q] >= y[i, q] - before(i, q), where=lambda *iq: allowed[iq])
+        steps = quicksum((time[i][q] + self.startup) * y[i, q] for i, q in y)
+        return b.minimize(steps + self.delay * quicksum(v[iq] for iq in v))
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

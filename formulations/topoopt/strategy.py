@@ -33,20 +33,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
-from opticoll.formulations.variables import Array, Axis
+from opticoll.formulations.variables import Array, Axis, entries
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.training_jobs import JOBS, TrainingJob, measured_kinds, traffic_of, training_job
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training_jobs import Traffic
@@ -87,6 +89,8 @@ class Plane(Formulation):
         ),
     )
     meaning = "iteration time by Eq. (1) [s]"
+    variables: ClassVar = {"x": ("kind", "way")}
+    constraints: ClassVar = {"parts": ("kind",), "memory": ()}
 
     pool: ServerPool
     kinds: tuple[TrainingJob, ...]
@@ -270,54 +274,36 @@ class Plane(Formulation):
             results += [each * self.weights(k, c) for k, c in np.argwhere(self.allowed).tolist()]
         return results
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Kinds of parts, and ways to place one."""
+        return {"kind": range(len(self.kinds)), "way": self.ways}
 
-        kind, way = np.nonzero(self.allowed)
-        x = cp.Variable(kind.size, name="x", integer=True, bounds=[np.zeros(kind.size), self.count[kind].astype(float)])
-        each = sp.csr_array((np.ones(kind.size), (kind, np.arange(kind.size))), shape=(len(self.kinds), kind.size))
-        parts = each @ x == self.count
-        constraints: list[Any] = [parts]
-        named = {"parts": Named(parts, (len(self.kinds),))}
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY, over the ways that a kind can be placed in."""
+        b, places = Cvx(self), Index.of_mask("kind way", self.allowed)
+        kinds, at = Index.grid(kind=len(self.kinds)), (places["kind"], places["way"])
+        x = b.var("x", upper=np.broadcast_to(self.count[:, None], self.allowed.shape), integer=True, over=places)
+        b.row("parts", kinds.of(places) @ x == self.count)
         if self.memory:
-            limit = (self.held[kind, way] / self.memory) @ x <= 1
-            constraints.append(limit)
-            named["memory"] = Named(limit, ())
-        time = self.cost[kind, way] @ x + self.computing
-        shape = self.allowed.shape
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(time), constraints), {"x": Named(x, shape, kind * shape[1] + way)}, named
-        )
+            b.row("memory", self.held[at] / self.memory @ x <= 1)
+        return b.minimize(self.cost[at] @ x + self.computing)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[k,c]`` with c the name of a way, ``parts[k]``, ``memory``."""
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
-        K, C, n, M = range(len(self.kinds)), self.ways, self.pool.n, self.memory
-        allowed = [(k, c) for k in K for c, possible in zip(C, self.allowed[k], strict=True) if possible]
-        t, R, A, W = (
-            {(k, c): float(array[k, i]) for k in K for i, c in enumerate(C)}
-            for array in (self.work, self.reduced, self.hops, self.held)
+        b, n, M = Pyo(self), self.pool.n, self.memory
+        K, C = b.sets("kind", "way")
+        allowed, t, R, A, W = (
+            entries(array, K, C) for array in (self.allowed, self.work, self.reduced, self.hops, self.held)
         )
-        m = self.count.tolist()
-        model = pyo.ConcreteModel(name="layers and ways")
-        model.x = pyo.Var(allowed, domain=pyo.Integers, bounds=lambda _, k, c: (0, m[k]))
-        model.parts = pyo.Constraint(
-            K, rule=lambda b, k: pyo.quicksum(b.x[cell] for cell in allowed if cell[0] == k) == m[k]
-        )
-        named: dict[str, tuple[Any, ...]] = {"parts": (len(K),)}
+        m, rate = self.count.tolist(), n * self.pool.degree * self.bandwidth
+        most = np.broadcast_to(self.count[:, None], self.allowed.shape)
+        x = b.var("x", upper=most, integer=True, where=lambda *kc: allowed[kc])
+        b.row("parts", lambda k: quicksum(x[k, c] for c in C) == m[k])
         if M:
-            model.memory = pyo.Constraint(expr=pyo.quicksum(W[cell] / M * model.x[cell] for cell in allowed) <= 1)
-            named["memory"] = ()
-        rate = n * self.pool.degree * self.bandwidth
-        model.time = pyo.Objective(
-            expr=self.computing
-            + pyo.quicksum((t[cell] + (R[cell] + A[cell]) / rate) * model.x[cell] for cell in allowed),
-            sense=pyo.minimize,
-        )
-        return PyomoModel(model, {"x": (len(K), C)}, named)
+            b.row("memory", lambda: quicksum(W[kc] / M * x[kc] for kc in x) <= 1)
+        return b.minimize(self.computing + quicksum((t[kc] + (R[kc] + A[kc]) / rate) * x[kc] for kc in x))
 
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """Shape of x, by kinds of parts and ways to place one."""

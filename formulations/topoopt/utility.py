@@ -35,18 +35,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import factorial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.variables import Array, Axis, Links
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.servers import ServerPool
     from opticoll.instances.topology import F64, I64
@@ -96,6 +98,8 @@ class CircuitUtility(Formulation):
         ),
     )
     meaning = "demand with the discounts of its circuits [bytes]"
+    variables: ClassVar = {"y": ("pair", "circuit")}
+    constraints: ClassVar = {"ports_out": ("server",), "ports_in": ("server",)}
 
     pool: ServerPool
     demand: F64
@@ -201,49 +205,42 @@ class CircuitUtility(Formulation):
         beyond = np.maximum(rounding.up(gain - rounding.down(paid, 1)[:, None]), 0.0)
         return rounding.sum_up(np.concatenate([np.tile(out, self.degree), np.tile(into, self.degree), beyond.ravel()]))
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Pairs (i,j) with demand, circuits of a pair from 1, and servers."""
+        return {"pair": list(map(tuple, self.pairs.tolist())), "circuit": self.numbers, "server": range(self.n)}
 
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY."""
         _refuse_large(self)
-        P, L = len(self.pairs), self.gains.size
-        y = cp.Variable(P * L, name="y", boolean=True)
-        named, each = {}, np.arange(P * L)
-        for name, end in (("ports_out", 0), ("ports_in", 1)):
-            servers, row = np.unique(np.repeat(self.pairs[:, end], L), return_inverse=True)
-            used = sp.csr_array((np.ones(P * L), (row, each)), shape=(servers.size, P * L))
-            named[name] = Named(used @ y <= self.degree, (self.n,), servers)
-        utility = np.outer(self.amounts, self.gains).ravel() @ y
-        problem = cp.Problem(cp.Maximize(utility), [row.item for row in named.values()])
-        return CvxpyModel(problem, {"y": Named(y, (P, L), each)}, named)
+        b, (i, j) = Cvx(self), self.pairs.T
+        circuits = Index.grid(pair=i.size, circuit=self.gains.size)
+        circuits = circuits.given(i=i[circuits["pair"]], j=j[circuits["pair"]])
+        y = b.var("y", upper=1, integer=True, over=circuits)
+        out, into = (circuits.given(server=circuits[end]).by("server") for end in ("i", "j"))
+        b.row("ports_out", out.of(circuits, i="server") @ y <= self.degree, over=out)
+        b.row("ports_in", into.of(circuits, j="server") @ y <= self.degree, over=into)
+        return b.maximize(np.outer(self.amounts, self.gains).ravel() @ y)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring: ``y[i,j,l]``, ``ports_out[i]``."""
-        import pyomo.core as pyo
+        """The model in Pyomo: ``y[i,j,l]``, ``ports_out[i]``, ``ports_in[j]``."""
+        from pyomo.core import quicksum
 
         _refuse_large(self)
+        b, d = Pyo(self), self.degree
         T = {(i, j): float(self.demand[i, j]) for i, j in self.pairs.tolist()}
-        gain = dict(zip(self.numbers, map(float, exact_gains(self.discount, self.degree)), strict=True))
-        sends: dict[int, list[tuple[int, int]]] = {}
-        receives: dict[int, list[tuple[int, int]]] = {}
-        for i, j in T:
-            sends.setdefault(i, []).append((i, j))
-            receives.setdefault(j, []).append((i, j))
-        model = pyo.ConcreteModel(name="circuits of greatest utility")
-        model.y = pyo.Var(list(T), list(gain), domain=pyo.Binary)
-        model.utility = pyo.Objective(
-            expr=pyo.quicksum(T[p] * gain[k] * model.y[(*p, k)] for p in T for k in gain), sense=pyo.maximize
+        gain = dict(zip(self.numbers, map(float, exact_gains(self.discount, d)), strict=True))
+        y = b.var("y", upper=1, integer=True)
+        b.row(
+            "ports_out",
+            lambda i: quicksum(y[i, j, k] for s, j in T for k in gain if s == i) <= d,
+            over={i for i, _ in T},
         )
-        model.ports_out = pyo.Constraint(
-            sorted(sends), rule=lambda b, i: pyo.quicksum(b.y[(*p, k)] for p in sends[i] for k in gain) <= self.degree
+        b.row(
+            "ports_in",
+            lambda j: quicksum(y[i, j, k] for i, t in T for k in gain if t == j) <= d,
+            over={j for _, j in T},
         )
-        model.ports_in = pyo.Constraint(
-            sorted(receives),
-            rule=lambda b, j: pyo.quicksum(b.y[(*p, k)] for p in receives[j] for k in gain) <= self.degree,
-        )
-        variables: dict[str, tuple[Any, ...]] = {"y": (list(T), list(gain))}
-        return PyomoModel(model, variables, {"ports_out": (self.n,), "ports_in": (self.n,)})
+        return b.maximize(quicksum(T[i, j] * gain[k] * y[i, j, k] for i, j in T for k in gain))
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""
