@@ -101,6 +101,10 @@ class Index(Sequence[Hashable]):
         more = {name: np.broadcast_to(np.asarray(one, dtype=np.int64), len(self)) for name, one in columns.items()}
         return replace(self, columns={**self.columns, **more})
 
+    def known_by(self, names: str) -> Index:
+        """The lines with these columns alone, as entries that are compared in no other."""
+        return replace(self, key=(), columns={name: self[name] for name in names.split()})
+
     def by(self, key: str, *also: str) -> Index:
         """The distinct keys, sorted, with the columns ``also``, which depend on the key, and the ``count`` of lines."""
         names = tuple(key.split())

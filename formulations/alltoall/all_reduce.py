@@ -40,15 +40,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import all_gather
 from opticoll.formulations.alltoall.all_gather import capacity_out_of, outflow, stated_time
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -56,10 +58,9 @@ from opticoll.formulations.variables import (
     Array,
     Links,
     arc_axis,
-    arc_names,
+    entries,
     incident_arcs,
     vertex_axis,
-    vertex_names,
 )
 
 if TYPE_CHECKING:
@@ -94,6 +95,24 @@ class AllReduction(Formulation):
     problem = "LP"
     meaning = "time T [shards / link bandwidth]"
     shards = True
+    variables: ClassVar = {
+        "x": ("rank",),
+        "y": ("arc",),
+        "z": ("arc",),
+        "f": ("arc", "rank"),
+        "g": ("arc", "rank"),
+        "T": (),
+    }
+    constraints: ClassVar = {
+        "total": (),
+        "copies": ("vertex", "rank"),
+        "sums": ("vertex", "rank"),
+        "copied": ("arc", "rank"),
+        "summed": ("arc", "rank"),
+        "capacity": ("arc",),
+        "forwards": ("vertex",),
+        "gathers": ("vertex",),
+    }
     objective = stated_time
     metrics = all_gather.throughput_metrics
 
@@ -121,116 +140,72 @@ class AllReduction(Formulation):
         return cls(all_to_all_topology(instance, NAME))
 
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form, with the incidence M: ``-M f_v = x``, ``M g_v = x``, ``f <= y``, ``g <= z``."""
+        """The model in CVXPY, over the flows that do not lead back to v (``f``), or from it (``g``)."""
         import cvxpy as cp
-        import scipy.sparse as sp
 
-        topology, ranks, switches = self.topology, self.ranks, self.switches
-        n, m, N = topology.n, topology.arcs, topology.num_ranks
-        x = cp.Variable(N, name="x", bounds=[0, float(N)])
-        y = cp.Variable(m, name="y", bounds=[0, None])
-        z = cp.Variable(m, name="z", bounds=[0, None])
-        leaves, enters = (ends[:, None] == ranks[None, :] for ends in (topology.tail, topology.head))
-        f = cp.Variable(m * N, name="f", bounds=[0, np.where(leaves, 0.0, N).ravel()])
-        g = cp.Variable(m * N, name="g", bounds=[0, np.where(enters, 0.0, N).ravel()])
-        T = cp.Variable(name="T", bounds=[0, 2.0 * N * (N - 1) / topology.capacity.min()])
-        incidence = topology.incidence()
-        rows = np.flatnonzero((np.arange(n)[:, None] != ranks[None, :]).ravel())
-        net = sp.csr_array(sp.kron(incidence, sp.eye_array(N), format="csr")[rows])
-        held = sp.csr_array((np.ones(N), (ranks, np.arange(N))), shape=(n, N))
-        share = sp.csr_array(sp.csr_array(sp.kron(held, np.ones((N, 1)), format="csr"))[rows])
-        each = sp.csr_array(sp.kron(sp.eye_array(m), np.ones((N, 1)), format="csr"))
-        total = cp.sum(x) == N
-        copies = -net @ f - share @ x == 0
-        sums = net @ g - share @ x == 0
-        copied, summed = f - each @ y <= 0, g - each @ z <= 0
-        capacity = y + z - topology.capacity * T <= 0
-        constraints = {
-            "total": Named(total, ()),
-            "copies": Named(copies, (n, N), rows),
-            "sums": Named(sums, (n, N), rows),
-            "copied": Named(copied, (m, N), np.arange(m * N)),
-            "summed": Named(summed, (m, N), np.arange(m * N)),
-            "capacity": Named(capacity, (m,)),
-        }
-        if switches.size:
-            relay = sp.csr_array(incidence[switches])
-            constraints["forwards"] = Named(-relay @ y <= 0, (n,), switches)
-            constraints["gathers"] = Named(relay @ z <= 0, (n,), switches)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(T), [named.item for named in constraints.values()]),
-            variables={
-                "x": Named(x, (N,)),
-                "y": Named(y, (m,)),
-                "z": Named(z, (m,)),
-                "f": Named(f, (m, N), np.arange(m * N)),
-                "g": Named(g, (m, N), np.arange(m * N)),
-                "T": Named(T, ()),
-            },
-            constraints=constraints,
-        )
+        b, topology, N, c = Cvx(self), self.topology, self.topology.num_ranks, self.topology.capacity
+        A = Index.table("arc", {"arc": np.arange(topology.arcs), "tail": topology.tail, "head": topology.head})
+        flows = A.join(Index.table("rank", {"rank": np.arange(N), "v": self.ranks})).keyed("arc rank")
+        onward, inward = (flows.where(flows[end] != flows["v"]).keyed("arc rank") for end in ("tail", "head"))
+        shares = Index.table("rank", {"v": self.ranks})
+        x, y, z = b.var("x", upper=N), b.var("y"), b.var("z")
+        f, g = b.var("f", upper=N, over=onward), b.var("g", upper=N, over=inward)
+        T = b.var("T", upper=2.0 * N * (N - 1) / c.min())
+        rows = Index.of_mask("vertex rank", np.arange(topology.n)[:, None] != self.ranks)
+        share = rows.of(shares.known_by("v"), v="vertex") @ x
+        b.row("total", cp.sum(x) == N)
+        b.row("copies", (rows.of(onward, tail="vertex") - rows.of(onward, head="vertex")) @ f == share, over=rows)
+        b.row("sums", (rows.of(inward, head="vertex") - rows.of(inward, tail="vertex")) @ g == share, over=rows)
+        b.row("copied", f <= onward.of(A) @ y, over=onward)
+        b.row("summed", g <= inward.of(A) @ z, over=inward)
+        b.row("capacity", y + z <= c * T)
+        relays = Index.table("vertex", {"vertex": self.switches})
+        out_of, into = (relays.of(A.known_by(end), **{end: "vertex"}) for end in ("tail", "head"))
+        b.row("forwards", out_of @ y <= into @ y, over=relays)
+        b.row("gathers", into @ z <= out_of @ z, over=relays)
+        return b.minimize(T)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, variables and constraints as in the module docstring."""
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
-        topology = self.topology
-        V, A = vertex_names(topology), arc_names(topology)
-        R = [V[v] for v in topology.terminals.tolist()]
-        relays = [w for w in V if w not in R]
-        entering, leaving = incident_arcs(topology)
-        c = dict(zip(A, topology.capacity.tolist(), strict=True))
-        N = len(R)
+        b, (entering, leaving) = Pyo(self), incident_arcs(self.topology)
+        A, R = b.sets("arc", "rank")
+        c, N = entries(self.topology.capacity, A), len(R)
 
         def out_of(flow: Any, w: Any, *v: Any) -> Any:
-            return pyo.quicksum(flow[(a, *v)] for a in leaving[w])
+            return quicksum(flow[(a, *v)] if v else flow[a] for a in leaving[w])
 
         def into(flow: Any, w: Any, *v: Any) -> Any:
-            return pyo.quicksum(flow[(a, *v)] for a in entering[w])
+            return quicksum(flow[(a, *v)] if v else flow[a] for a in entering[w])
 
-        model = pyo.ConcreteModel(name="all-reduce at optimal throughput")
-        model.x = pyo.Var(R, bounds=(0, N))
-        model.y = pyo.Var(A, domain=pyo.NonNegativeReals)
-        model.z = pyo.Var(A, domain=pyo.NonNegativeReals)
-        model.f = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if a in leaving[v] else N))
-        model.g = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if a in entering[v] else N))
-        model.T = pyo.Var(bounds=(0, 2 * N * (N - 1) / min(c.values())))
-        model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
-        model.total = pyo.Constraint(expr=pyo.quicksum(model.x[v] for v in R) == N)
-        pairs = [(w, v) for w in V for v in R if w != v]
-        model.copies = pyo.Constraint(
-            pairs, rule=lambda m, w, v: out_of(m.f, w, v) - into(m.f, w, v) - (m.x[w] if w in R else 0) == 0
-        )
-        model.sums = pyo.Constraint(
-            pairs, rule=lambda m, w, v: into(m.g, w, v) - out_of(m.g, w, v) - (m.x[w] if w in R else 0) == 0
-        )
-        model.copied = pyo.Constraint(A, R, rule=lambda m, a, v: m.f[a, v] - m.y[a] <= 0)
-        model.summed = pyo.Constraint(A, R, rule=lambda m, a, v: m.g[a, v] - m.z[a] <= 0)
-        model.capacity = pyo.Constraint(A, rule=lambda m, a: m.y[a] + m.z[a] - c[a] * m.T <= 0)
-        model.forwards = pyo.Constraint(relays, rule=lambda m, w: out_of(m.y, w) - into(m.y, w) <= 0)
-        model.gathers = pyo.Constraint(relays, rule=lambda m, w: into(m.z, w) - out_of(m.z, w) <= 0)
-        return PyomoModel(
-            model,
-            {"x": (R,), "y": (A,), "z": (A,), "f": (A, R), "g": (A, R), "T": ()},
-            {
-                "total": (),
-                "copies": (V, R),
-                "sums": (V, R),
-                "copied": (A, R),
-                "summed": (A, R),
-                "capacity": (A,),
-                "forwards": (V,),
-                "gathers": (V,),
-            },
-        )
+        x, y, z, T = b.var("x", upper=N), b.var("y"), b.var("z"), b.var("T", upper=2 * N * (N - 1) / min(c.values()))
+        f = b.var("f", upper=N, where=lambda a, v: a not in leaving[v])
+        g = b.var("g", upper=N, where=lambda a, v: a not in entering[v])
+
+        def share(w: Any) -> Any:
+            return x[w] if w in R else 0
+
+        b.row("total", lambda: quicksum(x[v] for v in R) == N)
+        b.row("copies", lambda w, v: out_of(f, w, v) - into(f, w, v) == share(w), where=lambda w, v: w != v)
+        b.row("sums", lambda w, v: into(g, w, v) - out_of(g, w, v) == share(w), where=lambda w, v: w != v)
+        b.row("copied", lambda a, v: f[a, v] <= y[a], where=lambda a, v: a not in leaving[v])
+        b.row("summed", lambda a, v: g[a, v] <= z[a], where=lambda a, v: a not in entering[v])
+        b.row("capacity", lambda a: y[a] + z[a] <= c[a,] * T)
+        b.row("forwards", lambda w: out_of(y, w) <= into(y, w), where=lambda w: w not in R)
+        b.row("gathers", lambda w: into(z, w) <= out_of(z, w), where=lambda w: w not in R)
+        return b.minimize(T)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built."""
-        m, N, n = self.topology.arcs, self.topology.num_ranks, self.topology.n
+        topology, m, N, n = self.topology, self.topology.arcs, self.topology.num_ranks, self.topology.n
+        out, into = (int(degrees[self.ranks].sum()) for degrees in (topology.out_degree, topology.in_degree))
+        flows = 2 * m * N - out - into
+        relayed = int((topology.out_degree + topology.in_degree)[self.switches].sum())
         return {
-            "variables": 2 * m * N + 2 * m + N + 1,
-            "constraints": 2 * (n - 1) * N + 2 * m * N + m + 1 + 2 * (n - N),
-            "nonzeros": 8 * m * N + 2 * N * N + 3 * m,
+            "variables": flows + 2 * m + N + 1,
+            "constraints": 2 * (n - 1) * N + flows + m + 1 + 2 * (n - N),
+            "nonzeros": 4 * flows - out - into + 2 * N * (N - 1) + N + 3 * m + 2 * relayed,
             "integers": 0,
         }
 

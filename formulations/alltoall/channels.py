@@ -33,22 +33,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import min_congestion
 from opticoll.formulations.alltoall.virtual_channels import acyclic, layered_axes
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.path_flow import arc_load, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Array, Links, arc_axis, arc_names
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Array, Links, arc_axis, arc_names, entries
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from fractions import Fraction
 
     from opticoll.formulations.flows.path_sets import PathSet
@@ -79,6 +81,21 @@ class RoutedChannels(Formulation):
     )
     meaning = "largest load [shards / link bandwidth], or layers of virtual channels"
     shards = True
+    variables: ClassVar = {
+        "y": ("path", "layer"),
+        "w": ("dependency", "layer"),
+        "u": ("arc", "layer"),
+        "z": ("layer",),
+        "Lambda": (),
+    }
+    constraints: ClassVar = {
+        "choose": ("commodity",),
+        "congestion": ("arc",),
+        "occur": ("use", "layer"),
+        "order": ("dependency", "layer"),
+        "use": ("commodity", "layer"),
+        "symmetry": ("lower",),
+    }
 
     routing: min_congestion.ChosenPaths
     layers: int
@@ -155,117 +172,117 @@ class RoutedChannels(Formulation):
         """The amounts, and the bound on Lambda."""
         return path_flow.derived(self.routing)
 
+    @cached_property
+    def uses(self) -> tuple[I64, I64]:
+        """Pair and dependency of every use: some path of the pair has the dependency, ``(uses,)`` each."""
+        owner, key = self.path_dependencies
+        both = np.unique(
+            self.paths.pair[owner] * max(self.dependency_keys.size, 1) + np.searchsorted(self.dependency_keys, key)
+        )
+        pair, dependency = np.divmod(both, max(self.dependency_keys.size, 1))
+        return pair, dependency
+
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Pairs, paths (s,t,i), dependencies (a,b), uses (s,t,a,b), and layers from 1."""
+        A, L = arc_names(self.topology), range(1, self.layers + 1)
+        K, of, _ = named_paths(self.paths)
+        E = [(A[a], A[b]) for a, b in self.dependencies.tolist()]
+        uses = [(*K[k], *E[e]) for k, e in zip(*(one.tolist() for one in self.uses), strict=True)]
+        P = [p for k in K for p in of[k]]
+        return {"commodity": K, "path": P, "dependency": E, "use": uses, "layer": L, "lower": L[:-1]}
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form, with a column of each matrix per layer.
-
-        ``M y 1 = 1``, ``A diag(D) y 1 <= Lambda c``, ``O y <= T w`` and ``B u - m w >= 1 - m``; O and T are the
-        incidences of uses (a pair and a dependency of its paths) with paths and dependencies, B that of dependencies
-        with arcs, +1 at the second.
-        """
+        """The model in CVXPY."""
         import cvxpy as cp
-        import scipy.sparse as sp
 
-        paths, m, L = self.paths, self.topology.arcs, self.layers
-        y = cp.Variable((paths.paths, L), name="y", boolean=True)
-        used = np.unique(paths.arcs)
-        carried = (paths.incidence.tocsr()[used] @ sp.diags_array(self.routing.amount[paths.pair])) @ cp.sum(y, axis=1)
-        room = self.topology.capacity[used]
-        variables = {"y": Named(y, (paths.paths, L))}
-        named = {"choose": Named(paths.membership @ cp.sum(y, axis=1) == 1, (paths.pairs,))}
-        edges = self.dependency_keys.size
-        if edges:
-            owner, key = self.path_dependencies
-            of = np.searchsorted(self.dependency_keys, key)
-            both, row = np.unique(paths.pair[owner] * edges + of, return_inverse=True)
-            O = sp.csr_array((np.ones(owner.size), (row, owner)), shape=(both.size, paths.paths))  # noqa: E741
-            T = sp.csr_array((np.ones(both.size), (np.arange(both.size), both % edges)), shape=(both.size, edges))
-            w = cp.Variable((edges, L), name="w", boolean=True)
-            arcs, place = np.unique(self.dependencies, return_inverse=True)
-            u = cp.Variable((arcs.size, L), name="u", bounds=[0, m - 1])
-            place, rows = place.reshape(edges, 2), np.arange(edges)
-            B = sp.csr_array((np.ones(edges), (rows, place[:, 1])), shape=(edges, arcs.size))
-            B = B - sp.csr_array((np.ones(edges), (rows, place[:, 0])), shape=(edges, arcs.size))
-            named["occur"] = Named(O @ y <= T @ w, (both.size, L))
-            named["order"] = Named(B @ u - m * w >= 1 - m, (edges, L))
-            # CVXPY numbers entries by column, named arrays by row.
-            at = (arcs[None, :] * L + np.arange(L)[:, None]).ravel()
-            variables |= {"w": Named(w, (edges, L)), "u": Named(u, (m, L), at)}
+        b, paths, m, c = Cvx(self), self.paths, self.topology.arcs, self.topology.capacity
+        layers, pairs = Index.grid(layer=self.layers), Index.grid(commodity=paths.pairs)
+        D = self.routing.amount[paths.pair]
+        P = Index.table("path", {"path": np.arange(paths.paths), "commodity": paths.pair})
+        taken = P.join(layers).keyed("path layer")
+        y = b.var("y", upper=1, integer=True, over=taken)
+        b.row("choose", pairs.of(taken) @ y == 1)
+        owner, key = self.path_dependencies
+        if key.size:
+            pair, of = self.uses
+            uses = Index.table("use", {"use": np.arange(of.size), "commodity": pair, "dependency": of})
+            uses = uses.join(layers).keyed("use layer")
+            a, e = self.dependencies.T
+            E = Index.table("dependency", {"dependency": np.arange(a.size), "a": a, "b": e})
+            E = E.join(layers).keyed("dependency layer")
+            has = Index.table("path", {"path": owner, "dependency": np.searchsorted(self.dependency_keys, key)})
+            placed = Index.table("arc", {"arc": np.unique(self.dependencies)}).join(layers).keyed("arc layer")
+            w, u = b.var("w", upper=1, integer=True, over=E), b.var("u", upper=m - 1, over=placed)
+            having = taken.join(has)
+            occurring = uses.of(having, commodity="commodity", dependency="dependency")
+            b.row("occur", occurring @ y <= uses.of(E, dependency="dependency") @ w, over=uses)
+            b.row("order", (E.of(placed, arc="b") - E.of(placed, arc="a")) @ u >= 1 - m * (1 - w), over=E)
+        arcs = Index.table("arc", {"arc": np.unique(paths.arcs)})
+        room = c[arcs["arc"]]
+        used = taken.join(
+            Index.table("path", {"path": np.repeat(np.arange(paths.paths), paths.length), "arc": paths.arcs})
+        )
+        carried = arcs.of(used) @ cp.multiply(D[taken["path"]], y)
         if self.chosen == "load":
-            Lambda = cp.Variable(name="Lambda", integer=unit_capacities(self.routing), bounds=[0, self.most])
-            variables["Lambda"] = Named(Lambda, ())
-            named["congestion"] = Named(carried - Lambda * room <= 0, (m,), used)
-            goal = Lambda
-        else:
-            z = cp.Variable(L, name="z", boolean=True)
-            variables["z"] = Named(z, (L,))
-            if self.limit:
-                named["congestion"] = Named(carried <= self.limit * room, (m,), used)
-            each = np.ones((paths.pairs, 1)) @ cp.reshape(z, (1, L), order="C")
-            named["use"] = Named(paths.membership @ y <= each, (paths.pairs, L))
-            if L > 1:
-                named["symmetry"] = Named(z[:-1] >= z[1:], (L - 1,))
-            goal = cp.sum(z)
-        return CvxpyModel(cp.Problem(cp.Minimize(goal), [block.item for block in named.values()]), variables, named)
-
-    def _carriers(self, P: list[Any], A: list[str]) -> dict[tuple[Any, ...], list[Any]]:
-        """The paths of every commodity over every two arcs in turn, by ``(*k, a, b)``, from names of paths and arcs."""
-        result: dict[tuple[Any, ...], list[Any]] = {}
-        for number, p in enumerate(P):
-            for both in pairwise([A[a] for a in self.paths.path(number)]):
-                result.setdefault((*p[:-1], *both), []).append(p)
-        return result
+            Lambda = b.var("Lambda", upper=self.most, integer=unit_capacities(self.routing))
+            b.row("congestion", carried <= Lambda * room, over=arcs)
+            return b.minimize(Lambda)
+        z = b.var("z", upper=1, integer=True)
+        if self.limit:
+            b.row("congestion", carried <= self.limit * room, over=arcs)
+        at = Index.grid(commodity=paths.pairs, layer=self.layers)
+        b.row("use", at.of(taken) @ y <= at.of(layers) @ z, over=at)
+        if self.layers > 1:
+            b.row("symmetry", z[:-1] >= z[1:])
+        return b.minimize(cp.sum(z))
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring: ``y[s,t,i,l]`` for the i-th path of (s,t)."""
-        import pyomo.core as pyo
+        """The model in Pyomo: ``y[s,t,i,l]`` for the i-th path of (s,t)."""
+        from pyomo.core import quicksum
 
-        K, of, over = named_paths(self.paths)
-        A, L = arc_names(self.topology), range(1, self.layers + 1)
-        c = dict(zip(A, self.topology.capacity.tolist(), strict=True))
-        P = [p for k in K for p in of[k]]
-        carriers = self._carriers(P, A)
-        number = {a: i for i, a in enumerate(A)}
-        E = sorted({use[-2:] for use in carriers}, key=lambda e: (number[e[0]], number[e[1]]))
-        uses = [(*k, *e) for k in K for e in E if (*k, *e) in carriers]
-        amount = dict(zip(K, self.routing.amount.tolist(), strict=True))
-        m = len(A)
-        model = pyo.ConcreteModel(name="routes and virtual channels")
-        model.y = pyo.Var(P, L, domain=pyo.Binary)
-        model.w = pyo.Var(E, L, domain=pyo.Binary)
-        model.u = pyo.Var(A, L, bounds=(0, m - 1))
+        b, (K, of, over) = Pyo(self), named_paths(self.paths)
+        A, P, L = b.sets("arc", "path", "layer")
+        c, amount, m = (
+            entries(self.topology.capacity, A),
+            dict(zip(K, self.routing.amount.tolist(), strict=True)),
+            len(A),
+        )
+        carriers: dict[tuple[Any, ...], list[Any]] = {}  # the paths of (s,t) that use b right after a, by (s,t,a,b)
+        for number, p in enumerate(P):
+            for both in pairwise([A[a] for a in self.paths.path(number)]):
+                carriers.setdefault((*p[:-1], *both), []).append(p)
+        E = {use[-2:] for use in carriers}
+        placed = {a for e in E for a in e}
+        y = b.var("y", upper=1, integer=True)
+        w = b.var("w", upper=1, integer=True, over=[(*e, i) for e in E for i in L])
+        u = b.var("u", upper=m - 1, where=lambda a, i: a in placed)
 
-        def taken(b: Any, paths: Iterable[Any], layers: Iterable[int]) -> Any:
-            return pyo.quicksum(b.y[(*p, i)] for p in paths for i in layers)
+        def taken(paths: Iterable[Any], layers: Iterable[int]) -> Any:
+            return quicksum(y[(*p, i)] for p in paths for i in layers)
 
-        def occur(b: Any, *at: Any) -> Any:
-            use, i = at[:-1], at[-1]
-            return taken(b, carriers[use], [i]) - b.w[(*use[-2:], i)] <= 0
+        def load(a: Any) -> Any:
+            return quicksum(amount[p[:-1]] * y[(*p, i)] for p in over[a] for i in L)
 
-        def load(b: Any, a: Any) -> Any:
-            return pyo.quicksum(amount[p[:-1]] * b.y[(*p, i)] for p in over[a] for i in L)
-
-        model.choose = pyo.Constraint(K, rule=lambda b, *k: taken(b, of[k], L) == 1)
-        model.occur = pyo.Constraint(uses, L, rule=occur)
-        model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
-        variables: dict[str, tuple[Any, ...]] = {"y": (P, L), "w": (E, L), "u": (A, L)}
-        constraints: dict[str, tuple[Any, ...]] = {"choose": (K,), "occur": (uses, L), "order": (E, L)}
+        b.row("choose", lambda *k: taken(of[k], L) == 1)
+        b.row(
+            "occur",
+            lambda *use: taken(carriers[use[:-1]], use[-1:]) <= w[use[-3:]],
+            over=[(*use, i) for use in carriers for i in L],
+        )
+        b.row(
+            "order", lambda p, q, i: u[q, i] - u[p, i] >= 1 - m * (1 - w[p, q, i]), over=[(*e, i) for e in E for i in L]
+        )
         if self.chosen == "load":
             whole = set(c.values()) == {1.0} and all(value.is_integer() for value in amount.values())
-            most = sum(amount.values()) / min(c.values())
-            model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals, bounds=(0, most))
-            model.congestion = pyo.Constraint(list(over), rule=lambda b, a: load(b, a) - c[a] * b.Lambda <= 0)
-            model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
-            variables["Lambda"] = ()
-            return PyomoModel(model, variables, constraints | {"congestion": (A,)})
-        model.z = pyo.Var(L, domain=pyo.Binary)
+            Lambda = b.var("Lambda", upper=sum(amount.values()) / min(c.values()), integer=whole)
+            b.row("congestion", lambda a: load(a) <= c[a,] * Lambda, over=over)
+            return b.minimize(Lambda)
+        z = b.var("z", upper=1, integer=True)
         if self.limit:
-            model.congestion = pyo.Constraint(list(over), rule=lambda b, a: load(b, a) <= c[a] * self.limit)
-            constraints["congestion"] = (A,)
-        model.use = pyo.Constraint(K, L, rule=lambda b, *at: taken(b, of[at[:-1]], at[-1:]) - b.z[at[-1]] <= 0)
-        model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
-        model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
-        variables["z"] = (L,)
-        return PyomoModel(model, variables, constraints | {"use": (K, L), "symmetry": (L[:-1],)})
+            b.row("congestion", lambda a: load(a) <= c[a,] * self.limit, over=over)
+        b.row("use", lambda *kl: taken(of[kl[:-1]], kl[-1:]) <= z[kl[-1]])
+        b.row("symmetry", lambda i: z[i] >= z[i + 1])
+        return b.minimize(quicksum(z[i] for i in L))
 
     @property
     def most(self) -> float:

@@ -38,20 +38,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations.alltoall import timestep_mcf
-from opticoll.formulations.alltoall.timestep_mcf import StepFlow, arc_ends
+from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, all_to_all_topology, pairs_of
 from opticoll.formulations.flows.single_source import strip_paths
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
     Array,
     Axis,
     Links,
-    arc_names,
     entries,
     incident_arcs,
     pair_labels,
@@ -59,7 +60,7 @@ from opticoll.formulations.variables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.topology import F64, Topology
     from opticoll.instances.types import Json, Settings
@@ -91,6 +92,13 @@ class ChunkSteps(Formulation):
         ),
     )
     meaning = "rounds in all steps; R / C is the time [shards / link bandwidth]"
+    variables: ClassVar = {"f": ("arc", "chunk", "step"), "U": ("step",)}
+    constraints: ClassVar = {
+        "capacity": ("arc", "step"),
+        "once": ("vertex", "chunk"),
+        "before": ("arc", "chunk", "step"),
+        "balance": ("vertex", "chunk"),
+    }
     label_invariant = staticmethod(lambda parameters: True)
 
     flow: StepFlow
@@ -143,86 +151,71 @@ class ChunkSteps(Formulation):
             )
         return cls(StepFlow(groups, steps, "source" if model == "sources" else "commodity"), chunks, model)
 
+    @property
+    def topology(self) -> Topology:
+        """The network."""
+        return self.flow.topology
+
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Chunks (s,d,i): the i-th of the pair (s,d); and steps."""
+        V = vertex_names(self.topology)
+        K = [(s, d, i) for s in V for d in V if s != d for i in range(self.chunks)]
+        return {"chunk": K, "step": range(1, self.flow.steps + 1)}
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form over vec(f) in C order (arc, chunk or source, step), as Kronecker products."""
+        """The model in CVXPY, over the sends that are not fixed at 0."""
         if self.model == "sources":
             return self.flow.cvxpy(whole=True)
         import cvxpy as cp
-        import scipy.sparse as sp
 
-        flow, topology = self.flow, self.flow.topology
-        (m, K, L), n = flow.shape, topology.n
-        f = cp.Variable(m * K * L, name="f", bounds=[0, flow.upper.ravel()], integer=True)
-        U = cp.Variable(L, name="U", bounds=[0, np.ceil(flow.longest)], integer=True)
-        enter, _ = arc_ends(topology)  # (n, m): 1 where an arc enters
-        per_group, per_step = sp.eye_array(K), sp.eye_array(L)
-        load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, K)), per_step), format="csr")  # (m L, m K L)
-        width = sp.kron(topology.capacity[:, None], per_step, format="csr")  # (m L, L)
-        arrived = sp.kron(enter, sp.kron(per_group, np.ones((1, L))), format="csr")  # (n K, m K L)
-        wanted = flow.groups.demand > 0
-        ends, passed = np.flatnonzero(wanted.ravel()), np.flatnonzero((flow.groups.served & ~wanted).ravel())
-        constraints = {
-            "capacity": Named(load @ f - width @ U <= 0, (m, L), np.arange(m * L)),
-            "balance": Named(sp.csr_array(arrived[ends]) @ f == 1, (n, K), ends),
-        }
-        if passed.size:
-            constraints["once"] = Named(sp.csr_array(arrived[passed]) @ f <= 1, (n, K), passed)
-        later = np.flatnonzero(((flow.upper > 0) & (topology.tail[:, None] != flow.groups.sources)[:, :, None]).ravel())
-        if later.size:
-            earlier = sp.kron(
-                enter[topology.tail], sp.kron(per_group, np.tri(L, k=-1)), format="csr"
-            )  # square, of size m K L
-            before = sp.csr_array((sp.eye_array(m * K * L, format="csr") - earlier)[later])
-            constraints["before"] = Named(before @ f <= 0, (m, K, L), later)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(U)), [named.item for named in constraints.values()]),
-            variables={"f": Named(f, (m, K, L), np.arange(m * K * L)), "U": Named(U, (L,))},
-            constraints=constraints,
-        )
+        b, flow, topology = Cvx(self), self.flow, self.topology
+        m, _, S = flow.shape
+        moves = Index.of_mask("arc chunk step", flow.upper > 0)
+        moves = moves.given(tail=topology.tail[moves["arc"]], head=topology.head[moves["arc"]])
+        f = b.var("f", upper=1, integer=True, over=moves)
+        U = b.var("U", upper=np.ceil(flow.longest), integer=True)
+        source, wanted = flow.groups.sources, flow.groups.demand > 0
+        used = Index.grid(arc=m, step=S)
+        b.row("capacity", used.of(moves) @ f <= cp.multiply(topology.capacity[used["arc"]], U[used["step"]]), over=used)
+        at = moves.given(vertex=moves["head"]).by("vertex chunk")
+        at = at.where((at["vertex"] != source[at["chunk"]]) & ~wanted[at["vertex"], at["chunk"]])
+        b.row("once", at.of(moves, head="vertex") @ f <= 1, over=at)
+        at, arrivals = moves.where(moves["tail"] != source[moves["chunk"]]), moves.given(when=moves["step"])
+        earlier = at.of(arrivals.known_by("chunk head when"), head="tail", where=lambda row, f: f["when"] < row["step"])
+        b.row("before", at.of(moves) @ f <= earlier @ f, over=at)
+        at = Index.of_mask("vertex chunk", wanted)
+        b.row("balance", at.of(moves, head="vertex") @ f == 1, over=at)
+        return b.minimize(cp.sum(U))
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[a,s,d,i,t]`` for chunk i of the pair (s,d), or ``f[a,s,t]`` by source; ``U[t]``."""
         if self.model == "sources":
             return self.flow.pyomo(whole=True)
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
-        topology = self.flow.topology
-        V, A, T = vertex_names(topology), arc_names(topology), range(1, self.flow.steps + 1)
-        K = [(s, d, i) for s in V for d in V if s != d for i in range(self.chunks)]
-        into, out_of = incident_arcs(topology)
-        tail = {a: u for u in V for a in out_of[u]}
-        c = dict(zip(A, topology.capacity.tolist(), strict=True))
-        upper = entries(self.flow.upper, A, K, T)
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        A, V, K, T = b.sets("arc", "vertex", "chunk", "step")
+        tail, head = ({a: u for u in V for a in ends[u]} for ends in (out_of, into))
+        c = entries(self.topology.capacity, A)
+        f = b.var("f", upper=1, integer=True, over=Index.of_mask("arc chunk step", self.flow.upper > 0))
+        U = b.var("U", upper=math.ceil(len(K) / min(c.values())), integer=True)
 
-        model = pyo.ConcreteModel(name="chunks in steps and rounds")
-        model.f = f = pyo.Var(list(upper), domain=pyo.Binary, bounds=lambda _, *index: (0, upper[index]))
-        model.U = pyo.Var(T, domain=pyo.NonNegativeIntegers, bounds=(0, math.ceil(len(K) / min(c.values()))))
-        model.rounds = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in T), sense=pyo.minimize)
+        def arrived(u: Any, k: Sequence[Any], steps: Sequence[int]) -> Any:
+            return quicksum(f[(a, *k, t)] for a in into[u] for t in steps)
 
-        def arrived(u: Any, k: tuple[Any, ...], steps: range) -> Any:
-            return pyo.quicksum(f[(a, *k, t)] for a in into[u] for t in steps)
-
-        model.capacity = pyo.Constraint(
-            A, T, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
+        b.row("capacity", lambda a, t: quicksum(f[(a, *k, t)] for k in K) <= c[a,] * U[t])
+        b.row(
+            "once",
+            lambda u, *k: arrived(u, k, T) <= 1,
+            over={(head[a], *k) for a, *k, _ in f if head[a] not in k[:2]},
         )
-        model.once = pyo.Constraint(
-            [(u, *k) for u in V for k in K if u not in k[:2]], rule=lambda _, u, *k: arrived(u, k, T) <= 1
+        b.row(
+            "before",
+            lambda a, *kt: f[(a, *kt)] <= arrived(tail[a], kt[:-1], T[: kt[-1] - 1]),
+            over=[(a, *kt) for a, *kt in f if tail[a] != kt[0]],
         )
-        model.before = pyo.Constraint(
-            sorted((index for index, most in upper.items() if most and tail[index[0]] != index[1]), key=str),
-            rule=lambda m, a, *k: m.f[a, *k] - arrived(tail[a], k[:-1], T[: k[-1] - 1]) <= 0,
-        )
-        model.balance = pyo.Constraint([(k[1], *k) for k in K], rule=lambda _, u, *k: arrived(u, k, T) == 1)
-        return PyomoModel(
-            model,
-            variables={"f": (A, K, T), "U": (T,)},
-            constraints={
-                "capacity": (A, T),
-                "once": (V, K),
-                "before": (A, K, T),
-                "balance": (V, K),
-            },
-        )
+        b.row("balance", lambda u, *k: arrived(u, k, T) == 1, over=[(k[1], *k) for k in K])
+        return b.minimize(quicksum(U[t] for t in T))
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built; variables fixed at 0 are not counted."""

@@ -29,17 +29,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations.alltoall import min_congestion
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.path_flow import arc_load, chosen_paths
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
     Bound,
     CvxpyModel,
     Formulation,
-    Named,
     NeededSolution,
     NotApplicable,
     Parameter,
@@ -58,7 +59,7 @@ from opticoll.formulations.variables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.instances.topology import F64, I64, Topology
@@ -88,6 +89,19 @@ class LayeredRoutes(Formulation):
     needs = NeededSolution(min_congestion.NAME, method="routes")
     meaning = "layers of virtual channels"
     shards = True
+    variables: ClassVar = {
+        "y": ("route", "layer"),
+        "w": ("dependency", "layer"),
+        "z": ("layer",),
+        "u": ("arc", "layer"),
+    }
+    constraints: ClassVar = {
+        "assign": ("route",),
+        "occur": ("use", "layer"),
+        "use": ("route", "layer"),
+        "order": ("dependency", "layer"),
+        "symmetry": ("lower",),
+    }
 
     topology: Topology
     routes: PathSet | None
@@ -149,75 +163,65 @@ class LayeredRoutes(Formulation):
         routes = None if needed is None else chosen_paths(routing, needed)
         return cls(routing.topology, routes, layers)
 
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Routes by their pair (s,t), dependencies (a,b), uses of them, and layers from 1."""
+        A, routes = arc_names(self.topology), self.known_routes
+        R, L = pair_names(self.topology, routes.sources, routes.targets), range(1, self.layers + 1)
+        E = [(A[a], A[b]) for a, b in self.dependencies.tolist()]
+        uses = [(*R[r], *E[e]) for r, e in zip(*(one.tolist() for one in self.follows), strict=True)]
+        return {"route": R, "dependency": E, "use": uses, "layer": L, "lower": L[:-1]}
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form: ``y 1 = 1``, ``T w >= S y``, ``1 z' >= y``, ``B u - m w >= 1 - m``.
-
-        S and T are the incidences of uses (a route and one of its dependencies) with routes and with dependencies, B
-        that of dependencies with arcs, +1 at the second.
-        """
+        """The model in CVXPY."""
         import cvxpy as cp
-        import scipy.sparse as sp
 
-        m, routes, L = self.topology.arcs, self.known_routes.paths, self.layers
-        y = cp.Variable((routes, L), name="y", boolean=True)
-        z = cp.Variable(L, name="z", boolean=True)
-        named = {
-            "assign": Named(cp.sum(y, axis=1) == 1, (routes,)),
-            "use": Named(np.ones((routes, 1)) @ cp.reshape(z, (1, L), order="C") >= y, (routes, L)),
-        }
-        variables = {"y": Named(y, (routes, L)), "z": Named(z, (L,))}
-        owner, of = self.follows
-        edges = self.dependency_keys.size
-        if edges:
-            w = cp.Variable((edges, L), name="w", boolean=True)
-            arcs, place = np.unique(self.dependencies, return_inverse=True)
-            u = cp.Variable((arcs.size, L), name="u", bounds=[0, m - 1])
-            place = place.reshape(edges, 2)
-            count, rows = np.arange(owner.size), np.arange(edges)
-            S = sp.csr_array((np.ones(owner.size), (count, owner)), shape=(owner.size, routes))
-            T = sp.csr_array((np.ones(owner.size), (count, of)), shape=(owner.size, edges))
-            B = sp.csr_array((np.ones(edges), (rows, place[:, 1])), shape=(edges, arcs.size))
-            B = B - sp.csr_array((np.ones(edges), (rows, place[:, 0])), shape=(edges, arcs.size))
-            named["occur"] = Named(T @ w >= S @ y, (owner.size, L))
-            named["order"] = Named(B @ u - m * w >= 1 - m, (edges, L))
-            # CVXPY numbers entries by column, named arrays by row.
-            variables |= {
-                "w": Named(w, (edges, L)),
-                "u": Named(u, (m, L), (arcs[None, :] * L + np.arange(L)[:, None]).ravel()),
-            }
-        if L > 1:
-            named["symmetry"] = Named(z[:-1] >= z[1:], (L - 1,))
-        problem = cp.Problem(cp.Minimize(cp.sum(z)), [block.item for block in named.values()])
-        return CvxpyModel(problem, variables, named)
+        b, m, layers = Cvx(self), self.topology.arcs, Index.grid(layer=self.layers)
+        routes, (owner, of) = Index.grid(route=self.known_routes.paths), self.follows
+        a, e = self.dependencies.T
+        E = (
+            Index.table("dependency", {"dependency": np.arange(a.size), "a": a, "b": e})
+            .join(layers)
+            .keyed("dependency layer")
+        )
+        uses = Index.table("use", {"use": np.arange(of.size), "route": owner, "dependency": of})
+        uses = uses.join(layers).keyed("use layer")
+        taken = Index.grid(route=len(routes), layer=self.layers)
+        placed = Index.table("arc", {"arc": np.union1d(a, e)}).join(layers).keyed("arc layer")
+        y, w = b.var("y", upper=1, integer=True, over=taken), b.var("w", upper=1, integer=True, over=E)
+        z, u = b.var("z", upper=1, integer=True), b.var("u", upper=m - 1, over=placed)
+        b.row("assign", routes.of(taken) @ y == 1)
+        b.row("occur", uses.of(E, dependency="dependency") @ w >= uses.of(taken, route="route") @ y, over=uses)
+        b.row("use", taken.of(layers) @ z >= y, over=taken)
+        b.row("order", (E.of(placed, arc="b") - E.of(placed, arc="a")) @ u >= 1 - m * (1 - w), over=E)
+        if self.layers > 1:
+            b.row("symmetry", z[:-1] >= z[1:])
+        return b.minimize(cp.sum(z))
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraints named as in the docstring: r is a pair of ranks (s,t), e of arcs (a,b)."""
-        import pyomo.core as pyo
+        """The model in Pyomo: r is a pair of ranks (s,t), e of arcs (a,b)."""
+        from pyomo.core import quicksum
 
-        topology, routes = self.topology, self.known_routes
-        A, R = arc_names(topology), pair_names(topology, routes.sources, routes.targets)
+        b, routes = Pyo(self), self.known_routes
+        A, R, L = b.sets("arc", "route", "layer")
         taken = {r: [A[a] for a in routes.path(i)] for i, r in enumerate(R)}
         follows = {r: list(pairwise(arcs)) for r, arcs in taken.items()}
-        number = {a: i for i, a in enumerate(A)}
-        E = sorted({e for pairs in follows.values() for e in pairs}, key=lambda e: (number[e[0]], number[e[1]]))
-        m, L = len(A), range(1, self.layers + 1)
-        model = pyo.ConcreteModel(name="virtual channels")
-        model.y = pyo.Var(R, L, domain=pyo.Binary)
-        model.w = pyo.Var(E, L, domain=pyo.Binary)
-        model.z = pyo.Var(L, domain=pyo.Binary)
-        model.u = pyo.Var(A, L, bounds=(0, m - 1))
-        model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
-        model.assign = pyo.Constraint(R, rule=lambda b, *r: pyo.quicksum(b.y[(*r, i)] for i in L) == 1)
-        uses = [(*r, *e) for r in R for e in follows[r]]
-        model.occur = pyo.Constraint(uses, L, rule=lambda b, s, t, p, q, i: b.w[p, q, i] - b.y[s, t, i] >= 0)
-        model.use = pyo.Constraint(R, L, rule=lambda b, s, t, i: b.z[i] - b.y[s, t, i] >= 0)
-        model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
-        model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
-        return PyomoModel(
-            model,
-            variables={"y": (R, L), "w": (E, L), "z": (L,), "u": (A, L)},
-            constraints={"assign": (R,), "occur": (uses, L), "use": (R, L), "order": (E, L), "symmetry": (L[:-1],)},
+        E, m = {e for pairs in follows.values() for e in pairs}, len(A)
+        used = {a for e in E for a in e}
+        y, z = b.var("y", upper=1, integer=True), b.var("z", upper=1, integer=True)
+        w = b.var("w", upper=1, integer=True, over=[(*e, i) for e in E for i in L])
+        u = b.var("u", upper=m - 1, where=lambda a, i: a in used)
+        b.row("assign", lambda *r: quicksum(y[(*r, i)] for i in L) == 1)
+        b.row(
+            "occur",
+            lambda s, t, p, q, i: w[p, q, i] >= y[s, t, i],
+            over=[(*r, *e, i) for r in R for e in follows[r] for i in L],
         )
+        b.row("use", lambda s, t, i: z[i] >= y[s, t, i])
+        b.row(
+            "order", lambda p, q, i: u[q, i] - u[p, i] >= 1 - m * (1 - w[p, q, i]), over=[(*e, i) for e in E for i in L]
+        )
+        b.row("symmetry", lambda i: z[i] >= z[i + 1])
+        return b.minimize(quicksum(z[i] for i in L))
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

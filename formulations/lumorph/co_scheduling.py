@@ -24,18 +24,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.formulations.lumorph.cost_formulas import Variant
     from opticoll.instances.topology import F64, I64, Mask
@@ -105,6 +107,8 @@ class CallBatches(Formulation):
     problem = "MILP"
     parameters = COSTS
     meaning = "time of all batches [us]"
+    variables: ClassVar = {"x": ("pair",)}
+    constraints: ClassVar = {"once": ("call",), "apart": ("gpu", "call")}
 
     member: Mask
     time: F64
@@ -139,40 +143,32 @@ class CallBatches(Formulation):
         """
         return cls(*timed_calls(instance, cls._completed(parameters), NAME))
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form: ``A x = 1``, ``(B - S) x <= 0``."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Calls, GPUs, and the pairs (j,k) that may share a batch."""
+        count, gpus = self.member.shape
+        pairs = list(zip(*(one.tolist() for one in self.pairs), strict=True))
+        return {"call": range(count), "gpu": range(gpus), "pair": pairs}
 
-        (j, k), (count, gpus) = self.pairs, self.member.shape
-        own, position = np.flatnonzero(j == k), np.arange(j.size)
-        x = cp.Variable(j.size, name="x", boolean=True)
-        once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
-        later = np.flatnonzero(j != k)
-        which, gpu = np.nonzero(self.member[k[later]])
-        row = gpu * count + j[later][which]
-        used, at = np.unique(row, return_inverse=True)
-        entries = np.concatenate([np.ones(row.size), -np.ones(used.size)])
-        at = np.concatenate([at, np.arange(used.size)])
-        columns = np.concatenate([later[which], own[used % count]])
-        constraints = {"once": Named(once @ x == 1, (count,))}
-        if used.size:
-            apart = sp.csr_array((entries, (at, columns)), shape=(used.size, j.size)) @ x <= 0
-            constraints["apart"] = Named(apart, (gpus, count), used)
-        cost = np.zeros(j.size)
-        cost[own] = self.time
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cost @ x), [named.item for named in constraints.values()]),
-            variables={"x": Named(x, (j.size,))},
-            constraints=constraints,
-        )
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY."""
+        b, (j, k) = Cvx(self), self.pairs
+        pairs = Index.table("pair", {"pair": np.arange(j.size), "j": j, "k": k})
+        calls, own = Index.grid(call=self.time.size), pairs.where(j == k)
+        k_on_gpu = Index.table("k gpu", dict(zip(("k", "gpu"), np.nonzero(self.member), strict=True)))
+        x = b.var("x", upper=1, integer=True)
+        b.row("once", calls.of(pairs, k="call") @ x == 1)
+        later = pairs.where(j != k).join(k_on_gpu)
+        at = later.given(call=later["j"]).by("gpu call")
+        b.row("apart", at.of(later, j="call") @ x <= at.of(own, j="call") @ x, over=at)
+        return b.minimize((self.time @ calls.of(own, j="call")) @ x)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
+        b, t = Pyo(self), self.time.tolist()
         groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
-        K, t = range(len(groups)), self.time.tolist()
+        K = range(len(groups))
         P = [(j, k) for k in K for j in range(k + 1) if j == k or not groups[j] & groups[k]]
         firsts: dict[int, list[int]] = {k: [] for k in K}
         users: dict[tuple[int, int], list[int]] = {}
@@ -180,14 +176,10 @@ class CallBatches(Formulation):
             firsts[k].append(j)
             for g in groups[k] if j < k else ():
                 users.setdefault((g, j), []).append(k)
-        model = pyo.ConcreteModel(name="co-scheduling")
-        model.x = pyo.Var(P, domain=pyo.Binary)
-        model.total = pyo.Objective(expr=pyo.quicksum(t[j] * model.x[j, j] for j in K), sense=pyo.minimize)
-        model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[j, k] for j in firsts[k]) == 1)
-        model.apart = pyo.Constraint(
-            sorted(users), rule=lambda m, g, j: pyo.quicksum(m.x[j, k] for k in users[g, j]) - m.x[j, j] <= 0
-        )
-        return PyomoModel(model, {"x": (P,)}, {"once": (len(groups),), "apart": (self.member.shape[1], len(groups))})
+        x = b.var("x", upper=1, integer=True, over=P)
+        b.row("once", lambda k: quicksum(x[j, k] for j in firsts[k]) == 1)
+        b.row("apart", lambda g, j: quicksum(x[j, k] for k in users[g, j]) <= x[j, j], over=users)
+        return b.minimize(quicksum(t[j] * x[j, j] for j in K))
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

@@ -21,11 +21,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
@@ -38,10 +40,10 @@ from opticoll.formulations.rounds.wavelengths import (
     wavelengths_needed,
     whole_fibres,
 )
-from opticoll.formulations.variables import Array, Axis, Links, arc_names, members, pair_labels
+from opticoll.formulations.variables import Array, Axis, Links, members, pair_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64, I64, Mask
@@ -68,9 +70,16 @@ class AllToAll(RoundFormulation):
     problem = "MILP"
     parameters = (Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number"),)
     meaning = "wavelengths"
+    variables: ClassVar = {"x": ("route", "wavelength"), "y": ("wavelength",)}
+    constraints: ClassVar = {"choose": ("pair",), "conflict": ("arc", "wavelength"), "symmetry": ("lower",)}
 
     fibres: WdmFibres
     colours: int
+
+    @property
+    def topology(self) -> WdmFibres:
+        """The fibres."""
+        return self.fibres
 
     @property
     def n(self) -> int:
@@ -129,70 +138,55 @@ class AllToAll(RoundFormulation):
             raise NotApplicable(msg)
         return cls(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
 
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Pairs (u,v), their routes (u,v,way), and wavelengths."""
+        source, target, onward = (one.tolist() for one in self.ends)
+        ways = ("onward" if one else "backward" for one in onward)
+        C, routes = range(self.colours), list(zip(source, target, ways, strict=True))
+        return {"pair": list(permutations(range(self.n), 2)), "route": routes, "wavelength": C, "lower": C[:-1]}
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form; entry (r, c) of x in C order."""
+        """The model in CVXPY."""
         import cvxpy as cp
-        import scipy.sparse as sp
 
         _refuse_large(self)
-        routes, count = self.routes, self.colours
-        pairs = self.n * (self.n - 1)
-        x = cp.Variable(routes * count, name="x", boolean=True)
-        y = cp.Variable(count, name="y", boolean=True)
-        member = sp.csr_array((np.ones(routes), (self.pair, np.arange(routes))), shape=(pairs, routes))
-        choose = sp.kron(member, np.ones((1, count)), format="csr") @ x == 1
-        per_arc = sp.kron(np.ones((self.fibres.arcs, 1)), sp.eye_array(count), format="csr")
-        arc, route = self.taken
-        over = sp.csr_array((np.ones(arc.size), (arc, route)), shape=(self.fibres.arcs, routes))
-        conflict = sp.kron(over, sp.eye_array(count), format="csr") @ x - per_arc @ y <= 0
-        rows: list[Any] = [choose, conflict]
-        named = {"choose": Named(choose, (pairs,)), "conflict": Named(conflict, (self.fibres.arcs, count))}
-        every = {name: Named(row.item, row.shape, np.arange(row.item.size)) for name, row in named.items()}
-        if count > 1:
-            symmetry = y[1:] - y[:-1] <= 0
-            rows.append(symmetry)
-            every["symmetry"] = Named(symmetry, (count - 1,))
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(y)), rows),
-            variables={"x": Named(x, (routes, count), np.arange(routes * count)), "y": Named(y, (count,))},
-            constraints=every,
-        )
+        b, C, (arc, route) = Cvx(self), self.colours, self.taken
+        wavelengths, pairs = Index.grid(wavelength=C), Index.grid(pair=self.n * (self.n - 1))
+        routes = Index.table("route", {"route": np.arange(self.routes), "pair": self.pair})
+        circuits = routes.join(wavelengths).keyed("route wavelength")
+        hops = circuits.join(Index.table("arc route", {"arc": arc, "route": route}))
+        x, y = b.var("x", upper=1, integer=True, over=circuits), b.var("y", upper=1, integer=True)
+        b.row("choose", pairs.of(circuits) @ x == 1)
+        at = Index.grid(arc=self.fibres.arcs, wavelength=C)
+        b.row("conflict", at.of(hops) @ x <= at.of(wavelengths) @ y, over=at)
+        if C > 1:
+            b.row("symmetry", y[1:] <= y[:-1])
+        return b.minimize(cp.sum(y))
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
         _refuse_large(self)
-        fibres, n, ring = self.fibres, self.n, self.fibres.circular
-        A, C = arc_names(fibres), range(self.colours)
+        b, fibres, n, ring = Pyo(self), self.fibres, self.n, self.fibres.circular
+        A, C = b.sets("arc", "wavelength")
         up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
-        K = list(permutations(range(n), 2))
-
-        def ways(u: int, v: int) -> list[str]:
-            return ["onward", "backward"] if ring else ["onward" if u < v else "backward"]
-
-        of = {(u, v): [(u, v, way) for way in ways(u, v)] for u, v in K}
-        R = [route for k in K for route in of[k]]
         over: dict[str, list[tuple[int, int, str]]] = {a: [] for a in A}
-        for u, v, way in R:
-            passed = [i % n for i in (range(u, u + (v - u) % n) if way == "onward" else range(v, v + (u - v) % n))]
-            for i in passed:
-                over[up[i] if way == "onward" else down[i]].append((u, v, way))
-        model = pyo.ConcreteModel(name="one-stage all-to-all")
-        model.x = pyo.Var(R, C, domain=pyo.Binary)
-        model.y = pyo.Var(C, domain=pyo.Binary)
-        model.used = pyo.Objective(expr=pyo.quicksum(model.y[c] for c in C), sense=pyo.minimize)
-        model.choose = pyo.Constraint(
-            K, rule=lambda b, u, v: pyo.quicksum(b.x[(*r, c)] for r in of[u, v] for c in C) == 1
-        )
-        model.conflict = pyo.Constraint(
-            A, C, rule=lambda b, a, c: pyo.quicksum(b.x[(*r, c)] for r in over[a]) - b.y[c] <= 0
-        )
-        named: dict[str, tuple[Any, ...]] = {"choose": (K,), "conflict": (A, C)}
+        of: dict[tuple[int, int], list[tuple[int, int, str]]] = {}
+        for u, v in permutations(range(n), 2):
+            ways = ["onward", "backward"] if ring else ["onward" if u < v else "backward"]
+            of[u, v] = [(u, v, way) for way in ways]
+            for way in ways:
+                first, last = (u, v) if way == "onward" else (v, u)
+                for i in range(first, first + (last - first) % n):
+                    over[(up if way == "onward" else down)[i % n]].append((u, v, way))
+        x = b.var("x", upper=1, integer=True, over=[(*r, c) for routes in of.values() for r in routes for c in C])
+        y = b.var("y", upper=1, integer=True)
+        b.row("choose", lambda u, v: quicksum(x[(*r, c)] for r in of[u, v] for c in C) == 1)
+        b.row("conflict", lambda a, c: quicksum(x[(*r, c)] for r in over[a]) <= y[c])
         if len(C) > 1:
-            model.symmetry = pyo.Constraint(C[:-1], rule=lambda b, c: b.y[c + 1] - b.y[c] <= 0)
-            named["symmetry"] = (C[:-1],)
-        return PyomoModel(model, {"x": (R, C), "y": (C,)}, named)
+            b.row("symmetry", lambda c: y[c + 1] <= y[c])
+        return b.minimize(quicksum(y[c] for c in C))
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

@@ -29,13 +29,15 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import step_counts, step_times
 from opticoll.formulations.optree.radix_trees import MOST_NODES, Fabric, check_radices, walks
 from opticoll.formulations.optree.step_counts import COUNTS
@@ -45,7 +47,7 @@ from opticoll.formulations.rounds.wavelengths import whole_fibres
 from opticoll.formulations.variables import Array, Axis, SolutionSize, round_links
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.formulations.optree.radix_trees import RadixGraph
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
@@ -92,6 +94,8 @@ class TreeChoice(RoundFormulation):
         ),
     )
     meaning = "steps (rounds) of the tree"
+    variables: ClassVar = {"y": ("stage",)}
+    constraints: ClassVar = {"walk": ("product",), "stages": ()}
 
     fibres: WdmFibres
     fabric: Fabric
@@ -142,57 +146,43 @@ class TreeChoice(RoundFormulation):
         cost = step_times.StepCost(clock or math.inf, given["conversion"])
         return cls(fibres, fabric, depth, size, cost)
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form: ``W y = e_1 - e_n`` with the product-stage incidence W."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Products, and stages (P,m)."""
+        stages = list(zip(self.graph.product.tolist(), self.graph.radix.tolist(), strict=True))
+        return {"product": range(1, self.fabric.n + 1), "stage": stages}
 
-        graph, n = self.graph, self.fabric.n
-        y = cp.Variable(graph.arcs, name="y", boolean=True)
-        rows = np.concatenate([graph.product, graph.reached]) - 1
-        signs = np.repeat([1.0, -1.0], graph.arcs)
-        W = sp.csr_array((signs, (rows, np.tile(np.arange(graph.arcs), 2))), shape=(n, graph.arcs))
-        right = np.zeros(n)
-        right[0], right[-1] = 1.0, -1.0
-        walk = W @ y == right
-        constraints: list[Any] = [walk]
-        named = {"walk": Named(walk, (n,))}
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY."""
+        import cvxpy as cp
+
+        b, graph, n = Cvx(self), self.graph, self.fabric.n
+        stages = Index.table("stage", {"stage": np.arange(graph.arcs), "from": graph.product, "to": graph.reached})
+        products = Index.table("product", {"product": np.arange(1, n + 1)})
+        y = b.var("y", upper=1, integer=True)
+        leaving, entering = (products.of(stages, **{end: "product"}) for end in ("from", "to"))
+        ends = 1.0 * (products["product"] == 1) - (products["product"] == n)
+        b.row("walk", (leaving - entering) @ y == ends)
         if self.depth:
-            stages = cp.sum(y) == self.depth
-            constraints.append(stages)
-            named["stages"] = Named(stages, ())
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(graph.cost.astype(float) @ y), constraints),
-            variables={"y": Named(y, (graph.arcs,))},
-            constraints=named,
-        )
+            b.row("stages", cp.sum(y) == self.depth)
+        return b.minimize(graph.cost.astype(float) @ y)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[P,m]``, ``walk[P]``, ``stages``."""
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
-        n, graph = self.fabric.n, self.graph
+        b, n = Pyo(self), self.fabric.n
         E = [(P, m) for P in range(1, n) for m in range(2, -(-n // P) + 1)]
-        c = dict(zip(E, graph.cost.astype(float).tolist(), strict=True))
-        into: dict[int, list[tuple[int, int]]] = {}
+        c = dict(zip(E, self.graph.cost.astype(float).tolist(), strict=True))
+        y = b.var("y", upper=1, integer=True, over=E)
+        into: dict[int, list[Any]] = {}
+        out_of: dict[int, list[Any]] = {}
         for P, m in E:
-            into.setdefault(min(P * m, n), []).append((P, m))
-        model = pyo.ConcreteModel(name="all-gather tree")
-        model.y = pyo.Var(E, domain=pyo.Binary)
-        model.steps = pyo.Objective(expr=pyo.quicksum(c[e] * model.y[e] for e in E), sense=pyo.minimize)
-        model.walk = pyo.Constraint(
-            range(1, n + 1),
-            rule=lambda b, P: (
-                pyo.quicksum(b.y[P, m] for m in range(2, -(-n // P) + 1 if n > P else 2))
-                - pyo.quicksum(b.y[e] for e in into.get(P, []))
-                == (P == 1) - (n == P)
-            ),
-        )
-        named: dict[str, tuple[Any, ...]] = {"walk": (range(1, n + 1),)}
+            into.setdefault(min(P * m, n), []).append(y[P, m])
+            out_of.setdefault(P, []).append(y[P, m])
+        b.row("walk", lambda P: quicksum(out_of.get(P, [])) - quicksum(into.get(P, [])) == (P == 1) - (n == P))
         if self.depth:
-            model.stages = pyo.Constraint(expr=pyo.quicksum(model.y[e] for e in E) == self.depth)
-            named["stages"] = ()
-        return PyomoModel(model, {"y": (E,)}, named)
+            b.row("stages", lambda: quicksum(y.values()) == self.depth)
+        return b.minimize(quicksum(c[e] * y[e] for e in E))
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""
