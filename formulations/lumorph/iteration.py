@@ -43,14 +43,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph.co_scheduling import COSTS, timed_calls
 from opticoll.formulations.lumorph.cost_formulas import layer_time
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.training_iteration import TrainingIteration
 
@@ -100,6 +102,14 @@ class StagedCalls(Formulation):
         ),
     )
     meaning = "time of the iteration [us]"
+    variables: ClassVar = {"x": ("choice",), "s": ("stage",), "z": ()}
+    constraints: ClassVar = {
+        "once": ("call",),
+        "apart": ("stage", "gpu", "call"),
+        "computed": ("stage",),
+        "free": ("stage",),
+        "end": (),
+    }
 
     computing: F64
     transfers: F64
@@ -186,109 +196,72 @@ class StagedCalls(Formulation):
             given["first"],
         )
 
-    def cvxpy(self) -> CvxpyModel:
-        """The model in matrix form."""
-        import cvxpy as cp
-        import scipy.sparse as sp
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Stages, GPUs, calls, and the choices (b,j,k)."""
+        count, gpus = self.member.shape
+        choices = list(zip(*(one.tolist() for one in self.choices), strict=True))
+        return {"stage": range(self.stages), "gpu": range(gpus), "call": range(count), "choice": choices}
 
-        (b, j, k), (count, gpus), S = self.choices, self.member.shape, self.stages
-        position = np.arange(j.size)
-        x = cp.Variable(j.size, name="x", boolean=True)
-        s, z = cp.Variable(S, name="s", nonneg=True), cp.Variable(name="z", nonneg=True)
-        once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
-        own, later = np.flatnonzero(j == k), np.flatnonzero(j != k)
-        head = np.zeros((S, count), dtype=np.int64)
-        head[b[own], j[own]] = own
-        busy = sp.csr_array((self.time[j[own]], (b[own], own)), shape=(S, j.size))
-        difference = sp.eye_array(S) - sp.eye_array(S, k=-1)
-        shift = sp.eye_array(S, k=-1, format="csr")
-        some = np.flatnonzero(self.before >= 0)
-        last = sp.csr_array((np.ones(some.size), (some, self.before[some])), shape=(S, S))
-        computed = (sp.eye_array(S) - last) @ s
-        if self.first == "calls":
-            computed = computed - (last @ busy) @ x
-        rows: dict[str, Any] = {
-            "once": Named(once @ x == 1, (count,)),
-            "computed": Named(computed >= self.gap, (S,)),
-            "end": Named(z - s[S - 1] - busy[[S - 1]] @ x >= self.transfers[S - 1], ()),
-        }
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY."""
+        import cvxpy as cp
+
+        b, S, (stage, j, k) = Cvx(self), self.stages, self.choices
+        X = Index.table("choice", {"choice": np.arange(j.size), "stage": stage, "j": j, "k": k})
+        calls, stages = Index.grid(call=self.time.size), Index.grid(stage=S)
+        x, s, z = b.var("x", upper=1, integer=True), b.var("s"), b.var("z")
+        own, later = X.where(j == k), X.where(j != k)
+        b.row("once", calls.of(X, k="call") @ x == 1)
+        on_gpu = Index.table("k gpu", dict(zip(("k", "gpu"), np.nonzero(self.member), strict=True)))
+        users = later.join(on_gpu)
+        at = users.given(call=users["j"]).by("stage gpu call")
+        b.row("apart", at.of(users, j="call") @ x <= at.of(own, j="call") @ x, over=at)
+        busy = stages.of(own) @ cp.multiply(self.time[j], x)  # by all batches of a stage
+        p = stages.of(stages, stage=self.before)
+        waiting = p @ busy if self.first == "calls" else 0
+        b.row("computed", s - p @ s - waiting >= self.gap)
         if S > 1:
-            waits = (difference @ s - (shift @ busy) @ x)[1:]
-            rows["free"] = Named(waits >= self.transfers[:-1], (S,), np.arange(1, S))
-        which, gpu = np.nonzero(self.member[k[later]])
-        if which.size:
-            row = (b[later][which] * gpus + gpu) * count + j[later][which]
-            used, at = np.unique(row, return_inverse=True)
-            stage, first = used // (gpus * count), used % count
-            entries = np.concatenate([np.ones(row.size), -np.ones(used.size)])
-            columns = np.concatenate([later[which], head[stage, first]])
-            at = np.concatenate([at, np.arange(used.size)])
-            apart = sp.csr_array((entries, (at, columns)), shape=(used.size, j.size)) @ x <= 0
-            rows["apart"] = Named(apart, (S, gpus, count), used)
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(z), [named.item for named in rows.values()]),
-            variables={"x": Named(x, (j.size,)), "s": Named(s, (S,)), "z": Named(z, ())},
-            constraints=rows,
-        )
+            b.row("free", s[1:] - s[:-1] - busy[:-1] >= self.transfers[:-1], over=stages.where(stages["stage"] > 0))
+        b.row("end", z - s[S - 1] - busy[S - 1] >= self.transfers[S - 1])
+        return b.minimize(z)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraint by constraint as in the module docstring."""
-        import pyomo.core as pyo
+        from pyomo.core import quicksum
 
-        S, K, t = range(self.stages), range(self.time.size), self.time.tolist()
+        b, S, K, t = Pyo(self), range(self.stages), range(self.time.size), self.time.tolist()
         gap, sent, ready = self.gap.tolist(), self.transfers.tolist(), self.ready.tolist()
-        previous = self.before.tolist()
+        previous, last = self.before.tolist(), self.stages - 1
         groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
-        last = self.stages - 1
         together = [(k, k) for k in K]
         if self.batches:
             together += [(j, k) for j, k in combinations(K, 2) if groups[j].isdisjoint(groups[k])]
         first = {(j, k): max(ready[j], ready[k]) if self.overlap else last for j, k in together}
-        X = [(b, j, k) for (j, k), earliest in first.items() for b in S[earliest:]]
-        X.sort(key=lambda choice: (choice[0], choice[2], choice[1]))
+        X = [(i, j, k) for (j, k), earliest in first.items() for i in S[earliest:]]
         runs: dict[int, list[tuple[int, int, int]]] = {}
-        heads: dict[int, list[int]] = {b: [] for b in S}
         users: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
-        for b, j, k in X:
-            runs.setdefault(k, []).append((b, j, k))
-            if j == k:
-                heads[b].append(j)
-                continue
-            for g in groups[k]:
-                users.setdefault((b, g, j), []).append((b, j, k))
+        heads = {i: [j for stage, j, k in X if stage == i and j == k] for i in S}
+        for i, j, k in X:
+            runs.setdefault(k, []).append((i, j, k))
+            for g in groups[k] if j < k else ():
+                users.setdefault((i, g, j), []).append((i, j, k))
+        x, s, z = b.var("x", upper=1, integer=True, over=X), b.var("s"), b.var("z")
 
-        model = pyo.ConcreteModel(name="iteration")
-        model.x = pyo.Var(X, domain=pyo.Binary)
-        model.s = pyo.Var(S, domain=pyo.NonNegativeReals)
-        model.z = pyo.Var(domain=pyo.NonNegativeReals)
-        model.finish = pyo.Objective(expr=model.z, sense=pyo.minimize)
+        def batches(i: int) -> Any:
+            return quicksum(t[j] * x[i, j, j] for j in heads[i])
 
-        def batches(b: int) -> Any:
-            return pyo.quicksum(t[j] * model.x[b, j, j] for j in heads[b])
-
-        def computed(m: Any, b: int) -> Any:
-            p = previous[b]
+        def computed(i: int) -> Any:
+            p = previous[i]
             if p < 0:
-                return m.s[b] >= gap[b]
-            wait = batches(p) if self.first == "calls" else 0
-            return m.s[b] - m.s[p] - wait >= gap[b]
+                return s[i] >= gap[i]
+            return s[i] - s[p] - (batches(p) if self.first == "calls" else 0) >= gap[i]
 
-        model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[key] for key in runs[k]) == 1)
-        model.apart = pyo.Constraint(
-            sorted(users),
-            rule=lambda m, b, g, j: pyo.quicksum(m.x[key] for key in users[b, g, j]) - m.x[b, j, j] <= 0,
-        )
-        model.computed = pyo.Constraint(S, rule=computed)
-        later = S[1:]
-        model.free = pyo.Constraint(later, rule=lambda m, b: m.s[b] - m.s[b - 1] - batches(b - 1) >= sent[b - 1])
-        model.end = pyo.Constraint(expr=model.z - model.s[last] - batches(last) >= sent[last])
-        shape = (self.stages, self.member.shape[1], self.time.size)
-        constraints: dict[str, tuple[int, ...]] = {"once": (self.time.size,), "computed": (self.stages,), "end": ()}
-        if users:
-            constraints["apart"] = shape
-        if later:
-            constraints["free"] = (self.stages,)
-        return PyomoModel(model, {"x": (X,), "s": (self.stages,), "z": ()}, constraints)
+        b.row("once", lambda k: quicksum(x[key] for key in runs[k]) == 1)
+        b.row("apart", lambda i, g, j: quicksum(x[key] for key in users[i, g, j]) <= x[i, j, j], over=users)
+        b.row("computed", computed)
+        b.row("free", lambda i: s[i] - s[i - 1] - batches(i - 1) >= sent[i - 1], where=lambda i: i > 0)
+        b.row("end", lambda: z - s[last] - batches(last) >= sent[last])
+        return b.minimize(z)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model."""

@@ -55,23 +55,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
     arc_load,
     bounded_distances,
     known_paths,
+    named_paths,
     unit_capacities,
     whole_paths,
 )
 from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
+from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
 from opticoll.formulations.model import (
     Bound,
     CvxpyModel,
     Formulation,
-    Named,
     NotApplicable,
     Parameter,
     PyomoModel,
@@ -84,21 +86,18 @@ from opticoll.formulations.variables import (
     Links,
     Names,
     arc_axis,
-    arc_names,
+    entries,
     incident_arcs,
     pair_labels,
     pair_names,
-    vertex_names,
 )
 from opticoll.instances.photonics import LightpathMesh
 from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
-    import scipy.sparse as sp
-
-    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.topology import F64, I64
     from opticoll.instances.types import Json, Settings
 
 NAME = "lumorph.min-overlap"
@@ -122,6 +121,17 @@ class Overlap(PathFlow, Formulation):
         *rule_parameters("k"),
     )
     meaning = "overlap Lambda: circuits on the busiest arc"
+    constraints: ClassVar = {
+        "congestion": ("arc",),
+        "choose": ("circuit",),
+        "balance": ("vertex", "circuit"),
+        "enter_once": ("vertex", "circuit"),
+        "leave_once": ("vertex", "circuit"),
+        "depart": ("circuit",),
+        "no_return": ("circuit",),
+        "no_exit": ("circuit",),
+        "arrive": ("circuit",),
+    }
 
     circuits: Circuits
     model: str
@@ -188,13 +198,82 @@ class Overlap(PathFlow, Formulation):
         check_reach(instance, rule, NAME, pairs)
         return cls(in_circuits(instance), rule, circuits=circuits, model=model)
 
+    @property
+    def variables(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
+        """Circuits on arcs, or over the paths of a route set."""
+        return {"x": ("arc", "circuit") if self.model == "arc" else ("path",), "Lambda": ()}
+
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Circuits (s,d), numbered where they repeat; with ``model=path`` also their paths (s,d,i)."""
+        if self.model == "arc":
+            return {"circuit": pair_names(self.topology, *self.commodities)}
+        L, of, _ = named_paths(self.paths)
+        return {"circuit": L, "path": [p for k in L for p in of[k]]}
+
     def cvxpy(self) -> CvxpyModel:
-        """Build the chosen form in CVXPY."""
-        return _arc_cvxpy(self) if self.model == "arc" else path_flow.build_cvxpy(self)
+        """The chosen form in CVXPY."""
+        import cvxpy as cp
+
+        b, topology, count, c = Cvx(self), self.topology, self.circuits.count, self.topology.capacity
+        Lambda = b.var("Lambda", upper=count, integer=unit_capacities(self))
+        if self.model == "path":
+            x, used = b.var("x", upper=1, integer=True), np.unique(self.paths.arcs)
+            A = self.paths.incidence.tocsr()[used]
+            b.row("congestion", A @ x <= Lambda * c[used], over=Index.table("arc", {"arc": used}))
+            b.row("choose", self.paths.membership @ x == 1)
+            return b.minimize(Lambda)
+        _refuse_large(self)
+        (s, d), vertices = self.commodities, np.arange(topology.n)[:, None]
+        x, M = b.var("x", upper=1, integer=True), topology.incidence()
+        into, out_of, k = M.maximum(0) @ x, (-M).maximum(0) @ x, np.arange(count)
+        entered, left = topology.in_degree > 0, topology.out_degree > 0
+        inner = (vertices != s) & (vertices != d)
+        b.row("congestion", cp.sum(x, axis=1) <= c * Lambda)
+        b.row("balance", into - out_of == 0, where=inner & (entered | left)[:, None])
+        b.row("enter_once", into <= 1, where=inner & entered[:, None])
+        b.row("leave_once", out_of <= 1, where=inner & left[:, None])
+        b.row("depart", out_of[s, k] == 1, where=left[s])
+        b.row("no_return", into[s, k] <= 0, where=entered[s])
+        b.row("no_exit", out_of[d, k] <= 0, where=left[d])
+        b.row("arrive", into[d, k] == 1, where=entered[d])
+        return b.minimize(Lambda)
 
     def pyomo(self) -> PyomoModel:
-        """Build the chosen form in Pyomo."""
-        return _arc_pyomo(self) if self.model == "arc" else path_flow.build_pyomo(self)
+        """The chosen form in Pyomo: ``x[a,k]`` or ``x[s,d,i]``, ``Lambda``; k is (s_k, d_k)."""
+        from pyomo.core import quicksum
+
+        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        A, V, L = b.sets("arc", "vertex", "circuit")
+        c = entries(self.topology.capacity, A)
+        Lambda = b.var("Lambda", upper=len(L), integer=set(c.values()) == {1.0})
+        x = b.var("x", upper=1, integer=True)
+        if self.model == "path":
+            _, of, over = named_paths(self.paths)
+            b.row("congestion", lambda a: quicksum(x[p] for p in over[a]) <= c[a,] * Lambda, where=lambda a: a in over)
+            b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == 1)
+            return b.minimize(Lambda)
+        _refuse_large(self)
+        s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in self.commodities)
+
+        def on(arcs: list[str], k: tuple[Any, ...]) -> Any:
+            return quicksum(x[(a, *k)] for a in arcs)
+
+        def inner(v: Any, k: tuple[Any, ...]) -> bool:
+            return v not in (s[k], d[k])
+
+        b.row("congestion", lambda a: quicksum(x[(a, *k)] for k in L) <= c[a,] * Lambda)
+        b.row(
+            "balance",
+            lambda v, *k: on(into[v], k) - on(out_of[v], k) == 0,
+            where=lambda v, *k: inner(v, k) and (into[v] or out_of[v]),
+        )
+        b.row("enter_once", lambda v, *k: on(into[v], k) <= 1, where=lambda v, *k: inner(v, k) and into[v])
+        b.row("leave_once", lambda v, *k: on(out_of[v], k) <= 1, where=lambda v, *k: inner(v, k) and out_of[v])
+        b.row("depart", lambda *k: on(out_of[s[k]], k) == 1)
+        b.row("no_return", lambda *k: on(into[s[k]], k) <= 0, where=lambda *k: into[s[k]])
+        b.row("no_exit", lambda *k: on(out_of[d[k]], k) <= 0, where=lambda *k: out_of[d[k]])
+        b.row("arrive", lambda *k: on(into[d[k]], k) == 1)
+        return b.minimize(Lambda)
 
     def estimate(self) -> dict[str, int]:
         """Size of the model; the path form lists the route set for this, since the model needs it anyway."""
@@ -260,7 +339,9 @@ class Overlap(PathFlow, Formulation):
         )
         if x.shape != (self.topology.arcs, count) or not np.isfinite(x).all() or not np.isfinite(stated):
             return dict.fromkeys(blocks, np.inf)
-        entering, leaving = (part @ x for part in _arcs_at(self))
+        entering, leaving = np.zeros((2, self.topology.n, count))
+        np.add.at(entering, self.topology.head, x)
+        np.add.at(leaving, self.topology.tail, x)
         k, (s, d) = np.arange(count), self.commodities
         ends = {
             "depart": np.abs(leaving[s, k] - 1.0),
@@ -379,124 +460,6 @@ def _refuse_large(data: Overlap) -> None:
             f"above {MOST_VARIABLES:,}; use model=path or --method negotiated-rerouting"
         )
         raise NotApplicable(msg)
-
-
-def _arcs_at(data: Overlap) -> tuple[sp.csr_array, sp.csr_array]:
-    """Incidence of entering arcs and of leaving arcs, each ``(n, m)``."""
-    import scipy.sparse as sp
-
-    topology, m = data.topology, data.topology.arcs
-    shape, ones, arcs = (topology.n, m), np.ones(m), np.arange(m)
-    return sp.csr_array((ones, (topology.head, arcs)), shape=shape), sp.csr_array(
-        (ones, (topology.tail, arcs)), shape=shape
-    )
-
-
-def _row_blocks(data: Overlap) -> list[tuple[str, sp.csr_array, I64, str, float]]:
-    """(10)-(16) over vec(x), column-major: name, rows, their indices in the named array, relation, right-hand side.
-
-    Rows without an arc are omitted. The named arrays are ``(n, |L|)`` for (10)-(12), ``(|L|,)`` for the rest.
-    """
-    import scipy.sparse as sp
-
-    n, count = data.topology.n, data.circuits.count
-    entering, leaving = (sp.kron(sp.eye_array(count), part, format="csr") for part in _arcs_at(data))
-    sources, targets = data.commodities
-    through = np.ones((count, n), dtype=bool)
-    through[np.arange(count), sources] = through[np.arange(count), targets] = False
-    arrives, departs = np.tile(data.topology.in_degree > 0, count), np.tile(data.topology.out_degree > 0, count)
-    at_source, at_target = np.arange(count) * n + sources, np.arange(count) * n + targets
-
-    def inner(matrix: sp.csr_array, there: Mask) -> tuple[sp.csr_array, I64]:
-        rows = np.flatnonzero(through.ravel() & there)
-        k, v = np.divmod(rows, n)
-        return sp.csr_array(matrix[rows]), v * count + k
-
-    def ends(matrix: sp.csr_array, rows: I64, there: Mask) -> tuple[sp.csr_array, I64]:
-        kept = np.flatnonzero(there[rows])
-        return sp.csr_array(matrix[rows[kept]]), kept
-
-    return [
-        ("balance", *inner(sp.csr_array(entering - leaving), arrives | departs), "==", 0.0),
-        ("enter_once", *inner(entering, arrives), "<=", 1.0),
-        ("leave_once", *inner(leaving, departs), "<=", 1.0),
-        ("depart", *ends(leaving, at_source, departs), "==", 1.0),
-        ("no_return", *ends(entering, at_source, arrives), "<=", 0.0),
-        ("no_exit", *ends(leaving, at_target, departs), "<=", 0.0),
-        ("arrive", *ends(entering, at_target, arrives), "==", 1.0),
-    ]
-
-
-def _arc_cvxpy(data: Overlap) -> CvxpyModel:
-    """The arc form in matrix form: every block of (10)-(16) as rows over vec(x)."""
-    import cvxpy as cp
-
-    _refuse_large(data)
-    m, n, count = data.topology.arcs, data.topology.n, data.circuits.count
-    x = cp.Variable((m, count), name="x", boolean=True)
-    Lambda = cp.Variable(name="Lambda", integer=unit_capacities(data), bounds=[0, count])
-    flat = cp.vec(x, order="F")
-    named = {"congestion": Named(cp.sum(x, axis=1) <= data.topology.capacity * Lambda, (m,))}
-    for name, rows, index, relation, right in _row_blocks(data):
-        if index.size:
-            shape = (n, count) if name in {"balance", "enter_once", "leave_once"} else (count,)
-            constraint = rows @ flat == right if relation == "==" else rows @ flat <= right
-            named[name] = Named(constraint, shape, index)
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(Lambda), [block.item for block in named.values()]),
-        variables={"x": Named(x, (m, count)), "Lambda": Named(Lambda, ())},
-        constraints=named,
-    )
-
-
-def _arc_pyomo(data: Overlap) -> PyomoModel:
-    """The arc form in Pyomo: ``x[a,k]``, ``Lambda`` and the constraints of the docstring; k is (s_k, d_k)."""
-    import pyomo.core as pyo
-
-    _refuse_large(data)
-    topology = data.topology
-    V, A, L = vertex_names(topology), arc_names(topology), pair_names(topology, *data.commodities)
-    into, out_of = incident_arcs(topology)
-    s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in data.commodities)
-    inner = [(v, *k) for v in V for k in L if v not in (s[k], d[k])]
-    entered, left = ([(v, *k) for v, *k in inner if arcs[v]] for arcs in (into, out_of))
-    c = dict(zip(A, topology.capacity.tolist(), strict=True))
-
-    model = pyo.ConcreteModel(name="minimum overlap")
-    model.x = pyo.Var([(a, *k) for a in A for k in L], domain=pyo.Binary)
-    model.Lambda = pyo.Var(
-        domain=pyo.NonNegativeIntegers if set(c.values()) == {1.0} else pyo.NonNegativeReals, bounds=(0, len(L))
-    )
-    model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
-
-    def over(arcs: list[str], k: tuple[Any, ...]) -> Any:
-        return pyo.quicksum(model.x[(a, *k)] for a in arcs)
-
-    model.congestion = pyo.Constraint(A, rule=lambda m, a: pyo.quicksum(m.x[(a, *k)] for k in L) - c[a] * m.Lambda <= 0)
-    model.balance = pyo.Constraint(
-        [(v, *k) for v, *k in inner if into[v] or out_of[v]],
-        rule=lambda _, v, *k: over(into[v], k) - over(out_of[v], k) == 0,
-    )
-    model.enter_once = pyo.Constraint(entered, rule=lambda _, v, *k: over(into[v], k) <= 1)
-    model.leave_once = pyo.Constraint(left, rule=lambda _, v, *k: over(out_of[v], k) <= 1)
-    model.depart = pyo.Constraint(L, rule=lambda _, *k: over(out_of[s[k]], k) == 1)
-    model.no_return = pyo.Constraint([k for k in L if into[s[k]]], rule=lambda _, *k: over(into[s[k]], k) <= 0)
-    model.no_exit = pyo.Constraint([k for k in L if out_of[d[k]]], rule=lambda _, *k: over(out_of[d[k]], k) <= 0)
-    model.arrive = pyo.Constraint(L, rule=lambda _, *k: over(into[d[k]], k) == 1)
-    return PyomoModel(
-        model,
-        variables={"x": (A, L), "Lambda": ()},
-        constraints={
-            "congestion": (A,),
-            "balance": (V, L),
-            "enter_once": (V, L),
-            "leave_once": (V, L),
-            "depart": (L,),
-            "no_return": (L,),
-            "no_exit": (L,),
-            "arrive": (L,),
-        },
-    )
 
 
 # Solutions --------------------------------------------------------------------------------------------------------
