@@ -11,7 +11,7 @@ leaves out. Sets are made of sets as tables are (``where``, ``by``, ``join``); e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Index(Sequence[Hashable]):
+class Index(Sequence[Any]):
     """Lines of whole numbers by name.
 
     Parameters
@@ -79,11 +79,11 @@ class Index(Sequence[Hashable]):
         """A column by its name; a label, or several, by position."""
         return self.columns[name] if isinstance(name, str) else self.labels[name]
 
-    def __iter__(self) -> Iterator[Hashable]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.labels)
 
     @cached_property
-    def labels(self) -> list[Hashable]:
+    def labels(self) -> list[Any]:
         """The index of every line: a tuple, or a number if the key is one column."""
         columns = [self.columns[name].tolist() for name in self.key]
         return list(zip(*columns, strict=True)) if len(columns) > 1 else columns[0]

@@ -160,7 +160,7 @@ class AllReduction(Formulation):
         b.row("summed", g <= inward.of(A) @ z, over=inward)
         b.row("capacity", y + z <= c * T)
         relays = Index.table("vertex", {"vertex": self.switches})
-        out_of, into = (relays.of(A.known_by(end), **{end: "vertex"}) for end in ("tail", "head"))
+        out_of, into = relays.of(A.known_by("tail"), tail="vertex"), relays.of(A.known_by("head"), head="vertex")
         b.row("forwards", out_of @ y <= into @ y, over=relays)
         b.row("gathers", into @ z <= out_of @ z, over=relays)
         return b.minimize(T)

@@ -141,13 +141,13 @@ class LinkFlow(ForeseenSize, Formulation):
         import cvxpy as cp
 
         b, topology, flow = Cvx(self), self.topology, self.flow
-        F = b.var("F")
+        F, c = b.var("F"), b.data("c", flow.capacity)
         if not self.printed:
-            c, D = b.data("c", flow.capacity), b.data("D", flow.demand)
+            D = b.data("D", flow.demand)
             f = b.var("f", upper=np.where(flow.blocked, 0.0, np.inf))
             b.row("balance", topology.incidence() @ f == F * D, where=flow.served)
         else:
-            c, f, arrivals = flow.capacity, b.var("f"), topology.incidence().maximum(0)
+            f, arrivals = b.var("f"), topology.incidence().maximum(0)
             b.row("conservation", topology.incidence() @ f >= 0, where=self.inner)
             b.row("delivery", (arrivals @ f)[self.targets, np.arange(flow.groups)] >= F * self.amount)
         b.row("capacity", cp.sum(f, axis=1) <= c)

@@ -156,10 +156,10 @@ class TreeChoice(RoundFormulation):
         import cvxpy as cp
 
         b, graph, n = Cvx(self), self.graph, self.fabric.n
-        stages = Index.table("stage", {"stage": np.arange(graph.arcs), "from": graph.product, "to": graph.reached})
+        stages = Index.table("stage", {"stage": np.arange(graph.arcs), "start": graph.product, "end": graph.reached})
         products = Index.table("product", {"product": np.arange(1, n + 1)})
         y = b.var("y", upper=1, integer=True)
-        leaving, entering = (products.of(stages, **{end: "product"}) for end in ("from", "to"))
+        leaving, entering = products.of(stages, start="product"), products.of(stages, end="product")
         ends = 1.0 * (products["product"] == 1) - (products["product"] == n)
         b.row("walk", (leaving - entering) @ y == ends)
         if self.depth:

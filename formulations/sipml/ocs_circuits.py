@@ -176,9 +176,9 @@ class OcsCircuits(Formulation):
             circuits = pairs.join(switches).keyed("pair switch")
             x = b.var("x", upper=1, integer=True, over=circuits)
             b.row("count", pairs.of(circuits) @ x == c)
-            for name, ends, end in (("light_out", senders, "i"), ("light_in", receivers, "j")):
-                at = ends.join(switches).keyed("server switch")
-                b.row(name, at.of(circuits, **{end: "server"}) @ x <= 1, over=at)
+            out, into = (ends.join(switches).keyed("server switch") for ends in (senders, receivers))
+            b.row("light_out", out.of(circuits, i="server") @ x <= 1, over=out)
+            b.row("light_in", into.of(circuits, j="server") @ x <= 1, over=into)
         return b.minimize(moves.unit_time * t)
 
     def pyomo(self) -> PyomoModel:
