@@ -1,6 +1,6 @@
 """Builders of stated models: variables, data and rows by name, along the axes that a formulation declares.
 
-A formulation declares ``variables``, ``constraints`` and, for what ``oc.model(...).update`` may change, ``data``: the
+A formulation declares ``variables``, ``constraints`` and ``changeable`` data (what ``oc.model(...).update`` sets): the
 axes of every array by name. From them follow shapes, indices, positions and labels in both modelling layers, so a build
 states nothing but its rows:
 
@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import ModelError
+from opticoll.formulations.declared_axes import axis_of
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
-from opticoll.formulations.own_axes import axis_of
+from opticoll.formulations.variables import incident_arcs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -138,7 +139,7 @@ class Cvx(_Builder):
         """Data that can change in the model, a parameter along its axes."""
         import cvxpy as cp
 
-        return cp.Parameter(self._shape(self.axes("data", name), name), name=name, value=np.asarray(values))
+        return cp.Parameter(self._shape(self.axes("changeable", name), name), name=name, value=np.asarray(values))
 
     def row(self, name: str, constraint: Any, *, where: ArrayLike | None = None, over: Index | None = None) -> None:
         """The rows of a constraint.
@@ -178,14 +179,14 @@ class Cvx(_Builder):
 
         if side.size == 1:
             return side if side.ndim == 0 else cp.reshape(side, (), order="C")
-        if side.shape != shape:
-            if side.ndim > len(shape) or np.broadcast_shapes(side.shape, shape) != shape:
-                msg = f"{self.problem.name}: {name} has rows of the shape {side.shape}, and {shape} by their axes"
-                raise ModelError(msg)
-            side = cp.broadcast_to(side, shape)
-        if len(shape) < 3:
-            return side[np.unravel_index(index, shape)]
-        return cp.reshape(side, (side.size,), order="C")[index]
+        if side.ndim > len(shape) or not _broadcasts(side.shape, shape):
+            msg = f"{self.problem.name}: {name} has rows of the shape {side.shape}, and {shape} by their axes"
+            raise ModelError(msg)
+        places = np.unravel_index(index, shape)[len(shape) - side.ndim :]
+        own = tuple(place if size > 1 else 0 * place for place, size in zip(places, side.shape, strict=True))
+        if side.ndim < 3:
+            return side[own]
+        return cp.reshape(side, (side.size,), order="C")[np.ravel_multi_index(own, side.shape)]
 
     def minimize(self, objective: Any) -> CvxpyModel:
         """The model, whose objective is minimised."""
@@ -219,6 +220,11 @@ def _bounds(lower: ArrayLike, upper: ArrayLike) -> list[Any]:
 
 def _chosen(bound: ArrayLike, shape: tuple[int, ...], index: NDArray[np.int64]) -> ArrayLike:
     return np.broadcast_to(bound, shape).ravel()[index] if np.ndim(bound) else bound
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether an array of one shape can stand for one of another."""
+    return all(size in (1, wanted) for size, wanted in zip(shape[::-1], to[::-1], strict=False))
 
 
 def _column_major(shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -272,6 +278,16 @@ class Pyo(_Builder):
     def sets(self, *names: str) -> list[Sequence[Any]]:
         """Members of axes, by their names: the indices of the model."""
         return [axis_of(self.problem, name).members for name in names]
+
+    def incident(self) -> tuple[dict[Hashable, list[str]], dict[Hashable, list[str]]]:
+        """The arcs into every vertex, and those out of it, by the labels of vertices and arcs."""
+        topology: Any = getattr(self.problem, "topology", None)
+        return incident_arcs(self.problem.instance if topology is None else topology)
+
+    def by_label(self, values: ArrayLike, *axes: str) -> dict[Any, Any]:
+        """The entries of an array along axes, by the labels of their members."""
+        keys = _keys([axis_of(self.problem, name).members for name in axes])
+        return dict(zip(map(_alone, keys), np.asarray(values).ravel().tolist(), strict=True))
 
     def _members(self, kind: str, name: str) -> tuple[Sequence[Hashable], ...]:
         axes = self.axes(kind, name)
@@ -347,7 +363,7 @@ class Pyo(_Builder):
         """Data that can change in the model, by index: all entries, or those for whose labels ``where`` is true."""
         import pyomo.core as pyo
 
-        keys, numbers = _keys(self._members("data", name)), np.asarray(values).ravel().tolist()
+        keys, numbers = _keys(self._members("changeable", name)), np.asarray(values).ravel().tolist()
         entries = {
             _alone(key): number for key, number in zip(keys, numbers, strict=True) if where is None or where(*key)
         }

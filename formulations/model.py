@@ -271,9 +271,12 @@ class Formulation:
         Meaning of the objective, with its unit in brackets.
     shards
         Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
-    axes, units
-        For one of your own: what every dimension of a variable counts, from which labels, link loads and routes follow
-        (:mod:`opticoll.formulations.own_axes`); and the units of variables.
+    variables, constraints, changeable
+        What every dimension of a variable, of a constraint and of data that :meth:`oc.model(...).update` sets counts:
+        names of axes. Shapes, labels and positions in both builds follow (:mod:`opticoll.formulations.builders`); for
+        one of your own also link loads and routes (:mod:`opticoll.formulations.declared_axes`).
+    units
+        The units of variables.
     """
 
     name: ClassVar[str] = ""
@@ -286,17 +289,16 @@ class Formulation:
     concurrent: ClassVar[str | None] = None
     meaning: str = ""
     shards: ClassVar[bool] = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     variables: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     constraints: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    data: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    changeable: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     units: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "parameters" not in vars(cls) and "__init__" in vars(cls):
             cls.parameters = _parameters_of(cls)
-        if is_own(cls) and cls.axes:
+        if is_own(cls) and cls.variables:
             _follow_axes(cls)
         if is_own(cls) and cls.name:
             check_stated(cls)
@@ -343,9 +345,9 @@ class Formulation:
     @property
     def demand_matrix(self) -> NDArray[np.float64]:
         """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, else 1."""
-        from opticoll.formulations import own_axes
+        from opticoll.formulations import declared_axes
 
-        return own_axes.traffic(self)
+        return declared_axes.traffic(self)
 
     # the model
 
@@ -466,18 +468,18 @@ class Formulation:
 
 def _follow_axes(cls: type[Formulation]) -> None:
     """Define what follows from the axes of variables, where the class does not define it itself."""
-    from opticoll.formulations import own_axes
+    from opticoll.formulations import declared_axes
 
     _check_axes(cls)
-    methods: dict[str, Any] = {"arrays": own_axes.arrays}
-    if any(own_axes.ARC in along for along in cls.axes.values()):
-        methods["links"] = own_axes.links
+    methods: dict[str, Any] = {"arrays": declared_axes.arrays}
+    if any(declared_axes.ARC in along for along in cls.variables.values()):
+        methods["links"] = declared_axes.links
     if cls.concurrent is not None:
-        methods["metrics"] = own_axes.metrics
-    if cls.concurrent in cls.axes:
-        methods["objective"] = own_axes.concurrent_objective
+        methods["metrics"] = declared_axes.metrics
+    if cls.concurrent in cls.variables:
+        methods["objective"] = declared_axes.concurrent_objective
         stated = {name for kind in cls.__mro__[: cls.__mro__.index(Formulation)] for name in vars(kind)}
-        own_axes.state_concurrent_flow(cls, stated)
+        declared_axes.state_concurrent_flow(cls, stated)
     for name, method in methods.items():
         if not states(cls, name):
             setattr(cls, name, method)
@@ -491,23 +493,24 @@ def _check_axes(cls: type[Formulation]) -> None:
     BadInput
         If they do not.
     """
-    from opticoll.formulations import own_axes
+    from opticoll.formulations import declared_axes
 
-    for name, along in cls.axes.items():
+    for name, along in cls.variables.items():
         if not isinstance(along, tuple) or not all(isinstance(axis, str) for axis in along):
-            msg = f"formulation {cls.name!r}: axes[{name!r}] must be a tuple of names such as ('arc', 'source')"
+            msg = f"formulation {cls.name!r}: variables[{name!r}] must be a tuple of names such as ('arc', 'source')"
             raise BadInput(msg)
-        near = [(axis, get_close_matches(axis, own_axes.KNOWN, n=1, cutoff=0.75)) for axis in along]
-        wrong = next(((axis, close[0]) for axis, close in near if close and axis not in own_axes.KNOWN), None)
+        near = [(axis, get_close_matches(axis, declared_axes.KNOWN, n=1, cutoff=0.75)) for axis in along]
+        wrong = next(((axis, close[0]) for axis, close in near if close and axis not in declared_axes.KNOWN), None)
         if wrong is not None:
-            msg = f"formulation {cls.name!r}: axes[{name!r}] has {wrong[0]!r}; did you mean {wrong[1]!r}?"
+            msg = f"formulation {cls.name!r}: variables[{name!r}] has {wrong[0]!r}; did you mean {wrong[1]!r}?"
             raise BadInput(msg)
     if "units" not in vars(cls):  # those of a class from which it is derived
-        cls.units = {name: unit for name, unit in cls.units.items() if name in cls.axes}
+        cls.units = {name: unit for name, unit in cls.units.items() if name in cls.variables}
     for name in (*cls.units, *([] if cls.concurrent is None else [cls.concurrent])):
-        if name not in cls.axes:
+        if name not in cls.variables:
             what = "concurrent" if name == cls.concurrent else "units"
-            msg = f"formulation {cls.name!r}: {what} names {name!r}, which is none of the axes: {', '.join(cls.axes)}"
+            stated = ", ".join(cls.variables)
+            msg = f"formulation {cls.name!r}: {what} names {name!r}, which is none of the variables: {stated}"
             raise BadInput(msg)
 
 

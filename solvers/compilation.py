@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import ModelError
-from opticoll.formulations import own_axes
+from opticoll.formulations import declared_axes
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import (
     CvxpyModel,
@@ -109,9 +109,9 @@ def refuse_other_axes(formulation: Formulation, form: StandardForm) -> None:
     ModelError
         With the variable, its axes and their sizes.
     """
-    if type(formulation).arrays is not own_axes.arrays or states(formulation, "unfold"):
+    if type(formulation).arrays is not declared_axes.arrays or states(formulation, "unfold"):
         return
-    wrong = own_axes.misstated(formulation, {name: block.shape for name, block in form.columns.items()})
+    wrong = declared_axes.misstated(formulation, {name: block.shape for name, block in form.columns.items()})
     if wrong is not None:
         msg = f"{place_of(getattr(formulation, forms_of(formulation)[0]))}formulation {formulation.name!r}: {wrong}"
         raise ModelError(msg)
@@ -166,7 +166,7 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
     import cvxpy as cp
     import scipy.sparse as sp
 
-    from opticoll.solvers.cvxpy_models import most_axes, positions, refuse_incomplete, turned, unwarned, why_not_linear
+    from opticoll.solvers.cvxpy_models import back_end, positions, refuse_incomplete, turned, unwarned, why_not_linear
 
     # The data of CVXPY's SCIPY interface is plain rows and columns with bounds and integrality; no solver runs.
     try:
@@ -175,10 +175,8 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
             if not model.problem.variables():
                 return _without_variables(model)
             own = program or cp.Problem(model.problem.objective, model.problem.constraints)
-            backend = cp.SCIPY_CANON_BACKEND if most_axes(model.problem) > 2 else None  # CVXPY's own takes matrices
-            data, chain, inverse = own.get_problem_data(
-                cp.SCIPY, ignore_dpp=program is None, canon_backend=backend
-            )
+            backend = back_end(model.problem)
+            data, chain, inverse = own.get_problem_data(cp.SCIPY, ignore_dpp=program is None, canon_backend=backend)
     except ModelError:
         raise
     except MemoryError:

@@ -108,16 +108,14 @@ def untouched(problem: Any) -> Iterator[None]:
                 delattr(one, name)
 
 
-def most_axes(problem: Any) -> int:
-    """Largest number of axes of an expression in a CVXPY problem."""
-    left, seen, most = [problem.objective.expr, *(arg for one in problem.constraints for arg in one.args)], set(), 0
-    while left:
-        one = left.pop()
-        if id(one) not in seen:
-            seen.add(id(one))
-            most = max(most, one.ndim)
-            left += one.args
-    return most
+def back_end(problem: Any) -> str | None:
+    """CVXPY's compiler in Python where its compiled one, which it tries first, does not take the problem; else None.
+
+    CVXPY would take the same one, with a warning.
+    """
+    import cvxpy as cp
+
+    return None if problem._supports_cpp() and problem._max_ndim() <= 2 else cp.SCIPY_CANON_BACKEND
 
 
 def refuse_incomplete(problem: Any) -> None:

@@ -58,7 +58,7 @@ def check_values(course: Course, solved: Solved) -> Checked:
     try:
         check_arrays(declared_arrays(problem, values.keys(), form), values, "solution")
     except BadFile as wrong:
-        hint = f"; correct the axes of {problem.name}" if is_own(problem) and problem.axes else ""
+        hint = f"; correct the axes of {problem.name}" if is_own(problem) and problem.variables else ""
         course.notes.append(f"refused: {wrong}{hint}")
         return Checked(violations={"arrays": np.inf})
     raw = verify.residuals(problem, values)

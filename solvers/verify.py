@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations import own_axes
+from opticoll.formulations import declared_axes
 from opticoll.formulations.model import is_own
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
 from opticoll.instances.plugin_faults import place_of
@@ -313,7 +313,7 @@ def residuals(formulation: Formulation, values: Mapping[str, NDArray[np.float64]
         msg = f"{what}; return the worst violation of every block of constraints, by its name"
         raise BadInput(msg)
     if is_own(formulation):
-        result = {**own_axes.negative(formulation, values), **result}
+        result = {**declared_axes.negative(formulation, values), **result}
     return {str(block): 0.0 if worst <= 0 else float(worst) for block, worst in result.items()}
 
 

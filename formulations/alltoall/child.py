@@ -70,7 +70,7 @@ class Child(ConcurrentFlow, Formulation):
     shards = True
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
-    data: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
+    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
 
     @classmethod
     def prepare(

@@ -84,7 +84,7 @@ class LinkFlow(ForeseenSize, Formulation):
         "delivery": ("commodity",),
         "capacity": ("arc",),
     }
-    data: ClassVar = {"c": ("arc",), "D": ("vertex", "commodity")}
+    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "commodity")}
     label_invariant = staticmethod(equal_demands)
 
     flow: ConcurrentFlow

@@ -60,7 +60,7 @@ class Master(ConcurrentFlow, ForeseenSize, Formulation):
     shards = True
     variables: ClassVar = {"g": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
-    data: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
+    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
     label_invariant = staticmethod(equal_demands)
 
     bounds = flow_bounds.bounds

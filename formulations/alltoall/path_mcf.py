@@ -157,7 +157,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
     shards = True
     variables: ClassVar = {"f": ("path",), "F": ()}
     constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",)}
-    data: ClassVar = {"c": ("arc",), "D": ("commodity",)}
+    changeable: ClassVar = {"c": ("arc",), "D": ("commodity",)}
     label_invariant = staticmethod(path_flow.label_invariant)
 
     bounds = path_bounds

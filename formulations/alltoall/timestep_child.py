@@ -89,7 +89,7 @@ class StepChild(ConcurrentFlow, Formulation):
     shards = True
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
-    data: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
+    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
 
     commodities: StepFlow
     time: float

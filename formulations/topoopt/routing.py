@@ -121,7 +121,7 @@ class FixedCircuits(ConcurrentFlow, Formulation):
     meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
     variables: ClassVar = {"f": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
-    data: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
+    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
 
     design: CircuitDesign
     unit: float

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
-from opticoll.formulations import own_axes
+from opticoll.formulations import declared_axes
 from opticoll.formulations.model import is_own
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.topology import sequence
@@ -53,7 +53,7 @@ def kind_of(formulation: Formulation | type[Formulation]) -> ScheduleKind:
         return ScheduleKind.CONFIGURATIONS
     if model.name in collective_steps.COLLECTIVES:
         return ScheduleKind.TREES
-    if not (is_own(model) and own_axes.has_routes(formulation)):
+    if not (is_own(model) and declared_axes.has_routes(formulation)):
         refuse_without_routes(model.name)
     return ScheduleKind.ROUTES
 

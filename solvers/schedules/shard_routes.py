@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations import own_axes
+from opticoll.formulations import declared_axes
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
 from opticoll.formulations.model import Formulation, NotApplicable, is_own
@@ -151,9 +151,9 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
         If solutions of the formulation do not hold the flow of every commodity.
     """
     if isinstance(data, Formulation) and is_own(data) and isinstance(data.instance, Topology):
-        flow = own_axes.source_flow(data, values)
+        flow = declared_axes.source_flow(data, values)
         if flow is not None:
-            traffic = own_axes.stated_traffic(data)
+            traffic = declared_axes.stated_traffic(data)
             grouped = ConcurrentFlow.by_source(data.instance, traffic)
             sent = flow if traffic is None else flow[:, traffic.any(axis=1)]
             return source_routes(grouped, {"g": sent, "F": values[str(data.concurrent)]})

@@ -30,10 +30,14 @@ from opticoll.errors import BadInput as BadInput
 from opticoll.errors import NoSolution as NoSolution
 from opticoll.errors import SolverUnavailable as SolverUnavailable
 from opticoll.formulations.bounded_quantity import bound_on as bound_on
+from opticoll.formulations.builders import Cvx as Cvx
+from opticoll.formulations.builders import Pyo as Pyo
+from opticoll.formulations.index import Index as Index
 from opticoll.formulations.model import Bound as Bound
 from opticoll.formulations.model import Formulation as Formulation
 from opticoll.formulations.model import NotApplicable as NotApplicable
 from opticoll.formulations.model import Parameter as Parameter
+from opticoll.formulations.variables import vertex_axis as vertex_axis
 from opticoll.instances import Topology as Topology
 from opticoll.instances import parse as parse
 from opticoll.instances import save_topology as save_topology

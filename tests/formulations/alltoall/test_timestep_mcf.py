@@ -265,11 +265,11 @@ def test_arcs_of_a_host_take_no_step_of_their_own(spec, host):
     topology, augmented = parse(spec), f"{spec}+host={host}"
     L = int(topology.diameter) + 1
     form = compiled(spec, "pyomo", steps=L, aggregate="source")[1]
-    place = {name: array.astype(int) for name, array in form.values(np.arange(form.A.shape[1])).items()}
+    place = {name: block.index.reshape(block.shape) for name, block in form.columns.items()}  # -1: no such flow
     rows = np.zeros((2 * topology.n * L, form.A.shape[1]))
     cells = [(ends == u, t) for ends in (topology.tail, topology.head) for u in range(topology.n) for t in range(L)]
     for row, (arcs, t) in zip(rows, cells, strict=True):
-        row[place["f"][arcs, :, t].ravel()] = 1.0
+        row[[column for column in place["f"][arcs, :, t].ravel() if column >= 0]] = 1.0
         row[place["U"][t]] = -host
     own = LinearConstraint(form.A, form.row_lower, form.row_upper)
     limits = Bounds(form.col_lower, form.col_upper)

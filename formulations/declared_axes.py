@@ -1,13 +1,13 @@
-"""What follows from the axes that a user's own formulation declares for its variables: labels, loads, routes.
+"""What follows from the axes that a formulation declares for its variables: labels, loads, routes.
 
-``axes = {"f": ("arc", "source", "hop"), "F": ()}`` says what each dimension of a variable counts. Known are
+``variables = {"f": ("arc", "source", "hop"), "F": ()}`` says what each dimension of a variable counts. Known are
 
     arc       links, in the order of ``topology.tail``
     vertex    vertices
     source    ranks as senders, in ascending order; ``rank`` and ``target`` likewise
     pair      ordered pairs of different ranks, row by row
 
-Any other name is an axis of the formulation's own, numbered 0, 1, ...
+Any other name is an axis of the formulation's own: its method ``sets`` returns the members, by default 0, 1, ...
 
 A concurrent flow (``concurrent = "F"``) is maximised, counts in shards, and no flow is negative: sense, units, meaning,
 objective and the check of signs follow.
@@ -32,6 +32,7 @@ from opticoll.formulations.variables import (
     arc_axis,
     check_shapes,
     pair_labels,
+    pair_names,
     vertex_axis,
 )
 from opticoll.instances.demands import UNIFORM, traffic_of, uniform
@@ -69,7 +70,8 @@ def _axis(name: str, topology: Topology) -> Axis:
         return vertex_axis(name, topology, topology.terminals)
     if name == "pair":
         size = topology.num_ranks * (topology.num_ranks - 1)
-        return Axis(name, size, lambda _: pair_labels(topology, *pairs(topology)))
+        ends = pairs(topology)
+        return Axis(name, size, lambda _: pair_labels(topology, *ends), lambda: pair_names(topology, *ends))
     return Axis(name, SolutionSize(name))
 
 
@@ -82,17 +84,18 @@ def axis_of(problem: Any, name: str) -> Axis:
     if isinstance(stated, Axis):
         return stated
     if stated is None:
-        topology: Any = getattr(problem, "topology", None)
-        return _axis(name, _instance(problem) if topology is None else topology)
+        return _axis(name, _instance(problem))
     numbers = isinstance(stated, range) and stated == range(len(stated))
     return Axis(name, len(stated), None if numbers else stated, None if numbers else stated)
 
 
 def _instance(problem: Any) -> Any:
-    if not hasattr(problem, "instance"):
-        msg = f"{problem.name}: axes need the topology of the problem; keep it: self.instance = topology"
-        raise BadInput(msg)
-    return problem.instance
+    """The topology of a problem, or its instance."""
+    for name in ("topology", "instance"):
+        if (found := getattr(problem, name, None)) is not None:
+            return found
+    msg = f"{problem.name}: axes need the topology of the problem; keep it: self.instance = topology"
+    raise BadInput(msg)
 
 
 def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
@@ -100,15 +103,15 @@ def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
     topology, units = _instance(problem), problem.units
     if not isinstance(topology, Topology):
         return None
-    if not set(names) <= set(problem.axes):
-        unknown = next((name for name in problem.axes if name not in names), None)
+    if not set(names) <= set(problem.variables):
+        unknown = next((name for name in problem.variables if name not in names), None)
         if unknown is not None:
-            msg = f"{problem.name}: axes names {unknown!r}, which is no variable of the model: {', '.join(names)}"
+            msg = f"{problem.name}: variables names {unknown!r}, which is no variable of the model: {', '.join(names)}"
             raise BadInput(msg)
         return None
     return {
-        name: Array(tuple(_axis(axis, topology) for axis in along), unit=units.get(name, ""))
-        for name, along in problem.axes.items()
+        name: Array(tuple(axis_of(problem, axis) for axis in along), unit=units.get(name, ""))
+        for name, along in problem.variables.items()
     }
 
 
@@ -118,7 +121,7 @@ def misstated(problem: Any, shapes: Mapping[str, tuple[int, ...]]) -> str | None
     if declared is None:
         return None
     for name, shape in shapes.items():
-        one, along = {name: declared[name]}, tuple(problem.axes[name])
+        one, along = {name: declared[name]}, tuple(problem.variables[name])
         if _fits(one, {name: shape}):
             continue
         sizes = [
@@ -130,7 +133,7 @@ def misstated(problem: Any, shapes: Mapping[str, tuple[int, ...]]) -> str | None
             other = replace(one[name], axes=tuple(one[name].axes[i] for i in order))
             if _fits({name: other}, {name: shape}):
                 names = ", ".join(repr(along[i]) for i in order)
-                return f"{text}; write axes = {{{name!r}: ({names}), ...}}"
+                return f"{text}; write variables = {{{name!r}: ({names}), ...}}"
         return f"{text}; correct one of them"
     return None
 
@@ -151,7 +154,7 @@ def flow_of(problem: Any) -> str | None:
     BadInput
         If several could be meant.
     """
-    able = [name for name, along in problem.axes.items() if ARC in along]
+    able = [name for name, along in problem.variables.items() if ARC in along]
     loads = [name for name in able if problem.units.get(name) in {BANDWIDTHS, SHARDS}]
     chosen = loads if len(able) > 1 else able
     if able and len(chosen) != 1:
@@ -177,10 +180,10 @@ def links(problem: Any, values: Values) -> Links:
     BadInput
         If a flow in link bandwidths is more than a link carries, so that it must be something else.
     """
-    topology, name = problem.instance, flow_of(problem)
+    topology, name = _instance(problem), flow_of(problem)
     assert name is not None
-    flow, along = np.asarray(values[name], dtype=float), problem.axes[name]
-    if problem.concurrent in problem.axes and len(along) == 2 and {*along} - {ARC} <= {*RANKS, "pair"}:
+    flow, along = np.asarray(values[name], dtype=float), problem.variables[name]
+    if problem.concurrent in problem.variables and len(along) == 2 and {*along} - {ARC} <= {*RANKS, "pair"}:
         flow = _delivering(topology, flow, along.index(ARC))
     load = flow.sum(axis=tuple(i for i, axis in enumerate(along) if axis != ARC))
     unit, time = problem.units.get(name), _time(problem, values)
@@ -216,7 +219,7 @@ def _delivering(topology: Topology, flow: F64, axis: int) -> F64:
 
 def state_concurrent_flow(kind: Any, stated: Collection[str]) -> None:
     """Set sense, shards, meaning and units of a class that is a concurrent flow, except what it states itself."""
-    flows = {name: BANDWIDTHS for name, along in kind.axes.items() if ARC in along}
+    flows = {name: BANDWIDTHS for name, along in kind.variables.items() if ARC in along}
     kind.units = {**(flows if len(flows) == 1 else {}), kind.concurrent: f"{BANDWIDTHS} / shard", **kind.units}
     if "sense" not in stated:
         kind.sense = "max"
@@ -233,9 +236,9 @@ def concurrent_objective(problem: Any, values: Values) -> float:
 
 def negative(problem: Any, values: Values) -> dict[str, float]:
     """The most negative flow of a concurrent flow with declared axes, as a block of its checker."""
-    if problem.concurrent not in problem.axes:
+    if problem.concurrent not in problem.variables:
         return {}
-    flows = [name for name, along in problem.axes.items() if name == problem.concurrent or ARC in along]
+    flows = [name for name, along in problem.variables.items() if name == problem.concurrent or ARC in along]
     return {"nonnegative": max(float(-np.asarray(values[name], dtype=float).min(initial=0.0)) for name in flows)}
 
 
@@ -248,19 +251,23 @@ def metrics(problem: Any, value: float | None) -> dict[str, float | None]:
 
 def stated_traffic(problem: Any) -> F64 | None:
     """The parameter ``demand`` as a matrix [shards], ``(N, N)``; None if it is 1 between all ranks or not declared."""
-    return traffic_of({"demand": getattr(problem, "demand", UNIFORM)}, problem.instance)
+    return traffic_of({"demand": getattr(problem, "demand", UNIFORM)}, _instance(problem))
 
 
 def traffic(problem: Any) -> F64:
     """What every rank sends to every other [shards], ``(N, N)``."""
     stated = stated_traffic(problem)
-    return uniform(problem.instance.num_ranks) if stated is None else stated
+    return uniform(_instance(problem).num_ranks) if stated is None else stated
 
 
 def has_routes(problem: Any) -> bool:
     """Whether solutions hold the flow of every source: a concurrent flow, over ``source`` or ``pair``."""
     name = flow_of(problem)
-    return name is not None and problem.concurrent in problem.axes and bool({"source", "pair"} & {*problem.axes[name]})
+    return (
+        name is not None
+        and problem.concurrent in problem.variables
+        and bool({"source", "pair"} & {*problem.variables[name]})
+    )
 
 
 def source_flow(problem: Any, values: Values) -> F64 | None:
@@ -268,7 +275,7 @@ def source_flow(problem: Any, values: Values) -> F64 | None:
     if not has_routes(problem):
         return None
     name = str(flow_of(problem))
-    along, topology = tuple(problem.axes[name]), problem.instance
+    along, topology = tuple(problem.variables[name]), _instance(problem)
     flow = np.asarray(values[name], dtype=float)
     kept = (along.index(ARC), along.index("source" if "source" in along else "pair"))
     summed = np.moveaxis(flow, kept, (0, 1)).reshape(flow.shape[kept[0]], flow.shape[kept[1]], -1).sum(axis=2)

@@ -144,7 +144,7 @@ class Stepped(oc.Formulation):
     """All-to-all in two steps of free length, in which shards are held; counts amounts."""
 
     name, meaning = "own.stepped", "time T [shards / link bandwidth]"
-    axes: ClassVar = {"f": ("arc", "source", "step"), "t": ("step",)}
+    variables: ClassVar = {"f": ("arc", "source", "step"), "t": ("step",)}
 
     def cvxpy(self):
         net, t = self.instance, cp.Variable(2, name="t", nonneg=True)
@@ -172,7 +172,7 @@ class Timeless(Stepped):
     """The same without a time."""
 
     name = "own.timeless"
-    axes: ClassVar = Stepped.axes
+    variables: ClassVar = Stepped.variables
 
     def metrics(self, value):
         return {}
@@ -182,7 +182,7 @@ class Amounts(Timeless):
     """The same, with a unit."""
 
     name = "own.amounts"
-    axes: ClassVar = Stepped.axes
+    variables: ClassVar = Stepped.variables
     units: ClassVar = {"f": "shards"}
 
 
@@ -211,7 +211,7 @@ class Shared(oc.Formulation):
     """All-to-all in which no pair takes more than a part of a link."""
 
     name, concurrent = "own.shared", "F"
-    axes: ClassVar = {"f": ("arc", "pair"), "F": ()}
+    variables: ClassVar = {"f": ("arc", "pair"), "F": ()}
     labels: ClassVar = ("balance", "capacity", "part")
 
     def __init__(self, instance, *, part: float = 0.5):
@@ -257,19 +257,19 @@ def test_the_bottleneck_names_the_rows_that_bind():
 
 
 def test_axes_of_other_variables_or_in_another_order_are_named():
-    swapped = type("Swapped", (Shared,), {"name": "own.swapped", "axes": {"f": ("pair", "arc"), "F": ()}})
+    swapped = type("Swapped", (Shared,), {"name": "own.swapped", "variables": {"f": ("pair", "arc"), "F": ()}})
     wanted = (
         r"'own.swapped': f is declared with the axes pair \(12\), arc \(8\), but has the shape \(8, 12\) in the build; "
-        r"write axes = \{'f': \('arc', 'pair'\), \.\.\.\}$"
+        r"write variables = \{'f': \('arc', 'pair'\), \.\.\.\}$"
     )
     for solve in (lambda: oc.solve(swapped, "ring:4"), oc.model(swapped, "ring:4").solve):
         with pytest.raises(ModelError, match=wanted):
             solve()
-    fewer = type("Fewer", (Shared,), {"name": "own.fewer", "axes": {"f": ("arc",), "F": ()}})
+    fewer = type("Fewer", (Shared,), {"name": "own.fewer", "variables": {"f": ("arc",), "F": ()}})
     with pytest.raises(ModelError, match=r"axes arc \(8\), but has .* in the build; correct one of them$"):
         oc.solve(fewer, "ring:4")
-    other = type("Other", (Shared,), {"name": "own.other", "axes": {"g": ("arc", "pair"), "F": ()}})
-    with pytest.raises(oc.BadInput, match=r"axes names 'g', which is no variable of the model: (f, F|F, f)"):
+    other = type("Other", (Shared,), {"name": "own.other", "variables": {"g": ("arc", "pair"), "F": ()}})
+    with pytest.raises(oc.BadInput, match=r"variables names 'g', which is no variable of the model: (f, F|F, f)"):
         oc.solve(other, "ring:4")
 
 
@@ -281,7 +281,7 @@ def test_labels_of_constraints_give_prices_of_links():
 def stated(given, counted=None):
     class Own(oc.Formulation):
         name, sense = "own.axes", "max"
-        axes, units = given, counted or {}
+        variables, units = given, counted or {}
 
         def pyomo(self):
             raise NotImplementedError
@@ -296,7 +296,7 @@ def stated(given, counted=None):
 
 
 def test_axes_that_cannot_be_meant():
-    with pytest.raises(oc.BadInput, match=r"axes\['f'\] has 'sorce'; did you mean 'source'"):
+    with pytest.raises(oc.BadInput, match=r"variables\['f'\] has 'sorce'; did you mean 'source'"):
         stated({"f": ("arc", "sorce")})
     with pytest.raises(oc.BadInput, match="must be a tuple of names"):
         stated({"f": "arc"})
@@ -309,10 +309,15 @@ def test_axes_that_cannot_be_meant():
 
 def test_units_and_concurrent_name_axes():
     parts = {"pyomo": lambda self: None, "residuals": lambda self, values: {"a": 0.0}}
-    with pytest.raises(oc.BadInput, match="units names 'g', which is none of the axes: f, F"):
-        type("A", (oc.Formulation,), {**parts, "name": "own.a", "axes": {"f": ("arc",), "F": ()}, "units": {"g": "s"}})
+    parts["variables"] = {"f": ("arc",), "F": ()}
+    with pytest.raises(oc.BadInput, match="units names 'g', which is none of the variables: f, F"):
+        type(
+            "A",
+            (oc.Formulation,),
+            {**parts, "name": "own.a", "units": {"g": "s"}},
+        )
     with pytest.raises(oc.BadInput, match="concurrent names 'G'"):
-        type("B", (oc.Formulation,), {**parts, "name": "own.b", "axes": {"f": ("arc",), "F": ()}, "concurrent": "G"})
+        type("B", (oc.Formulation,), {**parts, "name": "own.b", "concurrent": "G"})
 
 
 def test_axes_without_an_instance_are_refused_in_one_line():
@@ -326,7 +331,7 @@ class BySource(Shared):
     """All-to-all by sources, whose flow may hold circulations."""
 
     name, labels = "own.by-source", ("balance", "capacity")
-    axes: ClassVar = {"f": ("arc", "source"), "F": ()}
+    variables: ClassVar = {"f": ("arc", "source"), "F": ()}
 
     def supply(self):
         """What the sources send at the vertices."""
