@@ -158,6 +158,8 @@ class Cvx(_Builder):
         import cvxpy as cp
 
         shape = self._shape(self.axes("constraints", name), name)
+        if not math.prod(shape):
+            return
         if over is not None:
             if len(over):
                 self.constraints[name] = Named(constraint, shape, self._places("constraints", name, over))

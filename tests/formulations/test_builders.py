@@ -124,3 +124,30 @@ def test_a_row_that_holds_without_its_terms_is_left_out():
     x = b.var("x", where=lambda r, *_: r == "a")
     b.row("some", lambda r, p, n: x[r, p, n, 0] + x[r, p, n, 1] <= 1)
     assert len(b.model.some) == 3
+
+
+def test_rows_and_variables_along_an_axis_without_members_are_left_out():
+    class Sparse(Cube):
+        variables = {"y": ("row",), "h": ("pair",)}  # noqa: RUF012
+        constraints = {"each": ("pair",), "one": ()}  # noqa: RUF012
+
+        def sets(self):
+            return {"row": range(2), "pair": Index.of_mask("row to", np.zeros((2, 2), dtype=bool))}
+
+        def cvxpy(self):
+            b, pairs = Cvx(self), self.sets()["pair"]
+            y, h = b.var("y", upper=1), b.var("h")
+            b.row("each", pairs.of(Index.grid(row=2)) @ y - h <= 0)
+            b.row("one", y[0] + y[1] == 1)
+            return b.minimize(y[0])
+
+        def pyomo(self):
+            b = Pyo(self)
+            y, h = b.var("y", upper=1), b.var("h", over=[])
+            b.row("each", lambda u, v: y[u] - h[u, v] <= 0, over=[])
+            b.row("one", lambda: y[0] + y[1] == 1)
+            return b.minimize(y[0])
+
+    forms = [compile_model(build()) for build in (Sparse(None).cvxpy, Sparse(None).pyomo)]
+    assert differences(*forms) == []
+    assert [(list(form.rows), list(form.columns)) for form in forms] == [(["one"], ["y"])] * 2
