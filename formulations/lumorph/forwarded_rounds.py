@@ -40,17 +40,17 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import unphased_rounds
 from opticoll.formulations.lumorph.round_bounds import PAPER
-from opticoll.formulations.lumorph.round_builds import add_constraints, incidence, numbered
 from opticoll.formulations.lumorph.rounds import Circuit
 from opticoll.formulations.lumorph.route_sets import candidate_routes
-from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 from opticoll.formulations.rounds.round_schedule import (
     RoundSchedule,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Settings
@@ -90,6 +91,17 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
     where = "section 4, appendix C"
     example = "lightpath:2x2,lasers=1,waveguides=1"
     parameters = PARAMETERS
+    variables: ClassVar = {"D": ("circuit",), "X": ("sent",), "B": ("state",), "R": ("round",)}
+    constraints: ClassVar = {
+        "state": ("state",),
+        "finish": ("finish",),
+        "hold": ("hold",),
+        "connected": ("sent",),
+        "laser": ("laser",),
+        "photodiode": ("photodiode",),
+        "waveguide": ("waveguide",),
+        "order": ("order",),
+    }
 
     @cached_property
     def limits(self) -> Limits:
@@ -231,125 +243,102 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
 
     # Builds -----------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def indices(self) -> dict[str, Index]:
+        """Variables, arcs of circuits, and the rows of every constraint, in order."""
+        columns, routes, given = self.columns, self.routes, self.given
+        i = columns["path"] - routes.first[routes.pair[columns["path"]]]
+        D, R = Index.table("r s d i w", {**columns, "i": i}), Index.grid(r=self.horizon)
+        crossed = {**routes.crossed, "W": self.limits.room(self.topology)[routes.arcs]}
+        E = D.join(Index.table("s d i e", crossed))
+        X = Index.table("r q s d", dict(zip("rqsd", self.sends, strict=True)))
+        B = Index.table("r q v", dict(zip("rqv", self.states, strict=True)))
+        return {
+            "circuit": D,
+            "crossing": E,
+            "sent": X,
+            "state": B,
+            "round": R,
+            "finish": Index.of_mask("q v", self.wanted),
+            "hold": X.where(~given[X["q"], X["s"]]),
+            "laser": D.by("r s w"),
+            "photodiode": D.by("r d w"),
+            "waveguide": E.by("r e w", "W"),
+            "order": R.where(R["r"] > 0),
+        }
+
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Variables, rounds, and the rows of every constraint."""
+        return {**self.indices, "round": range(self.horizon)}
+
     def cvxpy(self) -> CvxpyModel:
-        """The model in CVXPY, as products of incidence matrices of rows and columns."""
+        """The model in CVXPY."""
         import cvxpy as cp
 
-        T, n, Q = self.horizon, self.topology.n, len(self.given)
-        col, (xr, xq, xs, xd), (br, bq, bv) = self.columns, self.sends, self.states
-        N, M, K = col["r"].size, xr.size, br.size
-        D, X, B = (cp.Variable(size, name=name, boolean=True) for name, size in (("D", N), ("X", M), ("B", K)))
-        R = cp.Variable(T, name="R", integer=True, bounds=[(np.arange(T) < self.floor).astype(float), np.ones(T)])
-        at = np.full(T * Q * n, -1)
-        at[(br * Q + bq) * n + bv] = np.arange(K)
-
-        received = incidence(at[(xr * Q + xq) * n + xd], np.arange(M), (K, M))
-        later = np.flatnonzero(br > 0)
-        before = incidence(later, at[((br[later] - 1) * Q + bq[later]) * n + bv[later]], (K, K))
-        last = np.flatnonzero((br == T - 1) & self.wanted[bq, bv])
-        forwarded = np.flatnonzero(~self.given[xq, xs])
-        held = at[((xr[forwarded] - 1) * Q + xq[forwarded]) * n + xs[forwarded]]
-        pair, (when, *_) = numbered(col["r"], col["s"], col["d"])
-        circuits = incidence(pair, np.arange(N), (when.size, N))
-        of_x = np.searchsorted(
-            np.unique((col["r"] * n + col["s"]) * n + col["d"]), (xr * n + xs) * n + xd
-        )  # the row of every X among the pairs of the rounds
-        result: dict[str, Any] = {
-            "state": B - before @ B - received @ X == 0,
-            "finish": B[last] == 1,
-            "connected": X - circuits[of_x] @ D <= 0,
-        }
-        if forwarded.size:
-            result["hold"] = X[forwarded] - B[held] <= 0
-        if self.limits.ports is not None:
-            for name, end in (("laser", "s"), ("photodiode", "d")):
-                row, (when, *_) = numbered(col["r"], col[end], col["w"])
-                result[name] = incidence(row, np.arange(N), (when.size, N)) @ D - self.limits.ports * R[when] <= 0
-        start, arcs = select(self.routes.start, self.routes.arcs, col["path"])
-        owner = np.repeat(np.arange(N), np.diff(start))
-        row, (when, on, _) = numbered(col["r"][owner], arcs, col["w"][owner])
-        through = incidence(row, owner, (when.size, N))
-        room = self.limits.room(self.topology)[on].astype(float)
-        result["waveguide"] = through @ D - cp.multiply(room, R[when]) <= 0
-        if T > 1:
-            result["order"] = R[1:] - R[:-1] <= 0
-        return CvxpyModel(
-            cp.Problem(cp.Minimize(cp.sum(R)), list(result.values())),
-            variables={x.name(): Named(x, x.shape) for x in (D, X, B, R)},
-            constraints={name: Named(item, item.shape) for name, item in result.items()},
-        )
-
-    def _circuits(self) -> dict[tuple[int, int, int, int, int], list[int]]:
-        """The arcs of every circuit (r,s,d,i,w): the i-th route from s to d, on wavelength w in round r."""
-        routes, waves = self.routes, range(self.limits.wavelengths)
-        pairs = list(zip(routes.source.tolist(), routes.target.tolist(), strict=True))
-        ways = [
-            (*pairs[k], i, routes.path(p))
-            for k in range(len(pairs))
-            for i, p in enumerate(range(*routes.first[k : k + 2]))
-        ]
-        return {(r, s, d, i, w): arcs for r in range(self.horizon) for s, d, i, arcs in ways for w in waves}
+        b, T, ports = Cvx(self), self.horizon, self.limits.ports
+        Ds, E, Xs, Bs, Rs, finish, hold, laser, photodiode, waveguide, order = self.indices.values()
+        D, X, B = (b.var(name, upper=1, integer=True) for name in "DXB")
+        R = b.var("R", lower=Rs["r"] < self.floor, upper=1, integer=True)
+        received = Bs.of(Xs, d="v")
+        b.row("state", B - Bs.of(Bs, r=Bs["r"] - 1) @ B - received @ X == 0)
+        b.row("finish", finish.of(Bs, r=T - 1) @ B == 1)
+        b.row("hold", hold.of(Xs) @ X <= hold.of(Bs, v="s", r=hold["r"] - 1) @ B)
+        b.row("connected", X - Xs.of(Ds) @ D <= 0)
+        if ports is not None:
+            b.row("laser", laser.of(Ds) @ D <= ports * (laser.of(Rs) @ R))
+            b.row("photodiode", photodiode.of(Ds) @ D <= ports * (photodiode.of(Rs) @ R))
+        b.row("waveguide", waveguide.of(E) @ D <= cp.multiply(waveguide["W"], waveguide.of(Rs) @ R))
+        b.row("order", order.of(Rs) @ R <= order.of(Rs, r=order["r"] - 1) @ R)
+        return b.minimize(cp.sum(R))
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, constraint by constraint as in the module docstring."""
-        import pyomo.core as pyo
+        """The model in Pyomo."""
+        from pyomo.core import quicksum
 
-        T, n, limits = self.horizon, self.topology.n, self.limits
-        room = limits.room(self.topology).tolist()
-        rounds, V = range(T), range(n)
+        b, T, limits, P = Pyo(self), self.horizon, self.limits, self.routes.by_pair
+        rounds, V, waves = range(T), range(self.topology.n), range(limits.wavelengths)
+        W = limits.room(self.topology).tolist()
         pre = [set(np.flatnonzero(row).tolist()) for row in self.given]
         Q = range(len(pre))
-        circuits = self._circuits()
-        between: dict[Any, list[Any]] = {}
-        through: dict[Any, list[Any]] = {}
-        out: dict[Any, list[Any]] = {}
-        into: dict[Any, list[Any]] = {}
-        for key, arcs in circuits.items():
-            r, s, d, _, w = key
-            between.setdefault((r, s, d), []).append(key)
-            out.setdefault((r, s, w), []).append(key)
-            into.setdefault((r, d, w), []).append(key)
-            for e in arcs:
-                through.setdefault((r, e, w), []).append(key)
-        X = [(0, q, s, d) for q in Q for s, d in product(V, V) if s in pre[q] and d not in pre[q]]
-        X += [(r, q, s, d) for r, q, s, d in product(rounds[1:], Q, V, V) if s != d and d not in pre[q]]
-        B = [(r, q, v) for r, q, v in product(rounds, Q, V) if v not in pre[q]]
+        circuits = [(r, s, d, i, w) for r in rounds for s, d in P for i in range(len(P[s, d])) for w in waves]
+        pairs = [(q, s, d) for q in Q for s in V for d in V if s != d and d not in pre[q]]
+        sent = [(r, q, s, d) for r in rounds for q, s, d in pairs if r > 0 or s in pre[q]]
+        states = [(r, q, v) for r in rounds for q in Q for v in V if v not in pre[q]]
+        D, X = b.var("D", upper=1, integer=True, over=circuits), b.var("X", upper=1, integer=True, over=sent)
+        B = b.var("B", upper=1, integer=True, over=states)
+        R = b.var("R", lower=[float(r < self.floor) for r in rounds], upper=1, integer=True)
 
-        model = pyo.ConcreteModel(name="forwarded rounds")
-        model.D, model.X, model.B = (pyo.Var(index, domain=pyo.Binary) for index in (list(circuits), X, B))
-        model.R = pyo.Var(rounds, domain=pyo.Binary, bounds=lambda _, r: (float(r < self.floor), 1.0))
-        model.rounds = pyo.Objective(expr=pyo.quicksum(model.R[r] for r in rounds), sense=pyo.minimize)
+        between, received, laser, photodiode, waveguide = (defaultdict(list) for _ in range(5))
+        for r, s, d, i, w in circuits:
+            x = D[r, s, d, i, w]
+            between[r, s, d].append(x)
+            if limits.ports is not None:
+                laser[r, s, w].append(x)
+                photodiode[r, d, w].append(x)
+            for e in P[s, d][i]:
+                waveguide[r, e, w].append(x)
+        for r, q, s, d in sent:
+            received[r, q, d].append(X[r, q, s, d])
 
-        def state(m: Any, r: int, q: int, d: int) -> Any:
-            senders = [s for s in (V if r > 0 else sorted(pre[q])) if s != d]
-            before = m.B[r - 1, q, d] if r > 0 else 0
-            return m.B[r, q, d] - before - pyo.quicksum(m.X[r, q, s, d] for s in senders) == 0
+        def state(r: int, q: int, d: int) -> Any:
+            before = B[r - 1, q, d] if r > 0 else 0
+            return B[r, q, d] - before - quicksum(received[r, q, d]) == 0
 
-        def connected(m: Any, r: int, q: int, s: int, d: int) -> Any:
-            return m.X[r, q, s, d] - pyo.quicksum(m.D[key] for key in between[r, s, d]) <= 0
-
-        def limited(used: Mapping[tuple[int, int, int], list[tuple[int, ...]]], most: list[int]) -> Any:
-            return lambda m, r, x, w: pyo.quicksum(m.D[key] for key in used[r, x, w]) - most[x] * m.R[r] <= 0
-
-        rules: dict[str, tuple[Sequence[Any], Any]] = {
-            "state": (B, state),
-            "finish": (
-                [tuple(due) for due in np.argwhere(self.wanted).tolist()],
-                lambda m, q, v: m.B[T - 1, q, v] == 1,
-            ),
-            "hold": (
-                [(r, q, s, d) for r, q, s, d in X if s not in pre[q]],
-                lambda m, r, q, s, d: m.X[r, q, s, d] - m.B[r - 1, q, s] <= 0,
-            ),
-            "connected": (X, connected),
-            "waveguide": (sorted(through), limited(through, room)),
-            "order": (list(rounds)[1:], lambda m, r: m.R[r] - m.R[r - 1] <= 0),
-        }
-        if limits.ports is not None:
-            rules["laser"] = (sorted(out), limited(out, [limits.ports] * n))
-            rules["photodiode"] = (sorted(into), limited(into, [limits.ports] * n))
-        axes = add_constraints(model, rules)
-        return PyomoModel(model, {"D": (list(circuits),), "X": (X,), "B": (B,), "R": (list(rounds),)}, axes)
+        b.row("state", state, over=states)
+        b.row("finish", lambda q, v: B[T - 1, q, v] == 1, over=map(tuple, np.argwhere(self.wanted).tolist()))
+        b.row(
+            "hold",
+            lambda r, q, s, d: X[r, q, s, d] <= B[r - 1, q, s],
+            over=[(r, q, s, d) for r, q, s, d in sent if s not in pre[q]],
+        )
+        b.row("connected", lambda r, q, s, d: X[r, q, s, d] <= quicksum(between[r, s, d]), over=sent)
+        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) <= limits.ports * R[r], over=sorted(laser))
+        b.row(
+            "photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) <= limits.ports * R[r], over=sorted(photodiode)
+        )
+        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W[e] * R[r], over=sorted(waveguide))
+        b.row("order", lambda r: R[r] <= R[r - 1], over=rounds[1:])
+        return b.minimize(quicksum(R.values()))
 
     def estimate(self) -> dict[str, int]:
         """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""

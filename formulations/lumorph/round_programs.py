@@ -50,25 +50,38 @@ minus 1 bound z.
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.lumorph.round_builds import incidence, numbered
-from opticoll.formulations.model import Bound, CvxpyModel, Named, PyomoModel
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    import scipy.sparse as sp
-
+    from opticoll.formulations.builders import Cvx, Pyo
     from opticoll.formulations.lumorph.round_sets import RoundProgram, Version
+    from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.instances.topology import F64, I64, Mask
 
-    Index = tuple[int, ...]
-
+#: Axes of the constraints, in both versions together.
+CONSTRAINTS = {
+    "unique": ("unique",),
+    "possess": ("possess",),
+    "once": ("once",),
+    "deliver": ("deliver",),
+    "laser": ("laser",),
+    "photodiode": ("photodiode",),
+    "waveguide": ("waveguide",),
+    "edge": ("edge",),
+    "used": ("used",),
+    "unused": ("unused",),
+    "minimum": ("minimum",),
+    "order": ("order",),
+    "span": ("span",),
+}
 #: Constants and arguments of the authors' code: wavelengths, circuits per edge, routes per pair, R_min, R_max.
 CODED_LASERS, CODED_WAVEGUIDES, CODED_PATHS, CODED_RMIN, CODED_RMAX = 4, 20, 1, 1, 5
 
@@ -93,200 +106,167 @@ def contradiction(version: Version, collective: Collective) -> str | None:
     return f"as coded, only vertices of Post[{c}] send chunk {c}, and none of them holds it at the start (2), (3)"
 
 
-# Pyomo --------------------------------------------------------------------------------------------------------------
+# Builds -------------------------------------------------------------------------------------------------------------
 
 
-def build_pyomo(program: RoundProgram, rmin: int) -> PyomoModel:
-    """Build the program in Pyomo: ``C[r,s,d,c,i,w]``, ``R[r]``, ``z``."""
-    import pyomo.core as pyo
+def sets(program: RoundProgram, indices: Mapping[str, Index]) -> dict[str, Sequence[Any]]:
+    """Transfers, rounds, and the rows of every constraint."""
+    first = first_round(program)
+    return {**indices, "round": range(first, first + program.rounds)}
 
-    printed = program.version == "printed"
-    pre = {(c, v) for c, v in program.collective.pre.tolist()}
-    W, rounds = program.limits.waveguides, range(first_round(program), first_round(program) + program.rounds)
-    last = rounds[-1]
-    C_set = _columns(program, rounds)
-    model = pyo.ConcreteModel(name=f"Algorithm 1 as {program.version}")
-    model.C = pyo.Var(C_set, domain=pyo.Binary)
-    model.R = pyo.Var(rounds, domain=pyo.Binary)
-    model.z = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, last))
-    model.last = pyo.Objective(expr=model.z, sense=pyo.minimize)
 
-    parts, into = _terms(program, model.C)
-
-    @cache
-    def received(r: int, s: int, c: int) -> list[Any]:
-        return [C for earlier in rounds if earlier < r for C in into.get((earlier, s, c), ())]
-
-    def possess(m: Any, *j: int) -> Any:
-        return m.C[j] - pyo.quicksum(received(j[0], j[1], j[3])) <= 0
-
-    def once(m: Any, *j: int) -> Any:
-        S = received(j[0], j[1], j[3])
-        return pyo.quicksum(S) + (len(S) - 1) * m.C[j] <= len(S)
-
-    def summed(name: str, right: float, *, equal: bool = False) -> tuple[list[Any], Any]:
-        def rule(_: Any, *key: int) -> Any:
-            total = pyo.quicksum(parts[name][key])
-            return total == right if equal else total <= right
-
-        index = sorted(key for key, terms in parts[name].items() if terms)
-        return [key[0] if len(key) == 1 else key for key in index], rule
-
-    def span(m: Any, r: int) -> Any:
-        return r * m.R[r] - m.z <= 0
-
-    rules: dict[str, tuple[list[Any], Any]] = {
-        "possess": ([j for j in C_set if printed or (j[3], j[1]) not in pre], possess),
-        "deliver": summed("deliver", 1, equal=True),
-        "laser": summed("laser", 1, equal=printed),
-        "photodiode": summed("photodiode", 1, equal=printed),
-        "used": (C_set, lambda m, *j: m.C[j] - m.R[j[0]] <= 0),
+def indices(program: RoundProgram, rmin: int) -> dict[str, Index]:
+    """Transfers, arcs of transfers, rounds, and the rows of every constraint of the version, in order."""
+    printed, collective, n = program.version == "printed", program.collective, program.collective.n
+    first, tail, head = first_round(program), program.topology.tail, program.topology.head
+    C = Index.table("r s d c i w", program.transfers)
+    post = collective.key(collective.post)
+    C = C.given(r=C["r"] + first, relays=np.isin(C["c"] * n + C["s"], post), wanted=np.isin(C["c"] * n + C["d"], post))
+    E = C.join(Index.table("s d i e", program.routes.crossed))
+    E = E.given(a=np.minimum(tail, head)[E["e"]], b=np.maximum(tail, head)[E["e"]])
+    R = Index.table("r", {"r": np.arange(first, first + program.rounds)})
+    r, last = R["r"], first + program.rounds - 1
+    result = {
+        "transfer": C,
+        "crossing": E,
+        "round": R,
+        "possess": C if printed else C.where(C["pre"] == 0),
+        "deliver": C.where(C["wanted"] > 0).by("c" if printed else "c d"),
+        "laser": C.by("r s w"),
+        "photodiode": C.by("r d w"),
+        "used": C,
     }
     if printed:
-        rules["unique"] = summed("unique", 1)
-        rules["once"] = ([j for j in C_set if len(received(j[0], j[1], j[3])) > 1], once)
-        rules["waveguide"] = summed("waveguide", W)
-        minimum, ordered, spanned = range(1, rmin), range(2, last), range(rmin + 1, last)
+        m = C.of(received(C), d="s", where=earlier).sum(axis=1)
+        once = C.given(m=m).where(m > 1)
+        rows = {"unique": C.by("r s d c"), "once": once, "waveguide": E.by("r e w")}
+        when = (r < rmin, (r > 1) & (r < last), (r > rmin) & (r < last))
     else:
-        rules["edge"] = summed("edge", W)
-        rules["unused"] = (list(rounds), lambda m, r: m.R[r] - pyo.quicksum(parts["unused"][r,]) <= 0)
-        minimum, ordered, spanned = range(rmin), range(2, last + 1), range(1, last + 1)
-    rules["minimum"] = (list(minimum), lambda m, r: m.R[r] == 1)
-    rules["order"] = (list(ordered), lambda m, r: m.R[r] - m.R[r - 1] <= 0)
-    rules["span"] = (list(spanned), span)
-    for name, (index, rule) in rules.items():
-        if index:
-            model.add_component(name, pyo.Constraint(index, rule=rule))
-    return PyomoModel(
-        model,
-        {"C": (C_set,), "R": (list(rounds),), "z": ()},
-        {name: (index,) for name, (index, _) in rules.items() if index},
-    )
+        rows = {"edge": E.by("r a b w"), "unused": R}
+        when = (r < rmin, r > 1, r > 0)
+    rows |= {name: R.where(where) for name, where in zip(("minimum", "order", "span"), when, strict=True)}
+    return {**result, **rows}
 
 
-def _columns(program: RoundProgram, rounds: range) -> list[Index]:
-    """The (r, s, d, c, i, w) of C, in order: as coded, only of chunks that s and d want and d lacks."""
-    printed, P = program.version == "printed", program.named_routes
-    pre, post = _held(program)
-    n, waves, chunks = program.topology.n, range(program.limits.wavelengths), range(program.collective.chunks)
-    moves = [
-        (s, d, c)
-        for s in range(n)
-        for d in range(n)
-        for c in chunks
-        if s != d and (printed or ((c, s) in post and (c, d) in post and (c, d) not in pre))
-    ]
-    return [(r, s, d, c, i, w) for r in rounds for s, d, c in moves for i in range(len(P[s, d])) for w in waves]
+def received(C: Index) -> Index:
+    """Receptions from vertices of Post[c]: in round ``l``, by ``d``, of ``c``."""
+    relayed = C.where(C["relays"] > 0)
+    return relayed.given(l=relayed["r"]).known_by("d c l")
 
 
-def _held(program: RoundProgram) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """The (chunk, vertex) of Pre and of Post."""
-    pre, post = ({(c, v) for c, v in pairs.tolist()} for pairs in (program.collective.pre, program.collective.post))
-    return pre, post
+def earlier(transfer: Mapping[str, I64], reception: Mapping[str, I64]) -> Mask:
+    """Whether the reception is in an earlier round than the transfer: l < r."""
+    return reception["l"] < transfer["r"]
 
 
-def _terms(program: RoundProgram, columns: Any) -> tuple[dict[str, dict[Index, list[Any]]], dict[Index, list[Any]]]:
-    """The C in every row, by constraint and index; and those by which d gets c in round r from a vertex of Post[c]."""
-    printed, P = program.version == "printed", program.named_routes
-    tail, head = program.topology.tail.tolist(), program.topology.head.tolist()
-    _, post = _held(program)
-    parts: dict[str, dict[Index, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    into: dict[Index, list[Any]] = defaultdict(list)
-    for index, C in columns.items():
-        r, s, d, c, i, w = index
-        parts["unique"][r, s, d, c].append(C)
-        parts["deliver"][(c,) if printed else (c, d)] += [C] if (c, d) in post else []
-        parts["laser"][r, s, w].append(C)
-        parts["photodiode"][r, d, w].append(C)
-        for e in P[s, d][i]:
-            ends = (min(tail[e], head[e]), max(tail[e], head[e]))
-            parts["waveguide"][r, e, w].append(C)
-            parts["edge"][r, *ends, w].append(C)
-        parts["unused"][(r,)].append(C)
-        into[r, d, c] += [C] if (c, s) in post else []
-    return parts, into
-
-
-# CVXPY --------------------------------------------------------------------------------------------------------------
-
-
-def build_cvxpy(program: RoundProgram, rmin: int) -> CvxpyModel:
-    """Build the program in matrix form: incidence matrices of rows and columns times the vectors C and R."""
+def cvxpy_build(b: Cvx, program: RoundProgram, at: Mapping[str, Index]) -> CvxpyModel:
+    """The program in CVXPY, by the axes of ``lumorph.rounds`` and these :func:`indices`."""
     import cvxpy as cp
 
-    printed, collective = program.version == "printed", program.collective
-    ends, T, W = program.ends, program.rounds, float(program.limits.waveguides)
-    r, w, s, d, c = (
-        program.columns["round"],
-        program.columns["wavelength"],
-        *(ends[k] for k in ("source", "target", "chunk")),
+    printed, W = program.version == "printed", program.limits.waveguides
+    T, E, rounds, before = at["transfer"], at["crossing"], at["round"], received(at["transfer"])
+    possess, deliver, laser, photodiode, used, minimum, order, span = (
+        at[name] for name in ("possess", "deliver", "laser", "photodiode", "used", "minimum", "order", "span")
     )
-    N, every = r.size, np.arange(r.size)
-    C = cp.Variable(N, name="C", boolean=True)
-    R = cp.Variable(T, name="R", boolean=True)
-    z = cp.Variable(name="z", integer=True, bounds=[0, T - 1 + printed])
-    required = np.isin(c * collective.n + d, collective.key(collective.post))
-    # Row j of S sums the earlier receptions of column j's chunk by its sender.
-    S = _received(program, np.isin(c * collective.n + s, collective.key(collective.post)))
-    need = every if printed else np.flatnonzero(~program.holds[program.columns["move"]])
-    result: dict[str, Any] = {"possess": C[need] - S[need] @ C <= 0}
-    indices = np.flatnonzero(required)
-    keys = (c[indices],) if printed else (c[indices], d[indices])
-    result["deliver"] = _sums(indices, N, *keys) @ C == 1
-    for name, end in (("laser", s), ("photodiode", d)):
-        total = _sums(every, N, r, end, w) @ C
-        result[name] = total == 1 if printed else total <= 1
-    result["used"] = C - incidence(every, r, (N, T)) @ R <= 0
-    column, arc = program.arcs
-    numbers = np.arange(T) + printed
+    C, R = b.var("C", upper=1, integer=True), b.var("R", upper=1, integer=True)
+    z = b.var("z", upper=int(rounds["r"][-1]), integer=True)
+    sent, got = laser.of(T) @ C, photodiode.of(T) @ C
     if printed:
-        result["unique"] = _sums(every, N, r, s, d, c) @ C <= 1
-        terms = np.diff(S.indptr)
-        many = np.flatnonzero(terms > 1)
-        if many.size:
-            result["once"] = S[many] @ C + cp.multiply(terms[many] - 1.0, C[many]) <= terms[many].astype(float)
-        result["waveguide"] = _sums(column, N, r[column], arc, w[column]) @ C <= W
-        minimum, ordered = numbers < rmin, (numbers > 1) & (numbers < T)
-        spanned = (numbers > rmin) & (numbers < T)
+        b.row("unique", at["unique"].of(T) @ C <= 1)
+    b.row("possess", possess.of(T) @ C <= possess.of(before, d="s", where=earlier) @ C)
+    if printed:
+        once, m = at["once"], at["once"]["m"]
+        b.row("once", once.of(before, d="s", where=earlier) @ C + cp.multiply(m - 1, once.of(T) @ C) <= m)
+    b.row("deliver", deliver.of(T.where(T["wanted"] > 0)) @ C == 1)
+    b.row("laser", sent == 1 if printed else sent <= 1)
+    b.row("photodiode", got == 1 if printed else got <= 1)
+    if printed:
+        b.row("waveguide", at["waveguide"].of(E) @ C <= W)
     else:
-        tail, head = program.topology.tail[arc], program.topology.head[arc]
-        low, high = np.minimum(tail, head), np.maximum(tail, head)
-        result["edge"] = _sums(column, N, r[column], low, high, w[column]) @ C <= W
-        result["unused"] = R - incidence(r, every, (T, N)) @ C <= 0
-        minimum, ordered, spanned = numbers < rmin, numbers > 1, numbers > 0
-    if minimum.any():
-        result["minimum"] = R[np.flatnonzero(minimum)] == 1
-    if ordered.any():
-        at = np.flatnonzero(ordered)
-        result["order"] = R[at] - R[at - 1] <= 0
-    if spanned.any():
-        at = np.flatnonzero(spanned)
-        result["span"] = cp.multiply(numbers[at].astype(float), R[at]) - z <= 0
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(z), list(result.values())),
-        variables={x.name(): Named(x, x.shape) for x in (C, R, z)},
-        constraints={name: Named(item, item.shape) for name, item in result.items()},
+        b.row("edge", at["edge"].of(E) @ C <= W)
+    b.row("used", used.of(T) @ C <= used.of(rounds) @ R)
+    if not printed:
+        b.row("unused", at["unused"].of(rounds) @ R <= at["unused"].of(T) @ C)
+    b.row("minimum", minimum.of(rounds) @ R == 1)
+    b.row("order", order.of(rounds) @ R <= order.of(rounds, r=order["r"] - 1) @ R)
+    b.row("span", cp.multiply(span["r"], span.of(rounds) @ R) <= z)
+    return b.minimize(z)
+
+
+def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
+    """The program in Pyomo, by the axes of ``lumorph.rounds``."""
+    from pyomo.core import quicksum
+
+    printed, W, P = program.version == "printed", program.limits.waveguides, program.routes.by_pair
+    rounds = range(1, program.rounds + 1) if printed else range(program.rounds)
+    tail, head = program.topology.tail.tolist(), program.topology.head.tolist()
+    pre, post = (set(map(tuple, x.tolist())) for x in (program.collective.pre, program.collective.post))
+    V, chunks, waves = range(program.topology.n), range(program.collective.chunks), range(program.limits.wavelengths)
+    T = [
+        (r, s, d, c, i, w)
+        for r in rounds
+        for s in V
+        for d in V
+        for c in chunks
+        if s != d and (printed or ((c, s) in post and (c, d) in post and (c, d) not in pre))
+        for i in range(len(P[s, d]))
+        for w in waves
+    ]
+    C, R = b.var("C", upper=1, integer=True, over=T), b.var("R", upper=1, integer=True)
+    z = b.var("z", upper=rounds[-1], integer=True)
+
+    unique, deliver, laser, photodiode, waveguide, edge, unused, into = (defaultdict(list) for _ in range(8))
+    for r, s, d, c, i, w in T:
+        x = C[r, s, d, c, i, w]
+        unique[r, s, d, c].append(x)
+        laser[r, s, w].append(x)
+        photodiode[r, d, w].append(x)
+        unused[r].append(x)
+        if (c, d) in post:
+            deliver[(c,) if printed else (c, d)].append(x)
+        if (c, s) in post:
+            into[r, d, c].append(x)
+        for e in P[s, d][i]:
+            waveguide[r, e, w].append(x)
+            edge[r, min(tail[e], head[e]), max(tail[e], head[e]), w].append(x)
+
+    S = {(r, s, c): [x for q in rounds if q < r for x in into[q, s, c]] for r, s, _, c, _, _ in T}
+
+    def once(r: int, s: int, d: int, c: int, i: int, w: int) -> Any:
+        m = len(S[r, s, c])
+        return quicksum(S[r, s, c]) + (m - 1) * C[r, s, d, c, i, w] <= m
+
+    def each(terms: list[Any]) -> Any:
+        return quicksum(terms) == 1 if printed else quicksum(terms) <= 1
+
+    if printed:
+        b.row("unique", lambda r, s, d, c: quicksum(unique[r, s, d, c]) <= 1, over=sorted(unique))
+    b.row(
+        "possess",
+        lambda r, s, d, c, i, w: C[r, s, d, c, i, w] <= quicksum(S[r, s, c]),
+        over=[j for j in T if printed or (j[3], j[1]) not in pre],
     )
-
-
-def _sums(column: I64, size: int, *keys: I64) -> sp.csr_array:
-    """Matrix with a row per distinct tuple of ``keys`` and 1 at the columns with that tuple; ``(rows, size)``."""
-    row, (first, *_) = numbered(*keys)
-    return incidence(row, column, (first.size, size))
-
-
-def _received(program: RoundProgram, counted: Mask) -> sp.csr_array:
-    """Row j: the counted columns by which the source of column j receives its chunk in earlier rounds, ``(N, N)``."""
-    r, T = program.columns["round"], program.rounds
-    n, chunks = program.collective.n, program.collective.chunks
-    columns, keys = np.flatnonzero(counted), chunks * n * T
-    at = (program.ends["chunk"] * n + program.ends["target"]) * T + r
-    own = (program.ends["chunk"] * n + program.ends["source"]) * T
-    # Entry (k, j) for every round l before that of column j, then the columns of that round.
-    later = np.repeat(np.arange(r.size), r)
-    earlier = np.arange(later.size) - np.repeat(np.cumsum(r) - r, r)
-    rounds = incidence(later, own[later] + earlier, (r.size, keys))
-    return (rounds @ incidence(at[columns], columns, (keys, r.size))).tocsr()
+    if printed:
+        b.row("once", once, over=[j for j in T if len(S[j[0], j[1], j[3]]) > 1])
+    b.row("deliver", lambda *key: quicksum(deliver[key]) == 1, over=sorted(deliver))
+    b.row("laser", lambda r, s, w: each(laser[r, s, w]), over=sorted(laser))
+    b.row("photodiode", lambda r, d, w: each(photodiode[r, d, w]), over=sorted(photodiode))
+    if printed:
+        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W, over=sorted(waveguide))
+    else:
+        b.row("edge", lambda r, u, v, w: quicksum(edge[r, u, v, w]) <= W, over=sorted(edge))
+    b.row("used", lambda r, s, d, c, i, w: C[r, s, d, c, i, w] <= R[r], over=T)
+    if not printed:
+        b.row("unused", lambda r: R[r] <= quicksum(unused[r]), over=rounds)
+    least, ordered, spanned = (
+        (range(1, rmin), range(2, rounds[-1]), range(rmin + 1, rounds[-1]))
+        if printed
+        else (range(rmin), rounds[2:], rounds[1:])
+    )
+    b.row("minimum", lambda r: R[r] == 1, over=least)
+    b.row("order", lambda r: R[r] <= R[r - 1], over=ordered)
+    b.row("span", lambda r: r * R[r] <= z, over=spanned)
+    return b.minimize(z)
 
 
 # Check --------------------------------------------------------------------------------------------------------------

@@ -136,13 +136,6 @@ class RoundProgram:
         source, target = np.divmod(self.pairs, self.topology.n)
         return candidate_routes(self.topology, source, target, self.routes_kind, self.paths)
 
-    @cached_property
-    def named_routes(self) -> dict[tuple[int, int], list[list[int]]]:
-        """P_sd: the routes of every pair (s, d), each a list of arcs."""
-        routes = self.routes
-        ends = zip(routes.source.tolist(), routes.target.tolist(), strict=True)
-        return {pair: [routes.path(p) for p in range(*routes.first[k : k + 2])] for k, pair in enumerate(ends)}
-
     def wave(self, source: I64, target: I64, index: I64) -> I64:
         """WAVE of the ``index``-th route from ``source`` to ``target``: ``(target - source + index) mod wavelengths``.
 
@@ -231,6 +224,20 @@ class RoundProgram:
         pair = np.searchsorted(self.pairs, source * self.topology.n + target)
         index = self.columns["path"] - self.routes.first[pair]
         return {"chunk": chunk, "source": source, "target": target, "index": index}
+
+    @property
+    def transfers(self) -> dict[str, I64]:
+        """``r``, ``s``, ``d``, ``c``, ``i``, ``w`` of every column, and ``pre``: whether s holds c at the start."""
+        columns, ends = self.columns, self.ends
+        return {
+            "r": columns["round"],
+            "s": ends["source"],
+            "d": ends["target"],
+            "c": ends["chunk"],
+            "i": ends["index"],
+            "w": columns["wavelength"],
+            "pre": self.holds[columns["move"]].astype(np.int64),
+        }
 
     @cached_property
     def delivery(self) -> I64:

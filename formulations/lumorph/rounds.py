@@ -24,8 +24,8 @@ min sum_r R[r]  s.t.
 
 Rows of ``waveguide`` with at most W_e terms cannot bind and are omitted. On ``wdm-ring`` and ``wdm-line`` a node has a
 transmitter and a receiver for every wavelength of each of its fibres (OpTree, section III-A), so ``laser`` and
-``photodiode`` are absent, and ``waveguide`` has all rows, because it alone opens rounds. Both builds
-(:mod:`opticoll.formulations.lumorph.round_builds`) follow these lines and share no rows.
+``photodiode`` are absent, and ``waveguide`` has all rows, because it alone opens rounds. Rounds are numbered through
+all phases.
 
 Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it holds at the start) and sums over Post;
 (3) is one constraint per chunk *and destination*, and only vertices of Post receive a chunk; (4) and (5) are "at most
@@ -75,13 +75,17 @@ routes.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations.lumorph import round_builds, round_programs
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.lumorph import round_programs
 from opticoll.formulations.lumorph.round_bounds import PAPER, round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import Bound, NotApplicable, Parameter
@@ -104,7 +108,7 @@ from opticoll.instances import Topology
 from opticoll.instances.photonics import LightpathMesh, WdmFibres
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -180,6 +184,18 @@ class RoundModel(RoundFormulation):
     problem = "MILP"
     parameters = PARAMETERS
     meaning = "rounds of circuits"
+    variables: ClassVar = {"C": ("transfer",), "H": ("received",), "R": ("round",), "z": ()}
+    constraints: ClassVar = {
+        "deliver": ("deliver",),
+        "received": ("received",),
+        "hold": ("hold",),
+        "laser": ("laser",),
+        "photodiode": ("photodiode",),
+        "waveguide": ("waveguide",),
+        "mirror": ("mirror",),
+        "order": ("order",),
+        **round_programs.CONSTRAINTS,
+    }
 
     topology: Topology
     collective: Collective
@@ -358,17 +374,115 @@ class RoundModel(RoundFormulation):
             raise NotApplicable(msg)
         return data
 
-    def pyomo(self) -> PyomoModel:
-        """The model in Pyomo, see :mod:`opticoll.formulations.lumorph.round_builds`."""
+    @cached_property
+    def indices(self) -> dict[str, Index]:
+        """Transfers, arcs of transfers, rounds, and the rows of every constraint, in order."""
         if self.version != "corrected":
-            return round_programs.build_pyomo(self.programs[0], self.rmin)
-        return round_builds.build_pyomo(self.programs, self.floors)
+            return round_programs.indices(self.programs[0], self.rmin)
+        start = accumulate((program.rounds for program in self.programs), initial=0)
+        phases = [
+            _listed(p, first, least, program)
+            for p, (first, least, program) in enumerate(zip(start, self.floors, self.programs, strict=False))
+        ]
+
+        def table(key: str, name: str) -> Index:
+            return Index.table(key, *(phase[name] for phase in phases))
+
+        C, R = table("r s d c i w", "transfer"), table("r", "round")
+        E = C.join(table("p s d i e", "route"))
+        tiles, crossed = self.limits.ports is not None, E.by("r e w", "W")
+        return {
+            "transfer": C,
+            "crossing": E,
+            "round": R,
+            "deliver": table("p c d", "deliver"),
+            "received": table("c d r", "received"),
+            "hold": C.where(C["pre"] == 0).by("r s d c"),
+            "laser": C.by("r s w").where(tiles),
+            "photodiode": C.by("r d w").where(tiles),
+            "waveguide": crossed.where((crossed["count"] > crossed["W"]) | (not tiles)),
+            "mirror": table("p c d", "mirror"),
+            "order": R.where(R["first"] == 0),
+        }
+
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Transfers, rounds, and the rows of every constraint."""
+        if self.version != "corrected":
+            return round_programs.sets(self.programs[0], self.indices)
+        return {**self.indices, "round": range(len(self.indices["round"]))}
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo; as printed and coded, that of :mod:`opticoll.formulations.lumorph.round_programs`."""
+        if self.version != "corrected":
+            return round_programs.pyomo_build(Pyo(self), self.programs[0], self.rmin)
+        from pyomo.core import quicksum
+
+        b, programs = Pyo(self), self.programs
+        start = list(accumulate((program.rounds for program in programs), initial=0))
+        phase = [p for p, program in enumerate(programs) for _ in range(program.rounds)]
+        pre = [set(map(tuple, program.collective.pre.tolist())) for program in programs]
+        wanted = [sorted(map(tuple, program.collective.deliveries.tolist())) for program in programs]
+        W = [program.limits.room(program.topology).tolist() for program in programs]
+        P, tiles = [program.routes.by_pair for program in programs], self.limits.ports is not None
+        T = [j for first, program in zip(start, programs, strict=False) for j in _transfers(program, first)]
+        onward = {phase[r] for r, s, _, c, _, _ in T if (c, s) not in pre[phase[r]]}
+        made = [(p, c, d) for p in range(len(programs)) for c, d in wanted[p]]
+        held = [(c, d, r) for p, c, d in made if p in onward for r in range(start[p], start[p + 1] - 1)]
+        C, H = b.var("C", upper=1, integer=True, over=T), b.var("H", upper=1, integer=True, over=held)
+        floor = [float(r - start[p] < self.floors[p]) for r, p in enumerate(phase)]
+        R = b.var("R", lower=floor, upper=1, integer=True)
+
+        deliver, received, hold, laser, photodiode, waveguide, late = (defaultdict(list) for _ in range(7))
+        for r, s, d, c, i, w in T:
+            p, x = phase[r], C[r, s, d, c, i, w]
+            deliver[p, c, d].append(x)
+            received[c, d, r].append(x)
+            if (c, s) not in pre[p]:
+                hold[r, s, d, c].append(x)
+            if tiles:
+                laser[r, s, w].append(x)
+                photodiode[r, d, w].append(x)
+            for e in P[p][s, d][i]:
+                waveguide[r, e, w].append(x)
+            if r > 0:
+                late[p, c, d].append(r * x)
+        scarce = [(r, e, w) for (r, e, w), over in waveguide.items() if len(over) > W[phase[r]][e] or not tiles]
+        images = [(p, c, d) for p, program in enumerate(programs) for c, d in program.mirrors]
+
+        b.row("deliver", lambda p, c, d: quicksum(deliver[p, c, d]) == 1, over=made)
+        b.row(
+            "received",
+            lambda c, d, r: H[c, d, r] - (0 if r in start else H[c, d, r - 1]) - quicksum(received[c, d, r]) == 0,
+            over=held,
+        )
+        b.row("hold", lambda r, s, d, c: quicksum(hold[r, s, d, c]) <= H[c, s, r - 1], over=sorted(hold))
+        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) <= R[r], over=sorted(laser))
+        b.row("photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) <= R[r], over=sorted(photodiode))
+        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W[phase[r]][e] * R[r], over=sorted(scarce))
+        b.row("mirror", lambda p, c, d: quicksum(late[p, *wanted[p][0]]) <= quicksum(late[p, c, d]), over=images)
+        b.row("order", lambda r: R[r] <= R[r - 1], over=[r for r in range(len(phase)) if r not in start])
+        return b.minimize(quicksum(R.values()))
 
     def cvxpy(self) -> CvxpyModel:
-        """The model in CVXPY, see :mod:`opticoll.formulations.lumorph.round_builds`."""
+        """The model in CVXPY; as printed and coded, that of :mod:`opticoll.formulations.lumorph.round_programs`."""
         if self.version != "corrected":
-            return round_programs.build_cvxpy(self.programs[0], self.rmin)
-        return round_builds.build_cvxpy(self.programs, self.floors)
+            return round_programs.cvxpy_build(Cvx(self), self.programs[0], self.indices)
+        import cvxpy as cp
+
+        b = Cvx(self)
+        T, E, rounds, deliver, held, hold, laser, photodiode, waveguide, mirror, order = self.indices.values()
+        C, H = b.var("C", upper=1, integer=True), b.var("H", upper=1, integer=True)
+        R = b.var("R", lower=rounds["least"], upper=1, integer=True)
+        rC = cp.multiply(T["r"], C)
+        b.row("deliver", deliver.of(T) @ C == 1)
+        b.row("received", H - held.of(held, r=held["r"] - 1) @ H - held.of(T) @ C == 0)
+        b.row("hold", hold.of(T) @ C <= hold.of(held, d="s", r=hold["r"] - 1) @ H)
+        b.row("laser", laser.of(T) @ C <= laser.of(rounds) @ R)
+        b.row("photodiode", photodiode.of(T) @ C <= photodiode.of(rounds) @ R)
+        b.row("waveguide", waveguide.of(E) @ C <= cp.multiply(waveguide["W"], waveguide.of(rounds) @ R))
+        b.row("mirror", mirror.of(T, c="first_c", d="first_d") @ rC <= mirror.of(T) @ rC)
+        b.row("order", order.of(rounds) @ R <= order.of(rounds, r=order["r"] - 1) @ R)
+        return b.minimize(cp.sum(R))
 
     def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
         """Add the schedule's named arrays to C, H and R if C is valid."""
@@ -538,6 +652,47 @@ class RoundModel(RoundFormulation):
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
         """Violations of an external schedule."""
         return replace(self, version="corrected").residuals(schedule.values())
+
+
+def _listed(p: int, start: int, least: int, program: RoundProgram) -> dict[str, dict[str, Any]]:
+    """What phase ``p`` lists by index, its rounds from ``start`` on, of which the ``least`` first are used."""
+    transfers, routes, r = program.transfers, program.routes, np.arange(program.rounds)
+    (c, d), early = program.collective.deliveries.T, r[:-1] if program.forwards else r[:0]
+    image_c, image_d = np.array(program.mirrors, dtype=np.int64).reshape(-1, 2).T
+    return {
+        "transfer": {**transfers, "r": transfers["r"] + start, "p": p},
+        "route": {**routes.crossed, "W": program.limits.room(program.topology)[routes.arcs], "p": p},
+        "round": {"r": r + start, "first": r == 0, "least": r < least},
+        "deliver": {"p": p, "c": c, "d": d},
+        "received": {"c": np.repeat(c, early.size), "d": np.repeat(d, early.size), "r": np.tile(early + start, c.size)},
+        "mirror": {"p": p, "c": image_c, "d": image_d, "first_c": c[0], "first_d": d[0]},
+    }
+
+
+def _transfers(program: RoundProgram, start: int) -> list[tuple[int, ...]]:
+    """The (r, s, d, c, i, w) of one phase, its rounds from ``start`` on, in order."""
+    L, P = program.limits.wavelengths, program.routes.by_pair
+    pre, wanted = (set(map(tuple, x.tolist())) for x in (program.collective.pre, program.collective.deliveries))
+    due = Counter(d for _, d in wanted)
+    ordered = program.symmetry and not program.fixed and program.limits.ports == 1
+    busiest = min(due, key=lambda d: (-due[d], d)) if ordered else None
+    turn = {c: q for q, (c, _) in enumerate(sorted(one for one in wanted if one[1] == busiest))}
+    V, holders = range(program.topology.n), pre | wanted
+    moves = sorted((s, d, c) for c, d in wanted for s in V if s != d and (c, s) in holders)
+
+    def waves(s: int, d: int, c: int, i: int) -> Sequence[int]:
+        if program.fixed:
+            return [(d - s + i) % L]
+        return range(min(L, turn[c] + 1) if d == busiest else L)
+
+    return [
+        (start + r, s, d, c, i, w)
+        for r in range(program.rounds)
+        for s, d, c in moves
+        if r > 0 or (c, s) in pre
+        for i in range(len(P[s, d]))
+        for w in waves(s, d, c, i)
+    ]
 
 
 def _refuse_numbers(given: Settings) -> None:

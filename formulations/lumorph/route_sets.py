@@ -59,6 +59,19 @@ class RouteSet:
         """Arcs of path p."""
         return self.arcs[self.start[p] : self.start[p + 1]].tolist()
 
+    @cached_property
+    def by_pair(self) -> dict[tuple[int, int], list[list[int]]]:
+        """P_sd: the routes of every pair (s, d), each a list of arcs."""
+        ends = zip(self.source.tolist(), self.target.tolist(), strict=True)
+        return {pair: [self.path(p) for p in range(*self.first[k : k + 2])] for k, pair in enumerate(ends)}
+
+    @property
+    def crossed(self) -> dict[str, I64]:
+        """Every arc ``e`` of every route, the ``i``-th from ``s`` to ``d``."""
+        path = np.repeat(np.arange(self.paths), np.diff(self.start))
+        pair = self.pair[path]
+        return {"s": self.source[pair], "d": self.target[pair], "i": path - self.first[pair], "e": self.arcs}
+
 
 def straight_routes(
     mesh: Topology, sources: I64, targets: I64, first: Literal["columns", "rows"], *, columns: int | None = None

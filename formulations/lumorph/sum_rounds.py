@@ -54,14 +54,17 @@ between squares; the method ``squares`` solves this program on the square.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations.lumorph import sum_builds, unphased_rounds
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.index import Index
+from opticoll.formulations.lumorph import unphased_rounds
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.lumorph.rounds import Circuit, candidate_circuits
@@ -76,10 +79,11 @@ from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.types import Json, Settings
 
@@ -104,8 +108,36 @@ class SumModel(unphased_rounds.UnphasedRounds):
     where = "Algorithm 1, section 3.2"
     example = "lightpath:2x2,lasers=2,waveguides=1"
     parameters = PARAMETERS
-    cvxpy = sum_builds.build_cvxpy
-    pyomo = sum_builds.build_pyomo
+    variables: ClassVar = {
+        "C": ("transfer",),
+        "F": ("replacement",),
+        "B": ("contribution",),
+        "X": ("sent",),
+        "Y": ("given up",),
+        "G": ("given up",),
+        "R": ("round",),
+    }
+    constraints: ClassVar = {
+        "start": ("start",),
+        "finish": ("finish",),
+        "state": ("state",),
+        "unique": ("unique",),
+        "sent": ("sent",),
+        "held": ("sent",),
+        "carried": ("sent",),
+        "dropped": ("given up",),
+        "owned": ("given up",),
+        "lost": ("given up",),
+        "new": ("given up",),
+        "gained": ("given up",),
+        "gain": ("replacement",),
+        "some": ("some",),
+        "transfers": ("transfers",),
+        "laser": ("laser",),
+        "photodiode": ("photodiode",),
+        "waveguide": ("waveguide",),
+        "order": ("order",),
+    }
 
     @cached_property
     def known_bounds(self) -> list[Bound]:
@@ -211,6 +243,156 @@ class SumModel(unphased_rounds.UnphasedRounds):
             raise NotApplicable(msg)
         return cls(plain, rmax, use_bounds)
 
+    # Builds -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def indices(self) -> dict[str, Index]:
+        """Variables, arcs of transfers, and the rows of every constraint, in order."""
+        T, collective, room = self.horizon, self.collective, self.limits.room(self.topology)
+        columns, routes = self.columns, self.program.routes
+        wanted = np.bincount(collective.post[:, 0], minlength=collective.chunks)
+        pre = Index.of_mask("c u", self.given)
+        C = {**columns, "i": columns["path"] - routes.first[routes.pair[columns["path"]]]}
+        transfer, round_ = Index.table("r s d c i w", C), Index.grid(r=T)
+        crossing = transfer.join(Index.table("s d i e", {**routes.crossed, "W": room[routes.arcs]}))
+        moves = Index.table("r s d c", dict(zip("rsdc", self.moves, strict=True)))
+        replacement = Index.table("r d c", dict(zip("rdc", self.drops, strict=True)))
+        start = Index.of_mask("c v u", self.member[:, :, None] & self.given[:, None, :])
+        contribution = Index.grid(r=T + 1).join(start).keyed("r c v u")
+        crossed = crossing.by("r e w", "W")
+        chunks = Index.grid(c=collective.chunks).given(least=self.given.sum(axis=1) + wanted - 2)
+        return {
+            "transfer": transfer,
+            "crossing": crossing,
+            "round": round_,
+            "replacement": replacement,
+            "contribution": contribution,
+            "sent": moves.join(pre).keyed("r s d c u"),
+            "given up": replacement.join(pre).keyed("r d c u"),
+            "start": start,
+            "finish": start.where(np.isin(start["c"] * collective.n + start["v"], collective.key(collective.post))),
+            "state": round_.join(start.given(d=start["v"])).keyed("r c d u"),
+            "unique": moves,
+            "some": moves.where(~self.given[moves["c"], moves["s"]]),
+            "transfers": chunks.where((wanted > 0) & (self.member.sum(axis=1) > 1)),
+            "laser": transfer.by("r s w"),
+            "photodiode": transfer.by("r d w"),
+            "waveguide": crossed.where(crossed["count"] > crossed["W"]),
+            "order": round_.where(round_["r"] > 0),
+        }
+
+    def sets(self) -> dict[str, Sequence[Any]]:
+        """Variables, rounds, and the rows of every constraint."""
+        return {**self.indices, "round": range(self.horizon)}
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY."""
+        import cvxpy as cp
+
+        b, T = Cvx(self), self.horizon
+        Cs, E, Rs, Fs, Bs, Xs, Ys, *rows = self.indices.values()
+        start, finish, state, unique, some, transfers, laser, photodiode, waveguide, order = rows
+        C, F, B, X, Y, G = (b.var(name, upper=1, integer=True) for name in "CFBXYG")
+        R = b.var("R", lower=Rs["r"] < self.floor, upper=1, integer=True)
+        sends, source_has, target_has = Xs.of(Cs) @ C, Xs.of(Bs, v="s") @ B, Ys.of(Bs, v="d") @ B
+        b.row("start", start.of(Bs, r=0) @ B == (start["u"] == start["v"]))
+        b.row("finish", finish.of(Bs, r=T) @ B == 1)
+        b.row(
+            "state",
+            (state.of(Bs, v="d", r=state["r"] + 1) - state.of(Bs, v="d")) @ B + state.of(Ys) @ Y - state.of(Xs) @ X
+            == 0,
+        )
+        b.row("unique", unique.of(Cs) @ C <= 1)
+        b.row("sent", X - sends <= 0)
+        b.row("held", X - source_has <= 0)
+        b.row("carried", sends + source_has - X <= 1)
+        b.row("dropped", Y - Ys.of(Fs) @ F <= 0)
+        b.row("owned", Y - target_has <= 0)
+        b.row("lost", Ys.of(Fs) @ F + target_has - Y <= 1)
+        b.row("new", G + target_has <= 1)
+        b.row("gained", G - Ys.of(Bs, v="d", r=Ys["r"] + 1) @ B <= 0)
+        b.row("gain", F - Fs.of(Ys) @ G <= 0)
+        b.row("some", some.of(Cs) @ C <= some.of(Bs, v="s") @ B)
+        b.row("transfers", transfers.of(Cs) @ C >= transfers["least"])
+        b.row("laser", laser.of(Cs) @ C <= laser.of(Rs) @ R)
+        b.row("photodiode", photodiode.of(Cs) @ C <= photodiode.of(Rs) @ R)
+        b.row("waveguide", waveguide.of(E) @ C <= cp.multiply(waveguide["W"], waveguide.of(Rs) @ R))
+        b.row("order", order.of(Rs) @ R <= order.of(Rs, r=order["r"] - 1) @ R)
+        return b.minimize(cp.sum(R))
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo."""
+        from pyomo.core import quicksum
+
+        b, T, rounds = Pyo(self), self.horizon, range(self.horizon)
+        W, P, waves = (
+            self.limits.room(self.topology).tolist(),
+            self.program.routes.by_pair,
+            range(self.limits.wavelengths),
+        )
+        pre, post = _by_chunk(self.collective.pre), _by_chunk(self.collective.post)
+        V = {c: sorted({*pre[c], *post.get(c, [])}) for c in pre}
+        moves = sorted((r, s, d, c) for r in rounds for c in V for s in V[c] for d in V[c] if s != d)
+        drops = sorted((r, d, c) for r in rounds for c in V for d in V[c])
+        sums = [(c, v, u) for c in V for v in V[c] for u in pre[c]]
+        transfers = [(r, s, d, c, i, w) for r, s, d, c in moves for i in range(len(P[s, d])) for w in waves]
+        sent = [(r, s, d, c, u) for r, s, d, c in moves for u in pre[c]]
+        given_up = [(r, d, c, u) for r, d, c in drops for u in pre[c]]
+        states = [(r, *j) for r in range(T + 1) for j in sums]
+        C, F = b.var("C", upper=1, integer=True, over=transfers), b.var("F", upper=1, integer=True, over=drops)
+        B, X = b.var("B", upper=1, integer=True, over=states), b.var("X", upper=1, integer=True, over=sent)
+        Y, G = (b.var(name, upper=1, integer=True, over=given_up) for name in "YG")
+        R = b.var("R", lower=[float(r < self.floor) for r in rounds], upper=1, integer=True)
+
+        every, laser, photodiode, waveguide, of_chunk = (defaultdict(list) for _ in range(5))
+        for r, s, d, c, i, w in transfers:
+            x = C[r, s, d, c, i, w]
+            every[r, s, d, c].append(x)
+            of_chunk[c].append(x)
+            laser[r, s, w].append(x)
+            photodiode[r, d, w].append(x)
+            for e in P[s, d][i]:
+                waveguide[r, e, w].append(x)
+        scarce = [(r, e, w) for (r, e, w), terms in waveguide.items() if len(terms) > W[e]]
+
+        def sends(r: int, s: int, d: int, c: int) -> Any:
+            return quicksum(every[r, s, d, c])
+
+        def state(r: int, c: int, d: int, u: int) -> Any:
+            received = quicksum(X[r, s, d, c, u] for s in V[c] if s != d)
+            return B[r + 1, c, d, u] - B[r, c, d, u] + Y[r, d, c, u] - received == 0
+
+        b.row("start", lambda c, v, u: B[0, c, v, u] == float(u == v), over=sums)
+        b.row("finish", lambda c, v, u: B[T, c, v, u] == 1, over=[j for j in sums if j[1] in post.get(j[0], [])])
+        b.row("state", state, over=[(r, *j) for r in rounds for j in sums])
+        b.row("unique", lambda r, s, d, c: sends(r, s, d, c) <= 1, over=moves)
+        b.row("sent", lambda r, s, d, c, u: X[r, s, d, c, u] <= sends(r, s, d, c), over=sent)
+        b.row("held", lambda r, s, d, c, u: X[r, s, d, c, u] <= B[r, c, s, u], over=sent)
+        b.row("carried", lambda r, s, d, c, u: sends(r, s, d, c) + B[r, c, s, u] - X[r, s, d, c, u] <= 1, over=sent)
+        b.row("dropped", lambda r, d, c, u: Y[r, d, c, u] <= F[r, d, c], over=given_up)
+        b.row("owned", lambda r, d, c, u: Y[r, d, c, u] <= B[r, c, d, u], over=given_up)
+        b.row("lost", lambda r, d, c, u: F[r, d, c] + B[r, c, d, u] - Y[r, d, c, u] <= 1, over=given_up)
+        b.row("new", lambda r, d, c, u: G[r, d, c, u] + B[r, c, d, u] <= 1, over=given_up)
+        b.row("gained", lambda r, d, c, u: G[r, d, c, u] <= B[r + 1, c, d, u], over=given_up)
+        b.row("gain", lambda r, d, c: F[r, d, c] <= quicksum(G[r, d, c, u] for u in pre[c]), over=drops)
+        b.row(
+            "some",
+            lambda r, s, d, c: sends(r, s, d, c) <= quicksum(B[r, c, s, u] for u in pre[c]),
+            over=[(r, s, d, c) for r, s, d, c in moves if s not in pre[c]],
+        )
+        b.row(
+            "transfers",
+            lambda c: quicksum(of_chunk[c]) >= len(pre[c]) - 1 + len(post[c]) - 1,
+            over=[c for c in sorted(post) if c in of_chunk],
+        )
+        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) <= R[r], over=sorted(laser))
+        b.row("photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) <= R[r], over=sorted(photodiode))
+        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W[e] * R[r], over=sorted(scarce))
+        b.row("order", lambda r: R[r] <= R[r - 1], over=rounds[1:])
+        return b.minimize(quicksum(R.values()))
+
+    # Solutions ----------------------------------------------------------------------------------------------------
+
     def of_program(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
         """The schedule that C and F encode."""
         return _of_program(self, values)
@@ -263,6 +445,14 @@ class SumModel(unphased_rounds.UnphasedRounds):
             "nonzeros": int(C * (4 + far)) + 2 * X * (2 + self.plain.paths * self.limits.wavelengths) + 3 * X + 16 * Y,
             "integers": C + F + B + X + 2 * Y + T,
         }
+
+
+def _by_chunk(pairs: I64) -> dict[int, list[int]]:
+    """The vertices of (chunk, vertex) pairs by chunk, in order."""
+    result: dict[int, list[int]] = {}
+    for c, v in pairs.tolist():
+        result.setdefault(c, []).append(v)
+    return result
 
 
 def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:

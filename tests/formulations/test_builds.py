@@ -103,7 +103,6 @@ ENDLESS_S = 1.5
 HARMLESS = {
     "concurrent_flow.ConcurrentFlow.matrix": {"1"},  # marks a row that does not exist: any negative number
     "path_mcf.PathConcurrentFlow.matrix": {"1"},
-    "forwarded_rounds.ForwardedRounds.cvxpy": {"1"},
     "matchings.TopologyMatchings.cvxpy": {"0"},  # whether anything is sent: no demand is less than a shard
     "ring_wavelengths.RingTraffic.cvxpy": {"1", "2"},  # the same, and an incidence matrix with empty rows
     "variables.pyomo_parameter": {"True"},  # a parameter that cannot change has the same value
