@@ -230,7 +230,7 @@ def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
             waveguide[r, e, w].append(x)
             edge[r, min(tail[e], head[e]), max(tail[e], head[e]), w].append(x)
 
-    S = {(r, s, c): [x for q in rounds if q < r for x in into[q, s, c]] for r, s, _, c, _, _ in T}
+    S = {(r, s, c): [x for q in rounds if q < r for x in into[q, s, c]] for r in rounds for s in V for c in chunks}
 
     def once(r: int, s: int, d: int, c: int, i: int, w: int) -> Any:
         m = len(S[r, s, c])
