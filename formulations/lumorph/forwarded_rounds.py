@@ -328,16 +328,18 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
         b.row("finish", lambda q, v: B[T - 1, q, v] == 1, over=map(tuple, np.argwhere(self.wanted).tolist()))
         b.row(
             "hold",
-            lambda r, q, s, d: X[r, q, s, d] <= B[r - 1, q, s],
+            lambda r, q, s, d: X[r, q, s, d] - B[r - 1, q, s] <= 0,
             over=[(r, q, s, d) for r, q, s, d in sent if s not in pre[q]],
         )
-        b.row("connected", lambda r, q, s, d: X[r, q, s, d] <= quicksum(between[r, s, d]), over=sent)
-        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) <= limits.ports * R[r], over=sorted(laser))
+        b.row("connected", lambda r, q, s, d: X[r, q, s, d] - quicksum(between[r, s, d]) <= 0, over=sent)
+        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) - limits.ports * R[r] <= 0, over=sorted(laser))
         b.row(
-            "photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) <= limits.ports * R[r], over=sorted(photodiode)
+            "photodiode",
+            lambda r, d, w: quicksum(photodiode[r, d, w]) - limits.ports * R[r] <= 0,
+            over=sorted(photodiode),
         )
-        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W[e] * R[r], over=sorted(waveguide))
-        b.row("order", lambda r: R[r] <= R[r - 1], over=rounds[1:])
+        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) - W[e] * R[r] <= 0, over=sorted(waveguide))
+        b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
         return b.minimize(quicksum(R.values()))
 
     def estimate(self) -> dict[str, int]:

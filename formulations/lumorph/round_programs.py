@@ -243,7 +243,7 @@ def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
         b.row("unique", lambda r, s, d, c: quicksum(unique[r, s, d, c]) <= 1, over=sorted(unique))
     b.row(
         "possess",
-        lambda r, s, d, c, i, w: C[r, s, d, c, i, w] <= quicksum(S[r, s, c]),
+        lambda r, s, d, c, i, w: C[r, s, d, c, i, w] - quicksum(S[r, s, c]) <= 0,
         over=[j for j in T if printed or (j[3], j[1]) not in pre],
     )
     if printed:
@@ -255,17 +255,17 @@ def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
         b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W, over=sorted(waveguide))
     else:
         b.row("edge", lambda r, u, v, w: quicksum(edge[r, u, v, w]) <= W, over=sorted(edge))
-    b.row("used", lambda r, s, d, c, i, w: C[r, s, d, c, i, w] <= R[r], over=T)
+    b.row("used", lambda r, s, d, c, i, w: C[r, s, d, c, i, w] - R[r] <= 0, over=T)
     if not printed:
-        b.row("unused", lambda r: R[r] <= quicksum(unused[r]), over=rounds)
+        b.row("unused", lambda r: R[r] - quicksum(unused[r]) <= 0, over=rounds)
     least, ordered, spanned = (
         (range(1, rmin), range(2, rounds[-1]), range(rmin + 1, rounds[-1]))
         if printed
         else (range(rmin), rounds[2:], rounds[1:])
     )
     b.row("minimum", lambda r: R[r] == 1, over=least)
-    b.row("order", lambda r: R[r] <= R[r - 1], over=ordered)
-    b.row("span", lambda r: r * R[r] <= z, over=spanned)
+    b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=ordered)
+    b.row("span", lambda r: r * R[r] - z <= 0, over=spanned)
     return b.minimize(z)
 
 

@@ -455,12 +455,14 @@ class RoundModel(RoundFormulation):
             lambda c, d, r: H[c, d, r] - (0 if r in start else H[c, d, r - 1]) - quicksum(received[c, d, r]) == 0,
             over=held,
         )
-        b.row("hold", lambda r, s, d, c: quicksum(hold[r, s, d, c]) <= H[c, s, r - 1], over=sorted(hold))
-        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) <= R[r], over=sorted(laser))
-        b.row("photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) <= R[r], over=sorted(photodiode))
-        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W[phase[r]][e] * R[r], over=sorted(scarce))
-        b.row("mirror", lambda p, c, d: quicksum(late[p, *wanted[p][0]]) <= quicksum(late[p, c, d]), over=images)
-        b.row("order", lambda r: R[r] <= R[r - 1], over=[r for r in range(len(phase)) if r not in start])
+        b.row("hold", lambda r, s, d, c: quicksum(hold[r, s, d, c]) - H[c, s, r - 1] <= 0, over=sorted(hold))
+        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
+        b.row("photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) - R[r] <= 0, over=sorted(photodiode))
+        b.row(
+            "waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) - W[phase[r]][e] * R[r] <= 0, over=sorted(scarce)
+        )
+        b.row("mirror", lambda p, c, d: quicksum(late[p, *wanted[p][0]]) - quicksum(late[p, c, d]) <= 0, over=images)
+        b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=[r for r in range(len(phase)) if r not in start])
         return b.minimize(quicksum(R.values()))
 
     def cvxpy(self) -> CvxpyModel:

@@ -366,18 +366,18 @@ class SumModel(unphased_rounds.UnphasedRounds):
         b.row("finish", lambda c, v, u: B[T, c, v, u] == 1, over=[j for j in sums if j[1] in post.get(j[0], [])])
         b.row("state", state, over=[(r, *j) for r in rounds for j in sums])
         b.row("unique", lambda r, s, d, c: sends(r, s, d, c) <= 1, over=moves)
-        b.row("sent", lambda r, s, d, c, u: X[r, s, d, c, u] <= sends(r, s, d, c), over=sent)
-        b.row("held", lambda r, s, d, c, u: X[r, s, d, c, u] <= B[r, c, s, u], over=sent)
+        b.row("sent", lambda r, s, d, c, u: X[r, s, d, c, u] - sends(r, s, d, c) <= 0, over=sent)
+        b.row("held", lambda r, s, d, c, u: X[r, s, d, c, u] - B[r, c, s, u] <= 0, over=sent)
         b.row("carried", lambda r, s, d, c, u: sends(r, s, d, c) + B[r, c, s, u] - X[r, s, d, c, u] <= 1, over=sent)
-        b.row("dropped", lambda r, d, c, u: Y[r, d, c, u] <= F[r, d, c], over=given_up)
-        b.row("owned", lambda r, d, c, u: Y[r, d, c, u] <= B[r, c, d, u], over=given_up)
+        b.row("dropped", lambda r, d, c, u: Y[r, d, c, u] - F[r, d, c] <= 0, over=given_up)
+        b.row("owned", lambda r, d, c, u: Y[r, d, c, u] - B[r, c, d, u] <= 0, over=given_up)
         b.row("lost", lambda r, d, c, u: F[r, d, c] + B[r, c, d, u] - Y[r, d, c, u] <= 1, over=given_up)
         b.row("new", lambda r, d, c, u: G[r, d, c, u] + B[r, c, d, u] <= 1, over=given_up)
-        b.row("gained", lambda r, d, c, u: G[r, d, c, u] <= B[r + 1, c, d, u], over=given_up)
-        b.row("gain", lambda r, d, c: F[r, d, c] <= quicksum(G[r, d, c, u] for u in pre[c]), over=drops)
+        b.row("gained", lambda r, d, c, u: G[r, d, c, u] - B[r + 1, c, d, u] <= 0, over=given_up)
+        b.row("gain", lambda r, d, c: F[r, d, c] - quicksum(G[r, d, c, u] for u in pre[c]) <= 0, over=drops)
         b.row(
             "some",
-            lambda r, s, d, c: sends(r, s, d, c) <= quicksum(B[r, c, s, u] for u in pre[c]),
+            lambda r, s, d, c: sends(r, s, d, c) - quicksum(B[r, c, s, u] for u in pre[c]) <= 0,
             over=[(r, s, d, c) for r, s, d, c in moves if s not in pre[c]],
         )
         b.row(
@@ -385,10 +385,10 @@ class SumModel(unphased_rounds.UnphasedRounds):
             lambda c: quicksum(of_chunk[c]) >= len(pre[c]) - 1 + len(post[c]) - 1,
             over=[c for c in sorted(post) if c in of_chunk],
         )
-        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) <= R[r], over=sorted(laser))
-        b.row("photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) <= R[r], over=sorted(photodiode))
-        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W[e] * R[r], over=sorted(scarce))
-        b.row("order", lambda r: R[r] <= R[r - 1], over=rounds[1:])
+        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
+        b.row("photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) - R[r] <= 0, over=sorted(photodiode))
+        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) - W[e] * R[r] <= 0, over=sorted(scarce))
+        b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
         return b.minimize(quicksum(R.values()))
 
     # Solutions ----------------------------------------------------------------------------------------------------

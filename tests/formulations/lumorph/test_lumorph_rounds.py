@@ -84,7 +84,7 @@ def test_constraints_read_as_in_the_paper():
     assert all(name.startswith("C[1,0,") and name.endswith(",1]") for name in variables if name != "R[1]")
     assert set(model.laser.index_set()) == {(r, s, w) for r in range(2) for s in range(4) for w in range(2)}
     assert str(model.hold[1, 0, 3, 2].expr) == (
-        "C[1,0,3,2,0,0] + C[1,0,3,2,0,1] + C[1,0,3,2,1,0] + C[1,0,3,2,1,1]  <=  H[2,0,0]"
+        "C[1,0,3,2,0,0] + C[1,0,3,2,0,1] + C[1,0,3,2,1,0] + C[1,0,3,2,1,1] - H[2,0,0]  <=  0"
     )
 
 
