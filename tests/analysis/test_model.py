@@ -65,7 +65,7 @@ def test_a_solution_that_breaks_the_original_is_named():
 def test_another_objective_keeps_no_time():
     model = oc.model("alltoall.master", "ring:4")
     model.pyomo.F.fix(0.2)
-    model.pyomo.throughput.deactivate()
+    model.pyomo.objective.deactivate()
     model.pyomo.least = pyo.Objective(expr=pyo.quicksum(model.pyomo.g[key] for key in model.pyomo.g))
     result = model.solve()
     assert result.record.sense == "min"

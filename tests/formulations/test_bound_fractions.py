@@ -57,7 +57,9 @@ def test_fractions_bound_the_exact_optimum(topology, demand):
     optimum = oc.solve("alltoall.master", topology, demand=demand, exact=True).objective_exact
     assert optimum is not None
     rows = bound_rows(topology, "alltoall.master", demand=demand)
-    assert {row["name"] for row in rows if row["value_exact"]} >= {"distance", "sweep-cut", "moore", "node-cut"}
+    exact = {row["name"] for row in rows if row["value_exact"]}
+    if demand != "random:2":  # sums of random decimals are too long to be shown as fractions
+        assert exact >= {"distance", "sweep-cut", "moore", "node-cut"}
     for row in rows:
         if row["value_exact"] is not None:
             assert Fraction(row["value_exact"]) >= optimum
