@@ -342,7 +342,7 @@ class Result(rendering.Printed, Run):
     def of(cls, run: Run, shard: DataSize | None = None) -> Result:
         """The result of a run, for shards of a given size."""
         given: dict[str, Any] = {f.name: getattr(run, f.name) for f in fields(Run)}
-        named = {name: NamedItems(given[name], name) for name in ("values", "duals") if given[name] is not None}
+        named = {name: NamedItems(given[name], name) for name in ("values", "duals") if isinstance(given[name], dict)}
         result = cls(**{**given, **named}, shard=shard)
         return result if shard is None else replace(result, record=timed(run, result.scale))
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.instances.nearest_names import NamedItems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -170,7 +171,7 @@ class NamedArrays(Mapping[str, "F64"]):
     """
 
     def __init__(self, kept: Mapping[str, F64]) -> None:
-        self.kept = dict(kept)
+        self.kept = NamedItems(kept, "values")
 
     def __getitem__(self, name: str) -> F64:
         if isinstance(self.kept[name], DeferredArray):
