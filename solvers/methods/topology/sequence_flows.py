@@ -130,7 +130,7 @@ def orbit_lines(data: TopologySequence, table: I64, generators: I64) -> CircuitL
 def _leave_out(highs: Any, lengths: I64, startup: float) -> None:
     """Leave out configurations, the shortest first, while the others take less than their start-up longer.
 
-    The program does not count start-ups, and of several optima may return one that uses more configurations than others.
+    The program does not count start-ups, and of several optima may return one that uses more configurations.
     """
     import highspy
 
