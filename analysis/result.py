@@ -332,8 +332,9 @@ _ELSEWHERE = {
 class Result(rendering.Printed, Run):
     """A run: its value, bound and proof, and tables, loads, schedule, plot and file of its solution.
 
-    ``values`` and ``duals`` are named arrays, ``record`` is everything that is recorded. Without a verified solution,
-    the methods raise :class:`~opticoll.errors.NoSolution`.
+    ``values`` and ``duals`` are named arrays (``values`` None without a solution, ``duals`` empty where none certify a
+    bound, as in integer programs), ``record`` is everything that is recorded. Without a verified solution, the methods
+    raise :class:`~opticoll.errors.NoSolution`.
     """
 
     shard: DataSize | None = None
@@ -342,7 +343,9 @@ class Result(rendering.Printed, Run):
     def of(cls, run: Run, shard: DataSize | None = None) -> Result:
         """The result of a run, for shards of a given size."""
         given: dict[str, Any] = {f.name: getattr(run, f.name) for f in fields(Run)}
-        named = {name: NamedItems(given[name], name) for name in ("values", "duals") if isinstance(given[name], dict)}
+        named = {"duals": NamedItems(run.duals or {}, "duals")}
+        if isinstance(run.values, dict):
+            named["values"] = NamedItems(run.values, "values")
         result = cls(**{**given, **named}, shard=shard)
         return result if shard is None else replace(result, record=timed(run, result.scale))
 

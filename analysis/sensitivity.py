@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 #: Prices below this share of the largest one are rounding.
 NOTHING = 1e-9
-#: Time of a solution below which a changed network is solved, too, and the limit of that solve [s].
-SHORT_S, LIMIT_S = 1.0, 5.0
+#: A changed network is solved, too, if its linear program has at most so many nonzeros or the solution took less than
+#: so many seconds: the former does not depend on how busy a machine is. Limit of that solve [s].
+SHORT_NONZEROS, SHORT_S, LIMIT_S = 30_000, 1.0, 20.0
 #: Relative difference up to which a cut counts as the bound.
 SAME = 1e-6
 
@@ -243,8 +244,8 @@ class WhatIf(Printed):
     instance
         The topology after the change.
     T
-        The proven time after the change, where the solution took less than a second (``SHORT_S``); infinite if some
-        data can no longer arrive; None if it is not known: :meth:`solve` it.
+        The proven time after the change, where that is expected to take less than a second (``SHORT_NONZEROS``,
+        ``SHORT_S``); infinite if some data can no longer arrive; None if it is not known: :meth:`solve` it.
     alone
         Arcs that change while those in the other direction do not, unless all were named.
     """
@@ -326,15 +327,22 @@ def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callabl
     change = WhatIf(result.T, least, topology, None, tuple(mixed), result, solve)
     if least is not None and np.isinf(least):
         return replace(change, T=np.inf)
-    spent = result.record.time
-    solver_s = spent.solve_s if spent.solver_s is None else spent.solver_s  # without the start of a process
-    if sum(s or 0.0 for s in (spent.build_s, spent.compile_s, solver_s, spent.verify_s)) >= SHORT_S:
+    if not _is_short(result):
         return change
     try:
         found = change.solve(time_limit=LIMIT_S)
     except NotApplicable:
         return replace(change, T=np.inf)
     return replace(change, T=found.T if found.proof in PROVEN else None)
+
+
+def _is_short(result: Result) -> bool:
+    """Whether a solve of this size is expected to take less than a second."""
+    size, spent = result.record.size, result.record.time
+    if size.integers == 0 and size.nonzeros is not None and size.nonzeros <= SHORT_NONZEROS:
+        return True
+    solver_s = spent.solve_s if spent.solver_s is None else spent.solver_s  # without the start of a process
+    return sum(s or 0.0 for s in (spent.build_s, spent.compile_s, solver_s, spent.verify_s)) < SHORT_S
 
 
 def bound_after(result: Result, changed: Topology) -> float | None:

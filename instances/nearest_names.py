@@ -28,7 +28,7 @@ def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
     near = near or [name for name in names if "." in name and plain == _plain(name.partition(".")[0])]
     near = near or difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.8)
     near = near or [name for name in names if plain and _words(word) <= _words(name)]
-    near = near or difflib.get_close_matches(str(word), list(known), n=1)
+    near = near or difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.7)
     if len(near) == 1:
         return f"did you mean {near[0]!r}?"
     if near:

@@ -88,7 +88,7 @@ def solution_document(run: Run) -> dict[str, Json]:
             name: [None if axis is None else [_plain_label(label) for label in axis] for axis in axes]
             for name, axes in labels.items()
         }
-    if run.duals is not None:
+    if run.duals:
         document["duals"] = {name: coordinates(np.asarray(array)) for name, array in run.duals.items()}
     if run.needed is not None and run.needed.values is not None:
         document["needed"] = {name: coordinates(array) for name, array in run.needed.values.items()}

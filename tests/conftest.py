@@ -100,6 +100,7 @@ def default_store(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def private_store(default_store):
     """No test may write to the user's results, or read those of another test."""
+    default_store.mkdir(exist_ok=True)
     yield default_store
     shutil.rmtree(default_store, ignore_errors=True)
 
@@ -107,6 +108,7 @@ def private_store(default_store):
 @pytest.fixture(scope="module")
 def module_store(default_store):
     """A store for all tests of a module that overrides ``private_store`` by it: they need the same optima."""
+    default_store.mkdir(exist_ok=True)
     yield default_store
     shutil.rmtree(default_store, ignore_errors=True)
 

@@ -10,7 +10,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_studies
-from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, refuse_together, store_at
+from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, readable_store, refuse_together
 
 
 @click.command()
@@ -41,7 +41,7 @@ def compare(
         from opticoll.analysis.benchmark import study_comparison
         from opticoll.analysis.study.study_file import find, load
 
-        made = study_comparison.compare(load(find(study)), store_at(store), clock=clock, accuracy=accuracy)
+        made = study_comparison.compare(load(find(study)), readable_store(store), clock=clock, accuracy=accuracy)
         if out is not None:
             made = replace(made, page=study_comparison.write_page(made, out))
     if latex:

@@ -77,6 +77,9 @@ def _for_option(word: str, command: click.Command) -> str | None:
     meant = _OPTIONS.get(word)
     if meant in own:
         return f"write {meant}"
+    plain = f"{word.lstrip('-')}="
+    if any(plain in (one.metavar or "") for one in command.params if isinstance(one, click.Argument)):
+        return f"write {plain}VALUE"
     if isinstance(command, click.Group):
         having = _having(meant or word, command)
         return f"{meant or word} is an option of {having}: write it after that word" if having else None

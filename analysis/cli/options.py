@@ -265,8 +265,7 @@ def store_at(folder: str | None) -> Store:
 def readable_store(folder: str | None) -> Store:
     """The results store in a folder, which must be there if it is named, or the default one."""
     store = store_at(folder)
-    if folder is not None:
-        store.check_readable()
+    store.check_readable()
     return store
 
 

@@ -146,6 +146,6 @@ def figure_named(name: str) -> PaperFigure:
     """
     known = {one.name: one for one in figures()}
     if not isinstance(name, str) or name not in known:
-        msg = f"figure: no figure {name!r}; {nearest(name, known)}"
+        msg = f"figure: no figure {name!r}; {nearest(str(name), known)}; `opticoll list figures` lists them"
         raise BadInput(msg)
     return known[name]

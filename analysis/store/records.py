@@ -66,7 +66,9 @@ class Store(NamesAttributes):
     """
 
     def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
-        self.root = as_path(root or os.environ.get("OPTICOLL_STORE") or "results", "store").absolute()
+        named = root or os.environ.get("OPTICOLL_STORE")
+        self.named = bool(named)
+        self.root = as_path(named or "results", "store").absolute()
         self.records = self.root / "records"
         self.solutions = self.root / "solutions"
         self.locks = self.root / "locks"
@@ -95,14 +97,14 @@ class Store(NamesAttributes):
             raise BadInput(msg)
 
     def check_readable(self) -> None:
-        """Refuse a folder that is missing or holds something else, where a user has named it to be read.
+        """Refuse a folder that a user has named, also by OPTICOLL_STORE, and that is missing or holds something else.
 
         Raises
         ------
         BadInput
             If there is no store in it.
         """
-        if self.records.is_dir() or (self.root / CLAIMS).is_dir():
+        if not self.named or self.records.is_dir() or (self.root / CLAIMS).is_dir():
             return
         if not self.root.is_dir() or any(self.root.iterdir()):
             why = "holds no records" if self.root.is_dir() else "no such folder"
@@ -314,12 +316,14 @@ class Store(NamesAttributes):
         Raises
         ------
         BadInput
-            If the query is wrong, would do anything but read, or takes longer than ``time_limit_s``.
+            If the query is wrong, would do anything but read, or takes longer than ``time_limit_s``; if the store was
+            named and is not there.
         """
         return self.tables(query, time_limit_s=time_limit_s)[0]
 
     def tables(self, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
         """Answer several queries as :meth:`sql` does, over the same records, which are read once."""
+        self.check_readable()
         return query(self.records, *queries, time_limit_s=time_limit_s)
 
 

@@ -66,6 +66,8 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str, time_limit_s: float
         raise BadInput(msg) from error
     except duckdb.Error as error:
         reason = " ".join(str(error).split("LINE 1:")[0].split())
+        if sql.strip().isidentifier():
+            reason = f'{sql.strip()!r} is no query; write SQL, such as "SELECT * FROM latest"'
         msg = f"results: {reason}"
         raise BadInput(msg) from error
 

@@ -172,7 +172,8 @@ def find(name: str) -> Path:
         return Path(name)
     known = studies()
     if name not in known:
-        msg = f"no study {name!r}; {nearest(name, known)}; or give a path that ends in .toml"
+        near = "" if name == "list" else f"{nearest(name, known)}; "
+        msg = f"no study {name!r}; {near}`opticoll list studies` lists them, or give a path that ends in .toml"
         raise BadInput(msg)
     return known[name]
 

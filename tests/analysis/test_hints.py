@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import networkx as nx
 import pytest
 
@@ -33,6 +35,14 @@ MISTAKES = {
     "claims theorem-1": "one of 'optree.theorem1', 'topoopt.theorem-1'?",
     "claims theorem-2": "one of 'alltoall.theorem-2', 'optree.theorem2', 'topoopt.theorem-2'?",
     "figure 8": "one of 'alltoall-8', 'lumorph-8'",
+    "figure list": "`opticoll list figures`",
+    "study list": "no study 'list'; `opticoll list studies`",
+    "results latest": 'write SQL, such as "SELECT * FROM latest"',
+    "design --n 16": "write n=VALUE",
+    "solve alltoall.master ring:4 --method ipopt": "known: auto",
+    "solve alltoall.master ring:4 --method ortools": "its solvers: cp-sat, glop, pdlp",
+    "results --store missing": "no such folder",
+    "compare demo --store missing": "no such folder",
 }
 
 
@@ -43,6 +53,27 @@ def test_a_mistake_is_answered_in_one_line_by_what_was_meant(words, capsys):
     assert printed.out == ""
     assert printed.err.count("\n") == 1
     assert MISTAKES[words] in printed.err
+
+
+@pytest.mark.parametrize("command", ["results", "compare demo", "report", "figure alltoall-8"])
+def test_a_store_that_is_named_and_missing_is_refused(command, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("OPTICOLL_STORE", str(tmp_path / "missing"))
+    assert main(command.split()) == 2
+    assert "no such folder; name a store" in capsys.readouterr().err
+    with pytest.raises(BadInput, match="no such folder"):
+        oc.Store().sql()
+
+
+def test_arrays_that_are_missing_are_answered_in_one_line():
+    linear, integer = oc.solve("alltoall.master", "ring:4"), oc.solve("alltoall.min-congestion", "ring:4")
+    for of, name, said in [
+        (linear.values, "flo", "values: none is called 'flo'; known: F, g"),
+        (linear.duals, "capacit", "duals: none is called 'capacit'; did you mean 'capacity'?"),
+        (integer.duals, "capacity", "there are no duals"),
+    ]:
+        with pytest.raises(BadInput, match=re.escape(said)) as error:
+            of[name]
+        assert "\n" not in str(error.value)
 
 
 def test_hints_name_commands_and_options_that_exist():

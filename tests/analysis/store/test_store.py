@@ -59,6 +59,7 @@ def make_run(key: str = "k" * 64, **changes: Any) -> Run:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
+    (tmp_path / "store").mkdir()
     return Store(tmp_path / "store")
 
 
@@ -76,7 +77,7 @@ def test_empty_store_has_typed_views(store: Store) -> None:
     frame = store.sql("SELECT objective, n, F, started FROM latest")
     assert frame.empty
     assert list(frame.columns) == ["objective", "n", "F", "started"]
-    assert not store.root.exists()
+    assert not list(store.root.iterdir())
 
 
 def test_round_trip(store: Store) -> None:
