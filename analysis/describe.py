@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Parameter
+    from opticoll.solvers.adapters import Capabilities
 
 
 #: Maximum number of vertices of a topology whose schedules are listed; that takes its shortest paths.
@@ -140,23 +142,17 @@ def _solved_by(takes: Sequence[type[Formulation]], method: str, item: object) ->
 def _formulation(name: str) -> Description | None:
     from opticoll.formulations import Formulation, formulation
     from opticoll.formulations.registry import paper_of
-    from opticoll.solvers.adapters import adapters
     from opticoll.solvers.methods import methods_for
 
     try:
         model = formulation(name)
     except BadInput:
         return None
-    integer = model.problem == "MILP"
-    able = [a for a in adapters().values() if (a.capabilities.mip if integer else a.capabilities.lp)]
     example = f"opticoll solve {name} '{model.example}'{plugins.options_for(model)}"
     if model.example.startswith("mps:"):
         file = model.example.removeprefix("mps:")
         example = f"opticoll export {FLOW} {Formulation.example} --to {file} && opticoll solve {name} {model.example}"
-    try:
-        sizes = None if model.needs is not None else _sizes(model, model.example, {})
-    except BadInput:  # a user's formulation, which takes other instances
-        sizes = None
+    sizes = _example_sizes(model)
     return Description(
         kind="formulation",
         name=name,
@@ -168,7 +164,7 @@ def _formulation(name: str) -> Description | None:
         parameters=_parameters(model.parameters),
         forms=forms_of(model),
         methods=tuple(sorted(methods_for(model))),
-        solvers=tuple(a.name for a in able if a.capabilities.lp or not integer or _is_whole(sizes)),
+        solvers=solvers_for(model),
         sizes=sizes,
         facts={
             "class": model.problem,
@@ -178,9 +174,28 @@ def _formulation(name: str) -> Description | None:
     )
 
 
-def _is_whole(sizes: Sizes | None) -> bool:
-    """Whether all columns of the example are integer, as far as that is known: some solvers take no others."""
-    return sizes is None or None in (sizes.variables, sizes.integers) or sizes.variables == sizes.integers
+def solvers_for(model: type[Formulation]) -> tuple[str, ...]:
+    """The solvers that take a formulation."""
+    from opticoll.solvers.adapters import adapters
+
+    return tuple(name for name, one in adapters().items() if _takes(one.capabilities, model))
+
+
+def _takes(able: Capabilities, model: type[Formulation]) -> bool:
+    """Whether a solver takes a formulation; one of integer programs alone, if its example has only integer columns."""
+    if model.problem != "MILP":
+        return able.lp
+    sizes = _example_sizes(model) if able.mip and not able.lp else None
+    whole = sizes is None or None in (sizes.variables, sizes.integers) or sizes.variables == sizes.integers
+    return able.mip and whole
+
+
+@cache
+def _example_sizes(model: type[Formulation]) -> Sizes | None:
+    try:
+        return None if model.needs is not None else _sizes(model, model.example, {})
+    except BadInput:  # a user's formulation, which takes other instances
+        return None
 
 
 def _sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) -> Sizes:
@@ -330,7 +345,7 @@ def _solver(name: str) -> Description | None:
     if adapter is None:
         return None
     able = adapter.capabilities
-    takes = [m for m in formulations().values() if (able.mip if m.problem == "MILP" else able.lp)]
+    takes = [model for model in formulations().values() if _takes(able, model)]
     licence = probe(name)
     example = _solved_by(takes, name, type(adapter))
     text = _text(type(adapter))

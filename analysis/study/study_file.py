@@ -315,15 +315,13 @@ def _methods(words: list[str], formulation: str, where: str) -> list[str]:
 
 
 def _expanded(word: str, formulation: str, where: str) -> list[str]:
+    from opticoll.analysis.describe import solvers_for
     from opticoll.formulations import formulation as find_formulation
-    from opticoll.solvers.adapters import adapters
     from opticoll.solvers.methods import methods_for
 
     model = find_formulation(formulation)
     if word == "@solvers":
-        integer = model.problem == "MILP"
-        able = [a for a in adapters().values() if (a.capabilities.mip if integer else a.capabilities.lp)]
-        return [a.name for a in able]
+        return list(solvers_for(model))
     if word == "@methods":
         return list(methods_for(model))
     msg = f"{where}: no group of methods {word!r}; {nearest(word, ['@solvers', '@methods'])}"

@@ -47,6 +47,8 @@ class Cplex(Adapter):
     package = "cplex"
     distribution = "cplex"
     algorithm = "simplex / branch and cut"
+    gaps = frozenset({"absmipgap"})
+    levels = frozenset({"uppercutoff", "lowercutoff"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
     install = "pip install cplex (in a checkout: pip install '.[cplex]'), and the full edition beyond " + _LIMIT
 

@@ -119,6 +119,8 @@ class Highs(Adapter):
     package = "highspy"
     distribution = "highspy"
     algorithm = "simplex / branch and bound"
+    gaps = frozenset({"mip_abs_gap"})
+    levels = frozenset({"objective_bound", "objective_target"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
     bytes_per_entry = 130.0
     install = "pip install highspy"

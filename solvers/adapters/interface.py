@@ -94,6 +94,7 @@ class Adapter(ABC):
         bytes_per_entry lowest measured peak of its process [bytes per variable, constraint and nonzero]
         install         installation instructions, one line
         modules         modules to import before timing starts; by default the package
+        gaps, levels    options that are differences and values of the objective, by the last part of the name
         limits_cpu      whether it enforces ``SolveRequest.cpu_limit_s`` itself; otherwise the kernel ends its process
     """
 
@@ -106,6 +107,8 @@ class Adapter(ABC):
     bytes_per_entry: float = 20.0
     install: str = ""
     modules: tuple[str, ...] = ()
+    gaps: frozenset[str] = frozenset()
+    levels: frozenset[str] = frozenset()
     limits_cpu: bool = False
 
     def installed(self) -> bool:

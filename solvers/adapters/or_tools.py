@@ -368,6 +368,7 @@ class Glop(Adapter):
     package = "ortools"
     distribution = "ortools"
     algorithm = "simplex"
+    levels = frozenset({"objective_lower_limit", "objective_upper_limit"})
     capabilities = Capabilities(duals=True, bound=True)
     bytes_per_entry = 190.0
     install = "pip install ortools"

@@ -163,6 +163,43 @@ def test_incumbents_on_the_way_are_in_the_units_of_the_problem():
     assert min(values) >= 5e9
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-7, 1e7])
+@pytest.mark.parametrize(
+    ("solver", "gap", "level"),
+    [
+        ("highs", "mip_abs_gap", "objective_bound"),
+        ("scip", "limits/absgap", "limits/primal"),
+        ("gurobi", "MIPGapAbs", "Cutoff"),
+    ],
+)
+def test_gaps_and_levels_are_in_the_units_of_the_problem(solver, gap, level, unit, monkeypatch):
+    """A solver gets the same options for a problem in any unit, and the record names those that were given."""
+    form = StandardForm(
+        sp.csc_array(np.array([[20.0, 30.0, 50.0]])),
+        np.array([55.0]),
+        np.array([np.inf]),
+        np.zeros(3),
+        np.ones(3),
+        unit * np.array([20.0, 33.0, 50.0]),
+        "min",
+        3 * unit,
+        np.ones(3, dtype=bool),
+    )
+    passed = []
+    here = scaling.solve_here
+    monkeypatch.setattr(scaling, "solve_here", lambda form, *rest: passed.append((form, rest[1])) or here(form, *rest))
+    given = {gap: 0.5 * unit, level: 90 * unit}
+    outcome = scaling.solve_scaled(form, solver, SolveRequest(options=given), in_process=True)
+    scaled, request = passed[0]
+    one = scaled.cost[0] / form.cost[0]
+    assert request.options == pytest.approx({gap: 0.5 * unit * one, level: 87 * unit * one + scaled.offset})
+    assert given.items() <= outcome.options.items()
+    assert outcome.objective == pytest.approx(73 * unit)
+    if solver == "highs":
+        outcome = scaling.solve_scaled(form, solver, SolveRequest(options={level: 60 * unit}), in_process=True)
+        assert outcome.x is None
+
+
 def uneven():
     """Capacities of 1e-6, 1 and 1e6; two arcs of 1e-6 enter vertex 0, so T = 4 / 2e-6 = 2e6."""
     arcs = [(1, 0, 1e-6), (0, 3, 1), (3, 2, 1e-6), (2, 4, 1e6), (4, 1, 1e6), (1, 3, 1), (0, 1, 1e-6), (0, 2, 1)]
