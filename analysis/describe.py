@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Parameter
-    from opticoll.solvers.adapters import Capabilities
+    from opticoll.solvers.adapters.interface import Capabilities
 
 
 #: Maximum number of vertices of a topology whose schedules are listed; that takes its shortest paths.
@@ -190,8 +189,8 @@ def _takes(able: Capabilities, model: type[Formulation]) -> bool:
     return able.mip and whole
 
 
-@cache
 def _example_sizes(model: type[Formulation]) -> Sizes | None:
+    """Sizes of the example; None where they are not known without a solve."""
     try:
         return None if model.needs is not None else _sizes(model, model.example, {})
     except BadInput:  # a user's formulation, which takes other instances

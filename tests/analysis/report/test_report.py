@@ -415,7 +415,7 @@ def test_runs_of_one_method_are_told_apart(tmp_path):
 
 
 def test_terminal_of_an_empty_store(tmp_path, capsys):
-    show(collect(Store(tmp_path / "nothing")))
+    show(collect(Store(tmp_path)))
     assert "opticoll study demo" in capsys.readouterr().out
 
 
