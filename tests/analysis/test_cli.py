@@ -127,7 +127,7 @@ def test_solve_prints_a_summary(capfd: pytest.CaptureFixture[str], tmp_path: Pat
     out = capfd.readouterr().out
     for word in ("value", "bound", "gap", "proof", "optimal", "highs", "solve", "closed-form"):
         assert word in out
-    assert not Store().root.exists()
+    assert not Store().records.exists()
     result = as_json(capfd, "check", "alltoall.master", "ring:4", str(file))
     assert result["verified"] is True
     document = json.loads(file.read_text())
@@ -356,7 +356,7 @@ def test_empty_results(capfd: pytest.CaptureFixture[str]) -> None:
     out, err = capfd.readouterr()
     assert out == ""
     assert "no runs" in err
-    assert not Store().root.exists()
+    assert not Store().records.exists()
 
 
 def test_results_show_what_tells_runs_of_one_name_apart(capfd: pytest.CaptureFixture[str]) -> None:
