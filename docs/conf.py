@@ -147,11 +147,23 @@ def tables() -> None:
 
 
 def formulations() -> None:
-    """Write the generated parts of the formulation pages, which include them."""
+    """Write the pages of the formulations; what docs/formulations adds prose to is a part that its pages include."""
     import formulation_pages
 
-    for page in formulation_pages.PAGES.glob("*.*.md"):
-        write(GENERATED / "formulations" / f"{page.stem}.inc", formulation_pages.generated(page.stem))
+    from opticoll.formulations import formulations
+
+    written = set()
+    for name in formulations():
+        text = formulation_pages.page(name)
+        alone = not (formulation_pages.PAGES / f"{name}.md").exists()
+        written.add(f"{name}.md" if alone else f"{name}.inc")
+        write(
+            GENERATED / "formulations" / (f"{name}.md" if alone else f"{name}.inc"),
+            f"# `{name}`\n\n{text}" if alone else text,
+        )
+    for path in (GENERATED / "formulations").iterdir():
+        if path.name not in written:
+            path.unlink()
 
 
 def notebooks() -> None:

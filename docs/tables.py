@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
-import formulation_pages  # noqa: E402  beside this file
 import instance_page  # noqa: E402
 
 FORMULATIONS = "docs/reference/formulations.md"
@@ -578,6 +577,3 @@ if __name__ == "__main__":
         (FIGURES / f"{figure}.svg").write_text(drawing, encoding="utf-8")
     for page, content in pages().items():
         (ROOT / page).write_text(content, encoding="utf-8")
-    from opticoll.formulations import formulations
-
-    sys.exit("\n".join(formulation_pages.missing(formulations())) or None)

@@ -11,6 +11,7 @@ max F  s.t.
     capacity[a]    sum_k f_ak <= c_a                               (2), (27)
 
 (26) at u = s_k is implied and omitted; arcs into s_k and out of t_k are fixed at 0. N(N-1) m + 1 variables.
+Certificate: F <= sum_a c_a l_a / sum_k D_k dist_l(s_k,t_k) for any lengths l >= 0.
 
 ``printed=true`` builds the sink-inflow reading of (1)-(5), a *relaxation*; the available text lacks the formulas:
 

@@ -5,7 +5,7 @@ Source  Cai et al., Synthesizing optimal collective algorithms (SCCL), PPoPP 202
 Sets    u in V vertices (n), all of them ranks; a in A arcs (m); t = 1..S steps; k in K chunks, ``chunks`` for every
         ordered pair (s_k, t_k), or with ``model=sources`` the N sources
 Data    c_a > 0 capacity [chunks per round], (m,); C = ``chunks`` per shard; S = ``steps``
-Vars    f_akt in {0,1} chunk k crosses arc a in step t, (m, |K|, S): SCCL's snd(n,c,n') with time(c,n') = t
+Vars    f_akt in {0,1} chunk k crosses arc a in step t, (m, |K|, S): SCCL's snd(n,c,n') with time(c,n') = t;
         U_t in 0 .. ceil(|K| / min_a c_a) rounds of step t, integer, (S,)
 
 min sum_t U_t  s.t.

@@ -4,7 +4,7 @@ Source  all-to-all paper, (15)-(20)
 Sets    u in V vertices (n); H in V those that hold data; a in A arcs (m); k in K groups, each with one source s_k;
         t = 1..L steps
 Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u from s_k [shards], (n, |K|); L steps
-Vars    0 <= f_akt <= sum_u D_uk  flow of group k over arc a in step t [shards], (m, |K|, L)
+Vars    0 <= f_akt <= sum_u D_uk  flow of group k over arc a in step t [shards], (m, |K|, L);
         0 <= U_t <= sum_uk D_uk / min_a c_a  utilisation: the time that step t takes [shards / link bandwidth], (L,)
 
 min sum_t U_t  s.t.

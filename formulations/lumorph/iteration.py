@@ -9,7 +9,7 @@ Data    c_b computing [us]; l_b transfers between layers [us]: those of the inst
         rho_k stage at whose end call k is ready; G_k and t_k GPUs and time [us] of call k, as in
         ``lumorph.co-scheduling``; times to 0.001 us
 Vars    x[b,j,k] in {0,1} call k runs after stage b, in the batch whose first (longest) call is j; for b at least rho_j
-        and rho_k, and j = k, or j < k where G_j and G_k are disjoint. s[b] >= 0 when the circuits turn to the transfers
+        and rho_k, and j = k, or j < k where G_j and G_k are disjoint; s[b] >= 0 when the circuits turn to the transfers
         of stage b [us]; z >= 0 the end of the iteration [us]. In files, x is a flat list ordered by b, k, then j
 
 min z  s.t.

@@ -2,7 +2,7 @@ r"""Routes of minimum overlap: one path per circuit, with fewest circuits on the
 
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
-Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path and B circuit-path incidence
+Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path and B circuit-path incidence;
         c_a capacity of an arc, (m,): 1, or the waveguides or fibres of the arc between them and those of all other arcs
         in lowest terms, if wafers are joined by more or fewer fibres than an arc has waveguides
 Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda in 0 .. |L|, the

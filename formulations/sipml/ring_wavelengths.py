@@ -6,9 +6,9 @@ Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; 
         w in 0 .. W-1 wavelengths
 Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavelengths of every direction, on
         all its fibres
-Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B
+Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B;
         with ``model=sets``, whose size does not depend on W: walks k over circuits f_dkp >= 0, integer, idle segments
-        idle_dka >= 0 and crossing circuits over_dp >= 0, integer
+        idle_dka >= 0 and crossing circuits over_dp >= 0, integer;
         with ``model=arcs``: x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W)
 
 min (max V / B) t  s.t.
