@@ -30,7 +30,7 @@ from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
 from opticoll.formulations.variables import incident_arcs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     import cvxpy as cp
     import pyomo.core as pyo
@@ -234,7 +234,7 @@ def _column_major(shape: tuple[int, ...]) -> NDArray[np.int64]:
     return np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape).ravel(order="F")
 
 
-class Entries(dict[Any, Any]):
+class SparseVariables(dict[Any, Any]):
     """The variables of a name by index, where those that are not listed are the number 0.
 
     Parameters
@@ -247,7 +247,7 @@ class Entries(dict[Any, Any]):
         Labels along every axis: any other index is an error.
     """
 
-    def __init__(self, listed: dict[Any, Any], name: str, axes: Sequence[Sequence[Hashable]]) -> None:
+    def __init__(self, listed: Mapping[Hashable, Any], name: str, axes: Sequence[Sequence[Hashable]]) -> None:
         super().__init__(listed)
         self.name, self._axes = name, axes
 
@@ -286,7 +286,7 @@ class Pyo(_Builder):
         topology: Any = getattr(self.problem, "topology", None)
         return incident_arcs(self.problem.instance if topology is None else topology)
 
-    def by_label(self, values: ArrayLike, *axes: str) -> dict[Any, Any]:
+    def by_label(self, values: ArrayLike, *axes: str) -> dict[Any, float]:
         """The entries of an array along axes, by the labels of their members."""
         keys = _keys([axis_of(self.problem, name).members for name in axes])
         return dict(zip(map(_alone, keys), np.asarray(values).ravel().tolist(), strict=True))
@@ -346,7 +346,7 @@ class Pyo(_Builder):
             there = np.flatnonzero(kept)
             keys = keys if len(there) == len(keys) else [keys[place] for place in there.tolist()]
         if along and not keys:
-            return Entries({}, name, along)
+            return SparseVariables({}, name, along)
         x = pyo.Var([_alone(key) for key in keys], domain=domain) if along else pyo.Var(domain=domain)
         self.model.add_component(name, x)
         self.variables[name] = along
@@ -359,7 +359,7 @@ class Pyo(_Builder):
             elif bound != free:
                 for item in items:
                     getattr(item, state)(bound)
-        return x if len(keys) == math.prod(shape) else Entries({key: x[key] for key in x}, name, along)
+        return x if len(keys) == math.prod(shape) else SparseVariables({key: x[key] for key in x}, name, along)
 
     def data(self, name: str, values: ArrayLike, *, where: Callable[..., object] | None = None) -> pyo.Param:
         """Data that can change in the model, by index: all entries, or those for whose labels ``where`` is true."""

@@ -39,7 +39,7 @@ WHY = {Termination.INTERRUPTED: "stopped by its caller", Termination.TIME_LIMIT:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class BuiltForm:
     """A compiled model, and how long its build and its compilation took [s]."""
 
     form: StandardForm
@@ -47,13 +47,13 @@ class Compiled:
     compile_s: float = 0.0
 
 
-def compiled(course: Course) -> Compiled | Outcome:
+def compiled(course: Course) -> BuiltForm | Outcome:
     """The compiled model of a run, or the outcome if a limit was reached; importing a layer is not part of it."""
     plan, start = course.plan, time.monotonic()
     assert plan.adapter is not None
     start_ahead(modules_of(plan.adapter.name), course.task.threads)
     if course.known.form is not None:
-        return Compiled(course.known.form)
+        return BuiltForm(course.known.form)
     built = by_worker(course) if is_built_elsewhere(plan.problem, plan.form) else None
     if isinstance(built, Outcome):
         return built
@@ -76,7 +76,7 @@ def is_built_elsewhere(problem: Formulation, layer: str) -> bool:
     return FORKS and not modelling_layers.is_loaded(layer) and not is_own(problem)
 
 
-def by_worker(course: Course) -> Compiled | Outcome | None:
+def by_worker(course: Course) -> BuiltForm | Outcome | None:
     """The model as a worker has built it; None if it must be built here.
 
     That is where the problem cannot be sent, and where the build raises an error that is not one of ours: building it
@@ -99,7 +99,7 @@ def by_worker(course: Course) -> Compiled | Outcome | None:
         stop=course.budget.stop,
     )
     if call.ending is None:
-        built: Compiled | Outcome = call.values
+        built: BuiltForm | Outcome = call.values
         return built
     if call.ending is Termination.ERROR:
         return None
@@ -109,7 +109,7 @@ def by_worker(course: Course) -> Compiled | Outcome | None:
 
 def build_in_worker(
     sent: bytes, layer: str, left_s: float | None, left_gib: float | None, report: Report
-) -> Compiled | Outcome:
+) -> BuiltForm | Outcome:
     """Build and compile in the worker, in so much time and memory; target of :func:`by_worker`."""
     del report
     modelling_layers.import_layer(layer)
@@ -119,13 +119,13 @@ def build_in_worker(
     return limited(OwnLimits(deadline, most_mb, None), partial(build_here, problem, layer))
 
 
-def build_here(problem: Formulation, layer: str) -> Compiled:
+def build_here(problem: Formulation, layer: str) -> BuiltForm:
     """Build and compile in this process."""
     start = time.monotonic()
     model = build_model(problem, layer)
     built = time.monotonic()
     form = compile_built(problem, model)
-    return Compiled(form, built - start, time.monotonic() - built)
+    return BuiltForm(form, built - start, time.monotonic() - built)
 
 
 def limited(limits: OwnLimits, step: Callable[[], _Result]) -> _Result | Outcome:
