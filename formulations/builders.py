@@ -247,7 +247,7 @@ class SparseVariables(dict[Any, Any]):
         Labels along every axis: any other index is an error.
     """
 
-    def __init__(self, listed: Mapping[Hashable, Any], name: str, axes: Sequence[Sequence[Hashable]]) -> None:
+    def __init__(self, listed: Mapping[Hashable, object], name: str, axes: Sequence[Sequence[Hashable]]) -> None:
         super().__init__(listed)
         self.name, self._axes = name, axes
 
@@ -286,7 +286,7 @@ class Pyo(_Builder):
         topology: Any = getattr(self.problem, "topology", None)
         return incident_arcs(self.problem.instance if topology is None else topology)
 
-    def by_label(self, values: ArrayLike, *axes: str) -> dict[Any, float]:
+    def by_label(self, values: ArrayLike, *axes: str) -> Mapping[Hashable, float]:
         """The entries of an array along axes, by the labels of their members."""
         keys = _keys([axis_of(self.problem, name).members for name in axes])
         return dict(zip(map(_alone, keys), np.asarray(values).ravel().tolist(), strict=True))
@@ -295,6 +295,25 @@ class Pyo(_Builder):
         axes = self.axes(kind, name)
         self._shape(axes, name)
         return tuple(axis.members for axis in axes)
+
+    def _ordered(
+        self, name: str, over: Iterable[Any], along: Sequence[Sequence[Hashable]]
+    ) -> tuple[list[Key], NDArray[np.int64]]:
+        """Indices in the order of the axes, and their positions in the named array; sets have an order of their own."""
+        places = [{label: place for place, label in enumerate(labels)} for labels in along]
+        widths = [len(labels[0]) if labels and isinstance(labels[0], tuple) else 0 for labels in along]
+        found: dict[int, Key] = {}
+        for key in map(_spread, over):
+            left, at = key, 0
+            for width, place in zip(widths, places, strict=True):
+                label, left = (left[:width], left[width:]) if width else (left[0] if left else None, left[1:])
+                if label not in place:
+                    msg = f"{self.problem.name}: {name} has the index {key}, which its axes do not have"
+                    raise ModelError(msg)
+                at = at * len(place) + place[label]
+            found[at] = key
+        order = sorted(found)
+        return [found[at] for at in order], np.array(order, dtype=np.int64)
 
     def var(
         self,
@@ -336,14 +355,11 @@ class Pyo(_Builder):
             lines = zip(*(over[column].tolist() for column in over.key), strict=True)
             keys = [sum((labels[i] for labels, i in zip(spread, line, strict=True)), ()) for line in lines]
             there = np.ravel_multi_index(tuple(over[column] for column in over.key), shape)
+        elif over is not None:
+            keys, there = self._ordered(name, over, along)
         else:
             keys = _keys(along)
-            stated = None if over is None else set(map(_spread, over))
-            kept = [(where is None or bool(where(*key))) and (stated is None or key in stated) for key in keys]
-            if stated is not None and sum(kept) < len(stated):
-                msg = f"{self.problem.name}: {name} has indices that are none of its axes"
-                raise ModelError(msg)
-            there = np.flatnonzero(kept)
+            there = np.flatnonzero([where is None or bool(where(*key)) for key in keys])
             keys = keys if len(there) == len(keys) else [keys[place] for place in there.tolist()]
         if along and not keys:
             return SparseVariables({}, name, along)
@@ -400,7 +416,7 @@ class Pyo(_Builder):
         if over is None:
             keys = [key for key in _keys(along) if where is None or where(*key)]
         else:
-            keys = list(map(_spread, over))
+            keys, _ = self._ordered(name, over, along)
         if not along:
             self.model.add_component(name, pyo.Constraint(expr=rule()))
         elif keys:
