@@ -250,7 +250,8 @@ _TIME_LOOKS: dict[str, Any] = {
 def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
     """Kind of every run, which determines its mark: ``proven``, ``limit``, ``unproven`` or ``failed``."""
     proven = results["proof"].isin(PROVEN) & results["verified"].fillna(value=False).astype(bool)
-    refuted = (results["termination"] == "infeasible") & results["infeasible_by"].notna()
+    refuted = results["termination"] == "infeasible"
+    refuted &= results["infeasible_by"].notna() if "infeasible_by" in results else False  # shipped rows have no reasons
     kinds = results["termination"].astype("object").map(lambda _: "failed")
     ended = results["termination"].isin(("optimal", "iteration-limit", "tolerance-not-reached"))
     kinds = kinds.mask(ended, "unproven").mask(results["termination"] == "time-limit", "limit")
