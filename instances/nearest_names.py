@@ -17,18 +17,19 @@ Item = TypeVar("Item")
 MOST_NAMED = 40
 
 
-def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
+def nearest(word: str, known: Mapping[str, object] | list[str], *, least: float = 0.6) -> str:
     """Return a hint for an error message: the names that were probably meant, or a list of the known names.
 
     In turn: names that differ in case and punctuation alone, also in their last part (``theorem-1`` of every paper);
-    the names of a group (``all-to-all``: every ``alltoall.…``); one spelt nearly alike; names with all words of it.
+    the names of a group (``all-to-all``: every ``alltoall.…``); one spelt nearly alike; names with all words of it; one
+    that is alike by ``least`` (:mod:`difflib`).
     """
     names, plain = sorted(known), _plain(word)
     near = [name for name in names if plain in (_plain(name), _plain(name.rpartition(".")[2]))]
     near = near or [name for name in names if "." in name and plain == _plain(name.partition(".")[0])]
     near = near or difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.8)
     near = near or [name for name in names if plain and _words(word) <= _words(name)]
-    near = near or difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.7)
+    near = near or difflib.get_close_matches(str(word), list(known), n=1, cutoff=least)
     if len(near) == 1:
         return f"did you mean {near[0]!r}?"
     if near:

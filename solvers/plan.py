@@ -272,7 +272,11 @@ def _refuse_unknown_method(name: str, formulation: type[Formulation]) -> None:
         msg = f"method {name!r} does not apply to {formulation.name}; it can be solved by {options}"
         raise MethodMismatch(msg)
     of_package = [one for one, solver in adapters().items() if solver.package == name]
-    near = f"its solvers: {', '.join(of_package)}" if of_package else nearest(name, [*fitting, *adapters(), "auto"])
+    near = (
+        f"its solvers: {', '.join(of_package)}"
+        if of_package
+        else nearest(name, [*fitting, *adapters(), "auto"], least=0.7)
+    )
     msg = f"no method or solver {name!r}; {near} (a command of your own: --solver-config FILE or OPTICOLL_SOLVERS)"
     raise MethodMismatch(msg)
 

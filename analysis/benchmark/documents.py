@@ -186,7 +186,7 @@ def plot_block(plot: Plot, store: Store, results: pd.DataFrame, root: Path) -> s
 def _check_complete(plot: Plot, store: Store) -> None:
     from opticoll.analysis.study.study_file import find, load
 
-    known = set(store.sql("SELECT DISTINCT key FROM runs")["key"])
+    known = set(store.tables("SELECT DISTINCT key FROM runs")[0]["key"])
     wrong = []
     for name in plot.studies:
         cells = load(find(name)).cells

@@ -82,8 +82,7 @@ def figure(
     elif not (over is None or isinstance(over, Run) or _is_table(over)) and not isinstance(over, Iterable):
         raise refused(over, f"figure {stated.name}: over", "results of oc.solve, a table or a CSV file")
     place = Store.at(store)
-    if store is not None:
-        place.check_readable()
+    place.check_readable()
     runs = best_runs(place)
     rows, source, here = _rows(stated, runs, place)
     result = drawn(stated, rows, source)

@@ -89,7 +89,7 @@ def answered(figure: PaperFigure, store: Store) -> bool:
     """Whether every cell of the figure's study has been run."""
     from opticoll.analysis.study.study_file import find, load
 
-    known = set(store.sql("SELECT DISTINCT key FROM runs")["key"])
+    known = set(store.tables("SELECT DISTINCT key FROM runs")[0]["key"])
     return all(cell.key in known for cell in load(find(str(figure.study))).cells)
 
 

@@ -148,7 +148,7 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
 
 def best_runs(store: Store, *, superseded: bool = False) -> pd.DataFrame:
     """Read the best run of every key, as :attr:`Findings.results`, on request with the superseded ones."""
-    return _completed(store.sql(f"SELECT * FROM latest {'' if superseded else _CURRENT}"), store)
+    return _completed(store.tables(f"SELECT * FROM latest {'' if superseded else _CURRENT}")[0], store)
 
 
 def _completed(results: pd.DataFrame, store: Store) -> pd.DataFrame:

@@ -319,11 +319,11 @@ class Store(NamesAttributes):
             If the query is wrong, would do anything but read, or takes longer than ``time_limit_s``; if the store was
             named and is not there.
         """
+        self.check_readable()
         return self.tables(query, time_limit_s=time_limit_s)[0]
 
     def tables(self, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
-        """Answer several queries as :meth:`sql` does, over the same records, which are read once."""
-        self.check_readable()
+        """Answer several queries like :meth:`sql`, over records that are read once; a missing store is empty."""
         return query(self.records, *queries, time_limit_s=time_limit_s)
 
 

@@ -90,7 +90,7 @@ def preview(study: Study, store: Store) -> Preview:
     answered = store.answered({cell.key for cell in study.cells})
     left = [cell for cell in study.cells if cell.key not in answered]
     query = f"SELECT {_COLUMNS} FROM runs ORDER BY finished NULLS FIRST"
-    rows: list[Row] = [*store.sql(query).to_dict("records")] if left and store.records.is_dir() else []
+    rows: list[Row] = [*store.tables(query)[0].to_dict("records")] if left else []
     of_key: dict[str, list[Row]] = {}
     of_task: dict[Hashable, Row] = {}
     for row in rows:

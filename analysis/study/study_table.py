@@ -131,7 +131,11 @@ def study(
             done = f"{len(summary.results)} of {len(summary.study.cells)} cells have a row"
             again = "pass a store= to resume" if kept_nowhere else "the same call resumes"
             print(f"opticoll: study interrupted: {done}; {again}", file=sys.stderr)
-        rows = kept.sql("SELECT * FROM latest ORDER BY superseded").drop_duplicates("key").set_index("key", drop=False)
+        rows = (
+            kept.tables("SELECT * FROM latest ORDER BY superseded")[0]
+            .drop_duplicates("key")
+            .set_index("key", drop=False)
+        )
     table = rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
     wanted = list(chosen or COLUMNS)
     if seconds:

@@ -164,7 +164,7 @@ def test_bad_input(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -
     assert err.count("\n") == 1
     assert len(err) < 1000
     assert "Traceback" not in err
-    assert not Store().root.exists()
+    assert not Store().records.exists()
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
 
 
@@ -177,7 +177,7 @@ def test_a_missing_solver_is_status_4(monkeypatch: pytest.MonkeyPatch, capfd: py
     assert out == ""
     assert err.count("\n") == 1
     assert "scip" in err
-    assert not Store().root.exists()
+    assert not Store().records.exists()
 
 
 def test_an_unexpected_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +208,7 @@ def test_interrupted_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.
     monkeypatch.setattr(solve, "solve", interrupt)
     assert main(RING) == 130
     assert capfd.readouterr().err == "opticoll: interrupted\n"
-    assert not Store().root.exists()
+    assert not Store().records.exists()
 
 
 def test_a_file_of_one_way_links_is_pointed_out(tmp_path, capfd):
