@@ -415,7 +415,7 @@ def arc_axis(topology: Topology) -> Axis:
 
 
 def vertex_axis(name: str, topology: Topology, vertices: I64 | None = None) -> Axis:
-    """Some of the vertices; all if None."""
+    """The axis of some vertices, ``(k,)``, or of all if None; their labels are its names."""
 
     def indices() -> list[int | str]:
         known = vertex_names(topology)

@@ -25,7 +25,7 @@ import click
 import msgspec
 
 from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
-from opticoll.analysis.cli.options import STORE, notify, readable_store, writable_store
+from opticoll.analysis.cli.options import STORE, notify, store_at, writable_store
 from opticoll.analysis.ledger.explanation import page, tally
 from opticoll.analysis.ledger.ledger import claims, kept
 from opticoll.analysis.report.findings import PAPER_NAMES
@@ -453,7 +453,7 @@ def measure_command(parts: tuple[str, ...], from_store: bool, jobs: int | None, 
     repeated. Exit status: 0; 1 if a block lacks data, which is named with the command that computes it.
     """
     chosen = chosen_parts(parts)
-    home = readable_store(store) if from_store else writable_store(store)
+    home = store_at(store) if from_store else writable_store(store)
     for part in () if from_store else chosen:
         notify(f"documents: {part} ...")
         measure_part(part, home, jobs)

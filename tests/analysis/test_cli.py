@@ -255,6 +255,7 @@ def test_bounds(capfd: pytest.CaptureFixture[str]) -> None:
             "F",
             "T",
             "T_exact",
+            "T_s",
             "exact",
             "reason",
             "paper",

@@ -13,7 +13,7 @@ import opticoll as oc
 HERE = jedi.InterpreterEnvironment()  # no process of its own
 START = "import opticoll as oc\n"
 #: Modules of the package, which ``oc.`` offers in an editor; a notebook, which asks ``dir``, does not.
-MODULES = {"analysis", "contributions", "errors", "formulations", "instances", "solvers"}
+MODULES = {"analysis", "compiled", "contributions", "errors", "formulations", "instances", "own_code", "solvers"}
 
 
 @pytest.fixture(scope="module", autouse=True)

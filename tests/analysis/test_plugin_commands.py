@@ -268,8 +268,8 @@ def test_a_bound_a_claim_and_a_cell_that_end_the_program_have_failed(tmp_path, c
     assert row["reason"] == f"plug-in {claim}, line 3: SystemExit: 3"
     write_example("formulation", "model", tmp_path)
     text = model.read_text()
-    assert text.count("import pyomo.environ as pyo\n") == 1
-    model.write_text(text.replace("import pyomo.environ as pyo\n", "raise SystemExit(0)\n"))
+    assert text.count("b = oc.Pyo(self)\n") == 1
+    model.write_text(text.replace("b = oc.Pyo(self)\n", "raise SystemExit(0)\n"))
     file = tmp_path / "tiny.toml"
     file.write_text(
         "name = 'tiny'\nplugins = ['model.py']\nformulations = ['own.model']\ninstances = ['ring:{4,5}']\n"
