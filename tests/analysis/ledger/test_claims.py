@@ -678,6 +678,7 @@ def test_a_store_that_is_a_file(ledger_of, tmp_path, capfd):
 
 def test_an_empty_store_keeps_nothing(ledger_of, store, capfd):
     ledger_of(one(measure=finite))
+    store.root.mkdir(exist_ok=True)  # a named store that is missing is refused
     assert main(["claims", "--cached", "--json", "--store", str(store.root)]) == 0
     out, err = capfd.readouterr()
     assert json.loads(out) == []
