@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from opticoll.analysis.bounds import FLOW
+from opticoll.analysis.model_sizes import Sizes, example_sizes, model_sizes, solvers_for, takes
 from opticoll.errors import BadInput
-from opticoll.formulations.model import build_model, forms_of, is_own, title_of
+from opticoll.formulations.model import forms_of, is_own, title_of
 from opticoll.instances import Topology, plugins
 from opticoll.instances.docstrings import about_parameters, without_sections
 from opticoll.instances.nearest_names import nearest
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Parameter
-    from opticoll.solvers.adapters.interface import Capabilities
 
 
 #: Maximum number of vertices of a topology whose schedules are listed; that takes its shortest paths.
@@ -42,33 +42,6 @@ class ParameterRow(Fields, frozen=True, kw_only=True):
     required: bool = False
     choices: list[str] | None = None
     help: str = ""
-
-
-#: Maximum number of vertices for which a formulation without a size estimate is built to find its size.
-BUILT_VERTICES = 32
-
-
-class BoundValue(Fields, frozen=True, kw_only=True):
-    """An analytic bound on an instance."""
-
-    name: str
-    value: float
-    reason: str
-    exact: bool
-
-
-class Sizes(Fields, frozen=True, kw_only=True):
-    """A formulation on one instance: the size of its matrix, and its bounds; None where it is unknown."""
-
-    instance: str
-    n: int
-    arcs: int | None = None
-    variables: int | None = None
-    constraints: int | None = None
-    nonzeros: int | None = None
-    integers: int | None = None
-    auto: str | None = None
-    bounds: list[BoundValue] | None = None
 
 
 class Description(Fields, frozen=True, kw_only=True):
@@ -125,7 +98,7 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     from opticoll.formulations import formulation
 
     model = formulation(name)
-    sizes = _sizes(model, instance or model.example, settings or {})
+    sizes = model_sizes(model, instance or model.example, settings or {})
     return [type(results[0])(**{**dict(results[0].items()), "sizes": sizes}), *results[1:]]
 
 
@@ -151,7 +124,7 @@ def _formulation(name: str) -> Description | None:
     if model.example.startswith("mps:"):
         file = model.example.removeprefix("mps:")
         example = f"opticoll export {FLOW} {Formulation.example} --to {file} && opticoll solve {name} {model.example}"
-    sizes = _example_sizes(model)
+    sizes = example_sizes(model)
     return Description(
         kind="formulation",
         name=name,
@@ -170,61 +143,6 @@ def _formulation(name: str) -> Description | None:
             "sense": model.sense,
             "needs": None if model.needs is None else model.needs.formulation,
         },
-    )
-
-
-def solvers_for(model: type[Formulation]) -> tuple[str, ...]:
-    """The solvers that take a formulation."""
-    from opticoll.solvers.adapters import adapters
-
-    return tuple(name for name, one in adapters().items() if _takes(one.capabilities, model))
-
-
-def _takes(able: Capabilities, model: type[Formulation]) -> bool:
-    """Whether a solver takes a formulation; one of integer programs alone, if its example has only integer columns."""
-    if model.problem != "MILP":
-        return able.lp
-    sizes = _example_sizes(model) if able.mip and not able.lp else None
-    whole = sizes is None or None in (sizes.variables, sizes.integers) or sizes.variables == sizes.integers
-    return able.mip and whole
-
-
-def _example_sizes(model: type[Formulation]) -> Sizes | None:
-    """Sizes of the example; None where they are not known without a solve."""
-    try:
-        return None if model.needs is not None else _sizes(model, model.example, {})
-    except BadInput:  # a user's formulation, which takes other instances
-        return None
-
-
-def _sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) -> Sizes:
-    """Sizes and bounds; where there is no estimate, the model of a small instance is built."""
-    from opticoll.formulations import bounds_of
-    from opticoll.formulations.model import read_parameters
-    from opticoll.instances import parse
-    from opticoll.solvers.auto import choose
-    from opticoll.solvers.compilation import compile_built
-    from opticoll.solvers.methods import prepared, taking_over
-    from opticoll.solvers.task import Task
-
-    if model.needs is not None:
-        msg = f"describe: {model.name} takes its data from a solution of {model.needs}; its sizes follow from a solve"
-        raise BadInput(msg)
-    value = parse(spec)
-    parameters = read_parameters(model.parameters, settings, model.name)
-    problem = prepared(model, value, parameters)
-    known = problem.estimate()
-    if known is None:
-        known = compile_built(problem, build_model(problem)).size if value.n <= BUILT_VERTICES else {}
-    rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(problem)]
-    task, over = Task(model.name, value, settings=dict(settings)), taking_over(model.name, parameters)
-    return Sizes(
-        instance=value.spec,
-        n=value.n,
-        arcs=getattr(value, "arcs", None),
-        **{key: int(number) for key, number in known.items()},
-        auto=choose(problem, task, value, over).method,
-        bounds=rows,
     )
 
 
@@ -344,9 +262,9 @@ def _solver(name: str) -> Description | None:
     if adapter is None:
         return None
     able = adapter.capabilities
-    takes = [model for model in formulations().values() if _takes(able, model)]
+    taken = [model for model in formulations().values() if takes(able, model)]
     licence = probe(name)
-    example = _solved_by(takes, name, type(adapter))
+    example = _solved_by(taken, name, type(adapter))
     text = _text(type(adapter))
     if isinstance(adapter, CommandLine):
         command = " ".join(adapter.configuration.command)
@@ -359,7 +277,7 @@ def _solver(name: str) -> Description | None:
         title=adapter.title,
         text=text,
         example=example,
-        formulations=tuple(model.name for model in takes),
+        formulations=tuple(model.name for model in taken),
         facts={
             "algorithm": adapter.algorithm,
             "capabilities": asdict(able),

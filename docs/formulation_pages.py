@@ -24,7 +24,8 @@ from opticoll.solvers.methods import method_named
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opticoll.analysis.describe import Description, ParameterRow, Sizes
+    from opticoll.analysis.describe import Description, ParameterRow
+    from opticoll.analysis.model_sizes import Sizes
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "formulations"
