@@ -236,4 +236,4 @@ if __name__ == "__main__":
     for one in range(first, first + count):
         for layer in (Cvxpy, Pyomo):
             for line in differences(layer, one):
-                print(line)
+                print(f"differs: {line}")

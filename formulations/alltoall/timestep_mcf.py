@@ -246,22 +246,31 @@ class StepFlow(ForeseenSize, Formulation):
 
     @staticmethod
     def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
-        """Lower bound on the size of the model before its data are computed.
+        """Lower bound on the size of the model before its data are computed, from the distances.
 
-        A pair of ranks has at least one variable not fixed at 0; a variable, fixed or not, has at least three
-        nonzeros.
+        A variable not fixed at 0 has at least three nonzeros, a pair of ranks a row of ``balance``. The upper bounds
+        of all flows, fixed or not, take 9 bytes each, which counts as a fifth of a nonzero.
         """
         uniform = parameters["demand"] == UNIFORM
         if not isinstance(instance, Topology) or not instance.connected or not uniform:
             return None
-        groups = instance.num_ranks * (1 if parameters["aggregate"] == "source" else instance.num_ranks - 1)
-        least = int(instance.diameter) if parameters["relays"] == "step" or instance.num_ranks == instance.n else 1
-        steps = int(parameters["steps"]) or least
-        flows = instance.arcs * groups * steps
+        ranks, by_source = instance.terminals, parameters["aggregate"] == "source"
+        away, begins = step_hops(instance, holding(instance, str(parameters["relays"])))
+        steps = int(parameters["steps"]) or int(away[np.ix_(ranks, ranks)].max())
+        reached = away[ranks][:, instance.tail] + begins  # (N, m): the step in which s reaches the arc
+        ahead = away[instance.head][:, ranks].T  # (N, m): the steps from the arc to t
+        flows = 0
+        for step in range(1, steps + 1):
+            from_source = (reached <= step) & (instance.head != ranks[:, None])
+            to_target = (ahead <= steps - step) & (instance.tail != ranks[:, None])
+            others = to_target.sum(axis=0) - to_target  # targets other than the source
+            flows += int((from_source & (others > 0) if by_source else from_source * others).sum())
+        pairs = ranks.size * (ranks.size - 1)
+        held = instance.arcs * steps * (ranks.size if by_source else pairs)
         return {
-            "variables": instance.num_ranks * (instance.num_ranks - 1) + steps,
-            "constraints": instance.arcs * steps,
-            "nonzeros": 3 * flows,
+            "variables": flows + steps,
+            "constraints": pairs,
+            "nonzeros": max(3 * flows, held // 5),
             "integers": 0,
         }
 
@@ -345,12 +354,31 @@ class StepFlow(ForeseenSize, Formulation):
         return b.minimize(quicksum(U[t] for t in T))
 
     def estimate(self) -> dict[str, int]:
-        """Size of the model before it is built; variables fixed at 0 are not counted."""
-        (m, groups, steps), n = self.shape, self.topology.n
+        """Size of the model before it is built: variables fixed at 0, and rows without a term, are not counted."""
+        steps, topology = self.steps, self.topology
+        balanced = np.repeat(self.holds[:, None], self.groups.groups, axis=1)
+        balanced[self.groups.sources, np.arange(self.groups.groups)] = False
+        arc, group, step = np.nonzero(self.upper > 0)
+        tail, head, step = topology.tail[arc], topology.head[arc], step + 1
+        first = np.full(balanced.shape, steps + 1)  # first step in which a vertex sends
+        np.minimum.at(first, (tail, group), step)
+        waits = steps - np.maximum(first - 1, 1)  # rows of causality
+        sends, arrives = balanced[tail, group], balanced[head, group]
+        touched = np.zeros_like(balanced)
+        touched[tail, group] = touched[head, group] = True
+        loaded = np.unique(arc * steps + step).size
+        passing = np.count_nonzero(~self.holds[tail]) + np.count_nonzero(~self.holds[head])
+        sent = np.maximum(steps - np.maximum(step - 1, 1), 0)[sends].sum()
+        received = np.maximum(steps - np.maximum(step, first[head, group] - 1), 0)[arrives].sum()
         return {
-            "variables": int(np.count_nonzero(self.upper)) + steps,
-            "constraints": m * steps + n * groups * steps,
-            "nonzeros": m * groups * steps * (steps + 3),
+            "variables": step.size + steps,
+            "constraints": int(
+                loaded
+                + np.maximum(waits[balanced], 0).sum()
+                + np.count_nonzero(self.passed)
+                + np.count_nonzero(touched & balanced)
+            ),
+            "nonzeros": int(step.size + loaded + sent + received + passing + sends.sum() + arrives.sum()),
             "integers": 0,
         }
 

@@ -312,7 +312,10 @@ def test_a_limit_that_is_not_reached_leaves_nothing_behind() -> None:
 
 
 def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
-    """Give the master LP slow parts."""
+    """Give the master LP slow parts; with its layers loaded, models are built in this process, where it has them."""
+    import cvxpy  # noqa: F401
+    import pyomo.environ  # noqa: F401
+
     for method, function in changed.items():
         monkeypatch.setattr(formulation("alltoall.master"), method, function)
 
@@ -320,7 +323,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
 @pytest.mark.parametrize("endless_call", [busy, lambda: time.sleep(600)], ids=["work", "sleep"])
 def test_building_counts_against_the_time_limit(endless_call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, pyomo=lambda data: endless_call())
-    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.5))
+    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=0.5))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
     assert run.bound is not None  # of the analytic bounds
@@ -329,7 +332,7 @@ def test_building_counts_against_the_time_limit(endless_call: Any, monkeypatch: 
 def test_ctrl_c_ends_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
     slow(monkeypatch, pyomo=lambda data: (stop.set(), busy()))
-    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex"), stop=stop)
+    run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo"), stop=stop)
     assert run.termination is Termination.INTERRUPTED
 
 

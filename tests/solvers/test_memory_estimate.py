@@ -72,7 +72,7 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
         with pytest.raises(TooLarge, match=r"3,996,000,001 variables.*alltoall\.master"):
             make_plan(Task("alltoall.link-mcf", "genkautz:n=1000,d=4", method, memory_limit_gib=20.0))
     with pytest.raises(TooLarge, match="timestep-mcf"):
-        make_plan(Task("alltoall.timestep-mcf", LARGE, "highs-ipx", memory_limit_gib=20.0))
+        make_plan(Task("alltoall.timestep-mcf", "genkautz:n=1000,d=4", "highs-ipx", memory_limit_gib=20.0))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ def test_random_models_hold_what_their_layer_sets(first):
         check=False,
         timeout=600,
     )
-    assert (done.stdout, done.returncode) == ("", 0), done.stderr
+    found = [line for line in done.stdout.splitlines() if line.startswith("differs: ")]  # HiGHS prints a banner
+    assert (found, done.returncode) == ([], 0), done.stderr
 
 
 def cvxpy_problem():

@@ -288,7 +288,7 @@ def test_the_example_of_describe_names_the_configuration_file(solvers, monkeypat
 def test_an_unknown_solver_hints_at_configuration_files(monkeypatch):
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(MethodMismatch, match=r"did you mean .*--solver-config FILE or OPTICOLL_SOLVERS"):
-        solve.solve(Task("alltoall.master", "ring:4", "highs-command"))
+        solve.solve(Task("alltoall.master", "ring:4", "highs-simplx"))
 
 
 def test_solve_from_python_finds_the_files_of_the_variable(monkeypatch, solvers):
