@@ -366,7 +366,7 @@ class StepFlow(ForeseenSize, Formulation):
         sends, arrives = balanced[tail, group], balanced[head, group]
         touched = np.zeros_like(balanced)
         touched[tail, group] = touched[head, group] = True
-        loaded = np.unique(arc * steps + step).size
+        loaded = topology.arcs * steps
         passing = np.count_nonzero(~self.holds[tail]) + np.count_nonzero(~self.holds[head])
         sent = np.maximum(steps - np.maximum(step - 1, 1), 0)[sends].sum()
         received = np.maximum(steps - np.maximum(step, first[head, group] - 1), 0)[arrives].sum()

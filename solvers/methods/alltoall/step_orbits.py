@@ -56,7 +56,7 @@ def run_step_orbits(context: Context) -> Answer:
     context.remaining()
     few = StepFlow(orbits.reduced, data.steps, "source", relays=data.relays)
     stated = build_model(few, "pyomo" if few.estimate()["nonzeros"] <= PYOMO_NONZEROS else "cvxpy")
-    form = _folded(compile_model(stated), orbits, few.topology.capacity)
+    form = _folded(compile_model(stated), orbits)
     columns = form.size["variables"]
     solver = lp_solver(str(context.parameters["lp"]), columns)
     outcome = solve_scaled(form, solver, context.request(), in_process=True)
@@ -78,32 +78,23 @@ def run_step_orbits(context: Context) -> Answer:
     )
 
 
-def _folded(form: StandardForm, orbits: Orbits, width: F64) -> StandardForm:
-    """The LP with the mean of ``capacity`` over every orbit of arcs, instead of one row per arc.
-
-    An arc that no representative's flow can use in a step has no row there, but its capacity ``width`` counts.
-    """
+def _folded(form: StandardForm, orbits: Orbits) -> StandardForm:
+    """The LP with the mean of ``capacity`` over every orbit of arcs, instead of one row per arc."""
     import scipy.sparse as sp
 
-    capacity, U = form.rows["capacity"], form.columns["U"].index
-    (arcs, steps), (rows, columns) = capacity.shape, form.A.shape
-    present, places = capacity.index >= 0, orbits.arcs_in_orbit.size
+    capacity = form.rows["capacity"]  # (m, L)
+    steps, rows, places = capacity.shape[1], form.A.shape[0], orbits.arcs_in_orbit.size
     kept = np.ones(rows, dtype=bool)
-    kept[capacity.index[present]] = False
+    kept[capacity.index] = False
     count = int(kept.sum())
-    step = np.tile(np.arange(steps), arcs)
-    to = np.repeat(orbits.arc_orbit, steps) * steps + step
+    to = (orbits.arc_orbit[:, None] * steps + np.arange(steps)).ravel()
     share = np.repeat(1.0 / orbits.arcs_in_orbit[orbits.arc_orbit], steps)
-    upward = np.where(
-        np.isfinite(form.row_upper[capacity.index[present]]), 1.0, -1.0
-    )  # modelling layers turn rows round
-    mean = sp.coo_array((upward * share[present], (to[present], capacity.index[present])), shape=(places * steps, rows))
-    unused = (-share * np.repeat(width, steps))[~present]
-    spare = sp.coo_array((unused, (to[~present], U[step[~present]])), shape=(places * steps, columns))
+    upward = np.where(np.isfinite(form.row_upper[capacity.index]), 1.0, -1.0)  # Pyomo turns some rows round
+    mean = sp.coo_array((upward * share, (to, capacity.index)), shape=(places * steps, rows))
     means = Block("capacity", (places, steps), count + np.arange(places * steps))
     return replace(
         form,
-        A=sp.csc_array(sp.vstack([form.A.tocsr()[kept], mean @ form.A + spare])),
+        A=sp.csc_array(sp.vstack([form.A.tocsr()[kept], mean @ form.A])),
         row_lower=np.append(form.row_lower[kept], np.full(places * steps, -np.inf)),
         row_upper=np.append(form.row_upper[kept], np.zeros(places * steps)),
         rows={"capacity": means},
