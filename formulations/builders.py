@@ -30,7 +30,7 @@ from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
 from opticoll.formulations.variables import incident_arcs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     import cvxpy as cp
     import pyomo.core as pyo
@@ -252,15 +252,15 @@ class SparseVariables(dict[Any, Any]):
         self.name, self._axes = name, axes
 
     @cached_property
-    def _labels(self) -> list[tuple[int, frozenset[Any]]]:
-        """Length and labels of every axis; a label that is a tuple is spread in an index."""
-        widths = [len(labels[0]) if labels and isinstance(labels[0], tuple) else 0 for labels in self._axes]
-        return [(width, frozenset(labels)) for width, labels in zip(widths, self._axes, strict=True)]
+    def _labels(self) -> list[frozenset[Any]]:
+        return [frozenset(labels) for labels in self._axes]
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        return _lengths(self._axes)
 
     def __missing__(self, index: Any) -> int:
-        left = index if isinstance(index, tuple) else (index,)
-        for width, labels in self._labels:
-            label, left = (left[:width], left[width:]) if width else (left[0] if left else None, left[1:])
+        for label, labels in zip(_split(_spread(index), self._lengths), self._labels, strict=True):
             if label not in labels:
                 raise KeyError(f"{self.name}[{index}]")  # noqa: EM102 - as Pyomo's own message
         return 0
@@ -301,12 +301,11 @@ class Pyo(_Builder):
     ) -> tuple[list[Key], NDArray[np.int64]]:
         """Indices in the order of the axes, and their positions in the named array; sets have an order of their own."""
         places = [{label: place for place, label in enumerate(labels)} for labels in along]
-        widths = [len(labels[0]) if labels and isinstance(labels[0], tuple) else 0 for labels in along]
+        lengths = _lengths(along)
         found: dict[int, Key] = {}
         for key in map(_spread, over):
-            left, at = key, 0
-            for width, place in zip(widths, places, strict=True):
-                label, left = (left[:width], left[width:]) if width else (left[0] if left else None, left[1:])
+            at = 0
+            for label, place in zip(_split(key, lengths), places, strict=True):
                 if label not in place:
                     msg = f"{self.problem.name}: {name} has the index {key}, which its axes do not have"
                     raise ModelError(msg)
@@ -351,7 +350,7 @@ class Pyo(_Builder):
             else (pyo.Integers if integer else pyo.Reals)
         )
         if isinstance(over, Index):
-            spread = [[one if isinstance(one, tuple) else (one,) for one in labels] for labels in along]
+            spread = [[_spread(one) for one in labels] for labels in along]
             lines = zip(*(over[column].tolist() for column in over.key), strict=True)
             keys = [sum((labels[i] for labels, i in zip(spread, line, strict=True)), ()) for line in lines]
             there = np.ravel_multi_index(tuple(over[column] for column in over.key), shape)
@@ -453,9 +452,21 @@ def _unless_empty(row: Any) -> Any:
 def _keys(along: Sequence[Sequence[Hashable]]) -> list[Key]:
     """Indices along axes in C order; a label that is a tuple is spread."""
     if any(axis and isinstance(axis[0], tuple) for axis in along):
-        spread = [[one if isinstance(one, tuple) else (one,) for one in axis] for axis in along]
+        spread = [[_spread(one) for one in axis] for axis in along]
         return [sum(key, ()) for key in product(*spread)]
     return list(product(*along))
+
+
+def _lengths(along: Sequence[Sequence[Hashable]]) -> list[int]:
+    """For every axis, over how many places of an index a label that is a tuple is spread; 0 for other labels."""
+    return [len(labels[0]) if labels and isinstance(labels[0], tuple) else 0 for labels in along]
+
+
+def _split(key: Key, lengths: Sequence[int]) -> Iterator[Any]:
+    """The label along every axis in a spread index; None or part of a label where it is too short."""
+    for length in lengths:
+        label, key = (key[:length], key[length:]) if length else (key[0] if key else None, key[1:])
+        yield label
 
 
 def _spread(index: Any) -> Key:
