@@ -375,15 +375,6 @@ def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, .
     return {sum(names, ()): value for names, value in zip(product(*spread), array.ravel().tolist(), strict=True)}
 
 
-def pyomo_parameter(array: NDArray[Any], *axes: Sequence[Hashable], zeros: bool = True) -> Any:
-    """A mutable parameter of a Pyomo model with the entries of an array (:func:`entries`), or those that are not 0."""
-    import pyomo.core as pyo
-
-    stated = entries(array, *axes).items()
-    values = {key if len(key) > 1 else key[0]: value for key, value in stated if zeros or value}
-    return pyo.Param(list(values), initialize=values, mutable=True, within=pyo.Any)
-
-
 def pair_names(topology: Topology, sources: I64, targets: I64) -> list[tuple[Hashable, ...]]:
     """Indices of commodities in Pyomo: (s,t), or (s,t,1), (s,t,2), ... if some pair is repeated, ``(|K|,)``."""
     V = vertex_names(topology)

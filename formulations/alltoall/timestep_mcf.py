@@ -95,8 +95,6 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    import scipy.sparse as sp
-
     from opticoll.instances.topology import F64, Mask
     from opticoll.instances.types import Json, Settings
 
@@ -186,14 +184,6 @@ class StepFlow(ForeseenSize, Formulation):
     def longest(self) -> float:
         """Upper bound on every U_t, valid at every optimum."""
         return float(self.groups.demand.sum() / self.topology.capacity.min())
-
-    @cached_property
-    def forwarding(self) -> Mask:
-        """Vertices at which a group has causality rows: all of H except its source, if they can send; ``(n, |K|)``."""
-        usable = (self.upper > 0).any(axis=2)
-        sends = np.zeros((self.topology.n, self.groups.groups), dtype=bool)
-        np.logical_or.at(sends, self.topology.tail, usable)
-        return sends & self.balanced
 
     @property
     def balanced(self) -> Mask:
@@ -355,9 +345,7 @@ class StepFlow(ForeseenSize, Formulation):
 
     def estimate(self) -> dict[str, int]:
         """Size of the model before it is built: variables fixed at 0, and rows without a term, are not counted."""
-        steps, topology = self.steps, self.topology
-        balanced = np.repeat(self.holds[:, None], self.groups.groups, axis=1)
-        balanced[self.groups.sources, np.arange(self.groups.groups)] = False
+        steps, topology, balanced = self.steps, self.topology, self.balanced
         arc, group, step = np.nonzero(self.upper > 0)
         tail, head, step = topology.tail[arc], topology.head[arc], step + 1
         first = np.full(balanced.shape, steps + 1)  # first step in which a vertex sends
@@ -512,16 +500,6 @@ class StepFlow(ForeseenSize, Formulation):
             *each,
             sum(each, Fraction(0)) / rounding.entered(float(self.topology.capacity.min())),
         ]
-
-
-def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
-    """Incidence of entering arcs and of leaving arcs, each of shape ``(n, m)``."""
-    import scipy.sparse as sp
-
-    ones, arcs, shape = np.ones(topology.arcs), np.arange(topology.arcs), (topology.n, topology.arcs)
-    return sp.csr_array((ones, (topology.head, arcs)), shape=shape), sp.csr_array(
-        (ones, (topology.tail, arcs)), shape=shape
-    )
 
 
 def price_bound(data: StepFlow, prices: F64) -> float:

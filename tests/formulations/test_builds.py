@@ -105,7 +105,6 @@ HARMLESS = {
     "path_mcf.PathConcurrentFlow.matrix": {"1"},
     "matchings.TopologyMatchings.cvxpy": {"0"},  # whether anything is sent: no demand is less than a shard
     "ring_wavelengths.RingTraffic.cvxpy": {"1", "2"},  # the same, and an incidence matrix with empty rows
-    "variables.pyomo_parameter": {"True"},  # a parameter that cannot change has the same value
 }
 
 
