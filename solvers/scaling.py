@@ -7,7 +7,7 @@ in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4
 If capacities are coefficients (load <= c T), a column of tiny ones is worse: solvers drop entries of 1e-9 and declare
 the remaining problem infeasible. A column of large ones is as bad: with demands of D bytes, F has the coefficient D and
 the duals have the size 1 / D, which a solver's dual tolerance of 1e-7 does not distinguish from 0, so F = 0 passes for
-optimal. Such columns are measured in another unit, x_j = y_j / k_j with k_j a power of 2, and the objective in a unit
+optimal. Such columns are measured in another unit, x_j = k_j y_j with k_j a power of 2, and the objective in a unit
 in which its largest cost is about 1.
 
 In a program with integer columns, whose units are given, rows are scaled too: durations of 1e-8 s are lost in any
@@ -188,8 +188,6 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
     its largest not above :data:`LARGE`; and no row is divided so far that its continuous columns or its right-hand
     side are lost: a large coefficient may only switch it off.
     """
-    import scipy.sparse as sp
-
     if not form.is_mip:
         return None
     sizes = form.sizes
@@ -212,8 +210,26 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
     unit = float(_powers(np.array([priced]), np.array([priced > 0 and not NEAR <= priced <= LARGE]))[0])
     if unit == 1.0 and (k == 1.0).all() and (r == 1.0).all():
         return None
+    return _in_units(form, k, r, unit, offset=form.offset / unit, value=lambda scaled: scaled * unit)
+
+
+def _in_units(
+    form: StandardForm,
+    k: NDArray[np.float64],
+    r: NDArray[np.float64],
+    unit: float,
+    *,
+    offset: float,
+    value: Callable[[float], float],
+) -> Reformulation:
+    """The problem in other units, as the module says: columns in units k, rows times r, objective in ``unit``.
+
+    ``offset`` is that of the scaled problem, and ``value`` its objective converted back.
+    """
+    import scipy.sparse as sp
+
     matrix = form.A.tocsc(copy=True)
-    matrix.data = matrix.data * r[row] * np.repeat(k, many)
+    matrix.data = matrix.data * r[matrix.indices] * np.repeat(k, np.diff(matrix.indptr))
     scaled = replace(
         form,
         A=sp.csc_array(matrix),
@@ -222,18 +238,15 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
         col_lower=form.col_lower / k,
         col_upper=form.col_upper / k,
         cost=form.cost * k / unit,
-        offset=form.offset / unit,
+        offset=offset,
     )
-
-    def value_of(scaled_value: float) -> float:
-        return scaled_value * unit
 
     def recover(outcome: Outcome) -> Outcome:
         x = None if outcome.x is None else np.asarray(outcome.x) * k
         duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * r * unit
-        return replace(_with_values(outcome, value_of), x=x, row_duals=duals)
+        return replace(_with_values(outcome, value), x=x, row_duals=duals)
 
-    return Reformulation(scaled, recover, value_of, begin=lambda x: x / k, unit=unit)
+    return Reformulation(scaled, recover, value, begin=lambda x: x / k, unit=unit)
 
 
 def _powers(sizes: NDArray[np.float64], off: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -257,24 +270,10 @@ def unit_columns(form: StandardForm) -> Reformulation | None:
         )
     off = (largest > 0) & ((largest < TINY) | (largest > LARGE)) & ~np.asarray(form.integer, dtype=bool)
     k = np.ones(form.cost.size)
-    k[off] = np.exp2(np.round(np.log2(np.minimum(largest[off], np.maximum(smallest[off] / SMALLEST, 1.0)))))
-    cost = form.cost / k
-    most = float(np.abs(cost).max(initial=0.0))
+    k[off] = np.exp2(-np.round(np.log2(np.minimum(largest[off], np.maximum(smallest[off] / SMALLEST, 1.0)))))
+    most = float(np.abs(form.cost * k).max(initial=0.0))
     unit = float(np.exp2(np.round(np.log2(most)))) if most > 0 and (off.any() or not TINY <= most <= LARGE) else 1.0
     if not off.any() and unit == 1.0:
         return None
-    matrix = form.A.tocsc(copy=True)
-    matrix.data /= np.repeat(k, np.diff(matrix.indptr))
-    scaled = replace(
-        form, A=matrix, cost=cost / unit, col_lower=form.col_lower * k, col_upper=form.col_upper * k, offset=0.0
-    )
-
-    def value(scaled_value: float) -> float:
-        return scaled_value * unit + form.offset
-
-    def recover(outcome: Outcome) -> Outcome:
-        x = None if outcome.x is None else np.asarray(outcome.x) / k
-        duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * unit
-        return replace(_with_values(outcome, value), x=x, row_duals=duals)
-
-    return Reformulation(scaled, recover, value, begin=lambda x: x * k, unit=unit)
+    rows = np.ones(form.A.shape[0])
+    return _in_units(form, k, rows, unit, offset=0.0, value=lambda scaled: scaled * unit + form.offset)
