@@ -11,17 +11,17 @@ from numbers import Rational
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opticoll.arguments import refused
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Bound, read_parameters
-from opticoll.instances.arguments import refused
-from opticoll.instances.nearest_names import nearest
-from opticoll.instances.plugin_faults import FAULTS
-from opticoll.instances.plugins import load_plugin
+from opticoll.nearest_names import nearest
+from opticoll.plugin_faults import FAULTS
+from opticoll.plugins import load_plugin
 
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 
 #: A bound: a function of the instance, or of the instance and the formulation's data. None where it does not apply.

@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.analysis.units import Scale, shard_of
+from opticoll.arguments import check_mapping
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.instances import Topology, as_instance
-from opticoll.instances.arguments import check_mapping
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Task
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
     from opticoll.instances import Instance
-    from opticoll.instances.types import DataSize
     from opticoll.solvers.task import Run
+    from opticoll.types import DataSize
 
 
 class BoundRow(TypedDict):

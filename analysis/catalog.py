@@ -127,8 +127,8 @@ class FigureRow(TypedDict):
 
 def instances() -> list[InstanceRow]:
     """Instance families, modifiers, and populations."""
-    from opticoll.instances.plugins import load_installed, load_known
     from opticoll.instances.spec import describe
+    from opticoll.plugins import load_installed, load_known
 
     load_installed()
     load_known()
@@ -149,7 +149,7 @@ def formulations() -> list[FormulationRow]:
     from opticoll.formulations import formulations as registry
     from opticoll.formulations.model import forms_of, title_of
     from opticoll.formulations.registry import paper_of
-    from opticoll.instances.plugins import load_installed
+    from opticoll.plugins import load_installed
     from opticoll.solvers.methods import methods_for
 
     load_installed()
@@ -172,7 +172,7 @@ def formulations() -> list[FormulationRow]:
 def methods() -> list[MethodRow]:
     """Methods that do more than run one solver on the matrix."""
     from opticoll.formulations import formulations as registry
-    from opticoll.instances.plugins import load_installed
+    from opticoll.plugins import load_installed
     from opticoll.solvers.methods import methods as known
 
     load_installed()
@@ -197,9 +197,9 @@ def solver_table() -> pd.DataFrame:
 
 def solvers() -> list[SolverRow]:
     """Solver adapters with the licence state that a probe finds, those of every package in a worker of its own."""
-    from opticoll.instances.plugins import load_installed
+    from opticoll.plugins import load_installed
     from opticoll.solvers.adapters import adapters
-    from opticoll.solvers.isolation import probe_all
+    from opticoll.solvers.process.isolation import probe_all
 
     load_installed()
     results = list(adapters().values())

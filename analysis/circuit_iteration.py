@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from opticoll.instances.photonics import LightpathMesh
     from opticoll.instances.task_graph import TaskGraph
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Setting
     from opticoll.solvers.methods.lumorph.timed_rounds import AllReduce, TimedRounds
     from opticoll.solvers.task import Run
+    from opticoll.types import Setting
 
 #: Parameters of ``lumorph.iteration``: circuits of two calls could share waveguides, so calls run one at a time.
 SETTINGS: dict[str, Setting] = {"boundaries": "stages", "batches": False}

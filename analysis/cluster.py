@@ -11,10 +11,10 @@ import numpy as np
 from opticoll.analysis.iteration import iteration
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
+from opticoll.arguments import check_mapping, number, whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, residuals
 from opticoll.formulations.topoopt.rack_uplinks import fair_rates
-from opticoll.instances.arguments import check_mapping, number, whole_number
 from opticoll.instances.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.instances.topology import parse_rate
 from opticoll.solvers.methods.topoopt.cluster_queue import simulate_cluster
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Rate, Seconds
+    from opticoll.types import Rate, Seconds
 
 #: Networks, and the specs of those of one job alone.
 NETWORKS = {

@@ -12,7 +12,7 @@ from opticoll.errors import NoSolution
 from opticoll.formulations.model import build_model
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import MatrixProgram
-from opticoll.solvers.compilation import compile_built
+from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.conflict import find_conflict
 from opticoll.solvers.relaxation import infeasibility
 from opticoll.solvers.task import SolveRequest

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from opticoll import plugins
 from opticoll.analysis.bounds import FLOW
 from opticoll.analysis.model_sizes import Sizes, example_sizes, model_sizes, solvers_for, takes
+from opticoll.docstrings import about_parameters, without_sections
 from opticoll.errors import BadInput
 from opticoll.formulations.model import forms_of, is_own, title_of
-from opticoll.instances import Topology, plugins
-from opticoll.instances.docstrings import about_parameters, without_sections
-from opticoll.instances.nearest_names import nearest
+from opticoll.instances import Topology
+from opticoll.nearest_names import nearest
 from opticoll.solvers.task import Fields, Json, plain
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def _solver(name: str) -> Description | None:
     from opticoll.formulations import formulations
     from opticoll.solvers.adapters import adapters
     from opticoll.solvers.adapters.command_line import CommandLine, file_of
-    from opticoll.solvers.isolation import probe
+    from opticoll.solvers.process.isolation import probe
 
     adapter = adapters().get(name)
     if adapter is None:

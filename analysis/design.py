@@ -20,10 +20,10 @@ import numpy as np
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.rendering import Listing, Printed, number
+from opticoll.arguments import number as finite_number
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import Design, design_data, least_time
-from opticoll.instances.arguments import number as finite_number
-from opticoll.instances.arguments import whole_number
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.topology import Topology, link_groups
 from opticoll.solvers.task import Proof, Task
@@ -31,8 +31,8 @@ from opticoll.solvers.task import Proof, Task
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opticoll.instances.types import Json, Seconds
     from opticoll.solvers.methods.topology.symmetric_search import SearchResult
+    from opticoll.types import Json, Seconds
 
 
 #: Maximum number of nodes of a design.

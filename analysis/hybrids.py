@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
+from opticoll.arguments import number, whole_number
 from opticoll.errors import BadInput
 from opticoll.instances import parse
-from opticoll.instances.arguments import number, whole_number
 from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.instances.topology import parse_rate
 from opticoll.solvers.methods.sipml import degree_aware
 from opticoll.solvers.task import Fields
 
 if TYPE_CHECKING:
-    from opticoll.instances.types import Gibibytes, Rate
+    from opticoll.types import Gibibytes, Rate
 
 #: Bandwidth of a circuit if none is given.
 LINK = "100Gb/s"

@@ -16,10 +16,10 @@ from opticoll.analysis.circuit_iteration import (
     milliseconds,
 )
 from opticoll.analysis.rendering import Printed
+from opticoll.arguments import number, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import LightpathMesh, Topology, parse
-from opticoll.instances.arguments import number, refused, whole_number
 from opticoll.instances.duration import Duration
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
 from opticoll.instances.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.formulations.model import Bound
-    from opticoll.instances.types import Rate, Seconds
     from opticoll.solvers.methods.lumorph.timed_rounds import AllReduce
+    from opticoll.types import Rate, Seconds
 
 
 #: Bandwidth of a capacity of 1, or of an optical interface, if none is given.

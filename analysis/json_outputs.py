@@ -9,7 +9,7 @@ import msgspec
 
 from opticoll.analysis.catalog import CALLED
 from opticoll.errors import BadInput
-from opticoll.instances.nearest_names import nearest
+from opticoll.nearest_names import nearest
 from opticoll.solvers.task import CheckRecord, Fields, Json, Record
 
 #: Commands that print JSON without a schema.

@@ -18,23 +18,23 @@ from opticoll.analysis.original_limit import original_limit
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import WIDTH
+from opticoll.arguments import number
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own, read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import index_names
 from opticoll.instances import Topology, as_instance
-from opticoll.instances.arguments import number
 from opticoll.instances.demands import traffic_of, uniform
-from opticoll.instances.nearest_names import NamesAttributes, nearest
+from opticoll.nearest_names import NamesAttributes, nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
-from opticoll.solvers.compilation import refuse_other_axes
-from opticoll.solvers.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
-from opticoll.solvers.stated_models import layer_of, named_model, program_of
+from opticoll.solvers.compile.compilation import refuse_other_axes
+from opticoll.solvers.compile.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
+from opticoll.solvers.compile.user_models import layer_of, named_model, program_of
+from opticoll.solvers.compile.write_back import Loader
 from opticoll.solvers.task import Task, Termination, joined_messages
 from opticoll.solvers.warm_start import WarmStart
-from opticoll.solvers.write_back import Loader
 
 if TYPE_CHECKING:
     import threading
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import DataSize, Gibibytes, Seconds
+    from opticoll.solvers.compile.user_models import Compiled
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.stated_models import Compiled
     from opticoll.solvers.task import Progress, SimplexBasis
+    from opticoll.types import DataSize, Gibibytes, Seconds
 
 #: From a basis that is far from the optimum of the changed data, simplex takes longer than interior point from nothing
 #: (measured on genkautz:n=64,d=4, 4284 rows: 11 to 76 steps if one capacity moves by 0.03, 0.04 s; 1,400 to 28,000 if

@@ -72,7 +72,7 @@ def model_sizes(model: type[Formulation], spec: str, settings: Mapping[str, obje
     from opticoll.formulations.model import read_parameters
     from opticoll.instances import parse
     from opticoll.solvers.auto import choose
-    from opticoll.solvers.compilation import compile_built
+    from opticoll.solvers.compile.compilation import compile_built
     from opticoll.solvers.methods import prepared, taking_over
     from opticoll.solvers.task import Task
 

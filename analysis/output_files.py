@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opticoll.formulations.model import Formulation
-    from opticoll.instances.types import Json
     from opticoll.solvers.schedules.lowering import XmlOptions
     from opticoll.solvers.task import Run, Task
+    from opticoll.types import Json
 
 
 class Written(NamedTuple):

@@ -8,16 +8,16 @@ from opticoll.analysis.model import Model, model
 from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result import Result, solve
+from opticoll.arguments import array_of, check_mapping
 from opticoll.errors import BadInput
 from opticoll.formulations import bounds_of, plugin_bounds
 from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.model import states, title_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.instances import as_instance
-from opticoll.instances.arguments import array_of, check_mapping
-from opticoll.instances.plugin_faults import exits_refused
+from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import verify
-from opticoll.solvers.compilation import declared_arrays, declared_duals
+from opticoll.solvers.compile.compilation import declared_arrays, declared_duals
 from opticoll.solvers.methods.registry import prepared
 from opticoll.solvers.plan import parameters_on
 

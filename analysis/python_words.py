@@ -65,7 +65,7 @@ def python_door(function: _Function) -> _Function:
     def called(*positional: Any, **named: Any) -> Any:
         for name in flags.keys() & named.keys():
             if not (isinstance(named[name], bool) or (named[name] is None and flags[name])):
-                from opticoll.instances.arguments import flag
+                from opticoll.arguments import flag
 
                 named[name] = flag(named[name], f"{function.__name__}: {name}")
         try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.analysis.result import Result
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 #: Number of names and links that are printed.
 SHOWN = 12

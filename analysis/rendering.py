@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticoll.formulations.variables import TIME
-from opticoll.instances.nearest_names import NamesAttributes
+from opticoll.nearest_names import NamesAttributes
 from opticoll.solvers.task import NOTE, Proof
 from opticoll.solvers.verify import FEASIBLE
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from opticoll.analysis.bounds import BoundRow
-    from opticoll.instances.types import Json
     from opticoll.solvers.task import Fields, Record
+    from opticoll.types import Json
 
 #: Maximum length of a name in a title.
 WIDTH = 100

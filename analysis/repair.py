@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.rendering import Listing, Printed
+from opticoll.arguments import refused
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.topology import Wiring
 from opticoll.instances import parse
-from opticoll.instances.arguments import refused
 from opticoll.solvers.methods.topoopt import link_repair
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import Fields

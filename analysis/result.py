@@ -25,6 +25,7 @@ from opticoll.analysis.rendering import number
 from opticoll.analysis.result_tables import labelled_axes, table
 from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
 from opticoll.analysis.units import Scale, shard_of, timed
+from opticoll.arguments import refused
 from opticoll.errors import BadInput, LimitSpent, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
@@ -32,14 +33,13 @@ from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
 from opticoll.instances import Instance, Topology, as_instance
-from opticoll.instances.arguments import refused
-from opticoll.instances.nearest_names import NamedItems
+from opticoll.nearest_names import NamedItems
 from opticoll.solvers import auto
 from opticoll.solvers import solve as runner
-from opticoll.solvers.compilation import index_labels
+from opticoll.solvers.compile.compilation import index_labels
+from opticoll.solvers.compile.program_json import program_document
+from opticoll.solvers.compile.user_models import layer_of, stated_task
 from opticoll.solvers.plan import Plan
-from opticoll.solvers.stated_models import layer_of, stated_task
-from opticoll.solvers.stated_program_files import program_document
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
 from opticoll.solvers.warm_start import WarmStart
 
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from opticoll.analysis.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Axis, Links, Names
-    from opticoll.instances.types import DataSize, Gibibytes, Json, Seconds
     from opticoll.solvers.task import Progress
+    from opticoll.types import DataSize, Gibibytes, Json, Seconds
 
     StatedLike: TypeAlias = pyo.ConcreteModel | cp.Problem
     InstanceLike = str | Instance | nx.Graph | ArrayLike | pd.DataFrame
@@ -147,7 +147,7 @@ def solve(
     if isinstance(plugins, str) or not isinstance(plugins, Iterable):
         raise refused(plugins, "solve: plugins", "a list of files, such as ['mine.py']")
     for place in plugins:
-        from opticoll.instances.plugins import load_plugin
+        from opticoll.plugins import load_plugin
 
         load_plugin(place)
     limits = (time_limit, memory_limit, tol, seed, threads)

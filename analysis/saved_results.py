@@ -18,8 +18,8 @@ from opticoll.formulations.registry import paper_of
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import solution_json, verify
+from opticoll.solvers.compile.program_json import ONLY_MATRIX, read_program
 from opticoll.solvers.plan import Plan
-from opticoll.solvers.stated_program_files import ONLY_MATRIX, read_program
 from opticoll.solvers.task import Proof, Record, Run, Size, SolverInfo, Task, Termination, Times, joined_messages, texts
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.result import InstanceLike
     from opticoll.formulations import Formulation
-    from opticoll.instances.types import DataSize
     from opticoll.solvers.task import CheckRecord
+    from opticoll.types import DataSize
 
 #: Message about a solution whose bound was not proven by duals.
 NO_BOUND = (

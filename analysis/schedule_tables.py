@@ -20,7 +20,7 @@ from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.rendering import WIDTH, number
 from opticoll.formulations.variables import TIME, arc_names
 from opticoll.instances import Topology
-from opticoll.instances.nearest_names import NamesAttributes
+from opticoll.nearest_names import NamesAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.result import Result
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.types import Json
     from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
+    from opticoll.types import Json
 
 
 #: Share of the time that a schedule may lose without advice, and by how much to multiply its chunks.

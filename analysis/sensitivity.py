@@ -18,6 +18,7 @@ import numpy as np
 
 from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import Printed, number
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
@@ -25,7 +26,6 @@ from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import NotApplicable, is_own, states
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, arc_names
 from opticoll.instances import Topology
-from opticoll.instances.arguments import whole_number
 from opticoll.instances.link_changes import changed_capacities, with_capacities, with_links_of
 from opticoll.solvers.task import PROVEN
 

@@ -31,12 +31,12 @@ from opticoll.analysis.bound_values import (
     takes_data,
 )
 from opticoll.analysis.rendering import Listing, Printed
+from opticoll.arguments import check_mapping, number
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations.bounded_quantity import Sense, declaration
 from opticoll.instances import Instance, Topology, as_instance, parse
-from opticoll.instances.arguments import check_mapping, number
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.spec import expand
+from opticoll.nearest_names import nearest
 from opticoll.solvers.task import Fields, Task, plain, texts
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from opticoll.analysis.study.running import Summary
     from opticoll.analysis.study.study_file import Study
     from opticoll.formulations import Formulation
-    from opticoll.instances.types import Seconds
     from opticoll.solvers.task import Record
+    from opticoll.types import Seconds
 
 
 #: Maximum number of cases in a table, and the columns of values of an exact sweep.

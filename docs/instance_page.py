@@ -99,7 +99,7 @@ def page() -> str:
 
 def _members(kind: type) -> Iterator[tuple[str, str]]:
     """Public names of a class and their meanings: fields, properties, and methods that return something else."""
-    from opticoll.instances.docstrings import about_parameters
+    from opticoll.docstrings import about_parameters
 
     about: dict[str, str] = {}
     for base in kind.__mro__[::-1]:

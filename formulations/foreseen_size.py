@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 
 class ForeseenSize(ABC):

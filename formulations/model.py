@@ -1,7 +1,7 @@
 """Types of formulations: models, their parameters and their bounds.
 
 A formulation is a subclass of :class:`Formulation` in a module of :mod:`opticoll.formulations`, or in a plug-in
-(:mod:`opticoll.instances.plugins`), that the module names ``FORMULATION``. Ours are named ``room.module-name``.
+(:mod:`opticoll.plugins`), that the module names ``FORMULATION``. Ours are named ``room.module-name``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, cast
 
+from opticoll.arguments import check_mapping, read_text
+from opticoll.docstrings import about_parameters
 from opticoll.errors import BadInput
 from opticoll.formulations.modelling_layers import import_layer
-from opticoll.instances.arguments import check_mapping, read_text
-from opticoll.instances.docstrings import about_parameters
-from opticoll.instances.nearest_names import nearest
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array, Links
     from opticoll.formulations.variables import Axis as DeclaredAxis
-    from opticoll.instances.types import Json, Setting, Settings
+    from opticoll.types import Json, Setting, Settings
 
     Values = Mapping[str, NDArray[np.float64]]
 

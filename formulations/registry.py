@@ -11,16 +11,16 @@ from importlib.util import find_spec
 from inspect import getdoc, signature
 from numbers import Rational, Real
 
+from opticoll import plugins
+from opticoll.contribution_checks import functions
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.bounded_quantity import declaration
 from opticoll.formulations.model import Bound, Formulation, is_own
-from opticoll.instances import plugins
-from opticoll.instances.contribution_checks import functions
-from opticoll.instances.nearest_names import nearest
-from opticoll.instances.plugin_faults import place_of
 from opticoll.instances.spec import contributed, is_spec, modules_of
 from opticoll.instances.topology import Instance
+from opticoll.nearest_names import nearest
+from opticoll.plugin_faults import place_of
 
 #: Titles of the papers; each has a sub-package of formulations.
 PAPERS = {
@@ -53,7 +53,7 @@ def formulations() -> dict[str, type[Formulation]]:
     """All formulations by name.
 
     They are defined as ``FORMULATION`` by the modules of the papers' sub-packages, and by plug-ins
-    (:mod:`opticoll.instances.plugins`).
+    (:mod:`opticoll.plugins`).
     """
     return {**_ours(), **{model.name: model for model in plugins.contributed("FORMULATION")}}
 

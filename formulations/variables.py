@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.nearest_names import NamedItems
+from opticoll.nearest_names import NamedItems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 
 @dataclass(frozen=True)

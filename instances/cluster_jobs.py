@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.arguments import refuse_masked
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import refuse_masked
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.topology import Topology, parse_rate, split_rate
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from opticoll.instances.arguments import whole_number
+from opticoll.arguments import whole_number
 from opticoll.instances.spec import Dimensions
 from opticoll.instances.topology import Topology, both_ways, check_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 
 def _wafers(n: int, columns: int, wafer_columns: int) -> NDArray[np.int64]:

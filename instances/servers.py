@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import whole_number
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 
 #: Maximum number of servers: the traffic matrix is dense.

@@ -20,11 +20,11 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from opticoll import plugins
+from opticoll.arguments import read_text
 from opticoll.errors import BadInput, BadSpec
-from opticoll.instances import plugins
-from opticoll.instances.arguments import read_text
-from opticoll.instances.nearest_names import nearest
-from opticoll.instances.plugin_faults import blamed, place_of
+from opticoll.nearest_names import nearest
+from opticoll.plugin_faults import blamed, place_of
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.topology import Instance, Topology
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
     #: A generator of instances, a function of a population, and a change of a topology, with their arguments.
     Build = TypeVar("Build", bound=Callable[..., Instance])

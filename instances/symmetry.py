@@ -26,14 +26,14 @@ import numpy as np
 
 from opticoll.instances.coloured_graphs import ColouredGraph, ColourSearch
 from opticoll.instances.families.modifiers import line
-from opticoll.instances.plugin_faults import blaming
 from opticoll.instances.spec import family_of, parse
+from opticoll.plugin_faults import blaming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 #: Maximum number of proposals of a family that are verified.
 MOST_GENERATORS = 64

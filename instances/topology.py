@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.arguments import array_of, number, whole_number
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import array_of, number, whole_number
-from opticoll.instances.nearest_names import NamesAttributes
+from opticoll.nearest_names import NamesAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

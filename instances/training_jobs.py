@@ -66,8 +66,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput, BadSpec
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.servers import AllReduceGroup
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,12 +12,13 @@ from opticoll.formulations.model import Bound
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
 from opticoll.solvers.auto import PROOF, attempt_until
-from opticoll.solvers.building import compiled, limited
+from opticoll.solvers.compile.building import compiled, limited
+from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled
 from opticoll.solvers.exact.integer_rows import contradiction
-from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.plan import parameters_named
 from opticoll.solvers.procedure import last_saved, send
+from opticoll.solvers.process.isolation import call_isolated
 from opticoll.solvers.relaxation import (
     CLAIMED,
     FARKAS,
@@ -27,7 +28,6 @@ from opticoll.solvers.relaxation import (
     has_solution,
     infeasibility,
 )
-from opticoll.solvers.scaling import scaling_steps, solve_scaled
 from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, Termination
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.types import Json
     from opticoll.solvers.course import Course
     from opticoll.solvers.methods.method import Reformulation
+    from opticoll.types import Json
 
     Arrays = Mapping[str, NDArray[np.float64]]
 

@@ -24,7 +24,7 @@ from opticoll.formulations.registry import bounds_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.methods.registry import method_named, taking_over
-from opticoll.solvers.own_limits import BOUNDS_S, LimitReached, OwnLimits
+from opticoll.solvers.process.own_limits import BOUNDS_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination, joined_messages
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from opticoll.instances.outside_modules import modules_of
+from opticoll.outside_modules import modules_of
 
 _READS = ("LOAD_GLOBAL", "LOAD_NAME")
 

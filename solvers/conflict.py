@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput, NoSolution
-from opticoll.solvers.isolation import call_isolated, modules_of
+from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
     import threading
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.messages import Report
+    from opticoll.solvers.process.messages import Report
 
 #: Largest number of rows whose subsets are tried.
 MOST_ROWS = 10_000

@@ -31,7 +31,7 @@ import scipy.sparse as sp
 from opticoll.errors import MethodMismatch, OpticollError
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.isolation import call_isolated, probe, solve_here, solve_isolated
+from opticoll.solvers.process.isolation import call_isolated, probe, solve_here, solve_isolated
 from opticoll.solvers.task import SolveRequest
 from opticoll.solvers.verify import dual_bound, matrix_violations
 

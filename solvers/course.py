@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.errors import NoSolution
 from opticoll.formulations.model import is_own
-from opticoll.instances.plugin_faults import place_of
-from opticoll.solvers import solver_log, verify
-from opticoll.solvers.own_limits import BOUNDS_S, LimitReached
+from opticoll.plugin_faults import place_of
+from opticoll.solvers import verify
+from opticoll.solvers.process import solver_log
+from opticoll.solvers.process.own_limits import BOUNDS_S, LimitReached
 from opticoll.solvers.task import SolveRequest, Times
 from opticoll.solvers.warm_start import WarmStart
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
-    from opticoll.solvers.own_limits import Budget
     from opticoll.solvers.plan import Plan
+    from opticoll.solvers.process.own_limits import Budget
     from opticoll.solvers.task import StartRecord, Task
 
 _Result = TypeVar("_Result")

@@ -14,7 +14,7 @@ from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.solvers import auto, verify
 from opticoll.solvers.auto import ENDED
-from opticoll.solvers.compilation import declared_arrays
+from opticoll.solvers.compile.compilation import declared_arrays
 from opticoll.solvers.relaxation import relaxation_bound, rounded
 from opticoll.solvers.task import Kkt, Proof, Repaired, Termination
 

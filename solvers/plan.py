@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import structs
 
-from opticoll import own_code
+from opticoll import own_code, plugins
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations import Formulation, is_registered
 from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of, is_own, read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.instances import Topology, parse, plugins
+from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec
-from opticoll.instances.nearest_names import nearest
-from opticoll.instances.plugin_faults import exits_refused
 from opticoll.instances.spec import modules_behind
-from opticoll.solvers import memory
+from opticoll.nearest_names import nearest
+from opticoll.plugin_faults import exits_refused
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.auto import MethodChoice, choose
 from opticoll.solvers.code_digest import code_digest
-from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared, taking_over
 from opticoll.solvers.methods.method import names
+from opticoll.solvers.process import memory
+from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.task import LIMITS, SolveRequest, Task, digest, texts
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Parameter
     from opticoll.instances import Instance
-    from opticoll.instances.types import Setting, Settings
     from opticoll.solvers.exact.exact_form import ExactForm
     from opticoll.solvers.methods.method import Answer, Beyond, Context
+    from opticoll.types import Setting, Settings
 
     Arrays = dict[str, NDArray[Any]]
     Message = dict[str, Any]
@@ -235,7 +235,7 @@ def _refuse_too_large(
     """Refuse what the instance alone shows to be too large, before the data of the model take memory themselves.
 
     Where ``auto`` may choose a method that builds no matrix, and for one whose need depends on symmetries,
-    :func:`opticoll.solvers.memory.refuse_plan` decides later.
+    :func:`opticoll.solvers.process.memory.refuse_plan` decides later.
     """
     size = foreseen(formulation, instance, parameters)
     if size is None:

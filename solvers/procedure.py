@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
+from opticoll import plugins
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation, is_registered
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow
-from opticoll.instances import parse, plugins
-from opticoll.instances.plugin_faults import place_of
+from opticoll.instances import parse
 from opticoll.instances.readers.reading import names_file
 from opticoll.instances.spec import modules_behind
+from opticoll.plugin_faults import place_of
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Termination, plain
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import Instance
-    from opticoll.solvers.messages import Report
+    from opticoll.solvers.process.messages import Report
     from opticoll.solvers.task import Run, Task
 
     Arrays = Mapping[str, NDArray[Any]]

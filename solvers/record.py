@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opticoll import plugins
 from opticoll.formulations.registry import paper_of
-from opticoll.instances import MatrixProgram, Topology, plugins
+from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
 from opticoll.solvers.judgement import accuracy
@@ -24,11 +25,11 @@ from opticoll.solvers.task import (
 )
 
 if TYPE_CHECKING:
-    from opticoll.instances.types import Json
     from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import Course
     from opticoll.solvers.judgement import Checked, Judgement
     from opticoll.solvers.task import Run
+    from opticoll.types import Json
 
 
 def properties(course: Course, solved: Solved, checked: Checked, judgement: Judgement) -> dict[str, Json]:

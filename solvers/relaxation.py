@@ -18,7 +18,7 @@ import numpy as np
 from opticoll.formulations.model import Bound
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import verify
-from opticoll.solvers.scaling import scaling_steps, solve_scaled, unit_integers
+from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled, unit_integers
 
 if TYPE_CHECKING:
     from opticoll.solvers.task import Outcome, SolveRequest

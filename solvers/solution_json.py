@@ -19,9 +19,14 @@ from opticoll.formulations.variables import finite_number, named_arrays
 from opticoll.instances import MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
-from opticoll.instances.types import Json, Settings
 from opticoll.solvers import verify
-from opticoll.solvers.compilation import compile_built, compile_model, declared_arrays, declared_duals, index_labels
+from opticoll.solvers.compile.compilation import (
+    compile_built,
+    compile_model,
+    declared_arrays,
+    declared_duals,
+    index_labels,
+)
 from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
@@ -32,6 +37,7 @@ from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, holds
 from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
+from opticoll.types import Json, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -451,7 +457,7 @@ def _sol_values(
         As :func:`check_sol`.
     """
     from opticoll.instances.readers.solver_solutions import positions, read_sol
-    from opticoll.solvers.compilation import compile_built
+    from opticoll.solvers.compile.compilation import compile_built
 
     if model.needs is not None:
         msg = f"{path}: {model.name} takes its data from a solution of {model.needs}; name a JSON file with both"

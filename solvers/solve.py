@@ -15,18 +15,19 @@ from opticoll.formulations.program_writer import written
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import NamedArrays
 from opticoll.instances import MatrixProgram, as_instance
-from opticoll.instances.plugin_faults import exits_refused
 from opticoll.instances.readers.reading import as_path
-from opticoll.solvers import auto, memory, solver_log, verify
+from opticoll.plugin_faults import exits_refused
+from opticoll.solvers import auto, verify
 from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
 from opticoll.solvers.auto import PROOF, PROOF_SHARE, Continuation, continuations, joined, settled
-from opticoll.solvers.compilation import compile_built
+from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.course import Course
 from opticoll.solvers.judgement import Checked, at_optimum, check_values, gather_bounds, judge, met
 from opticoll.solvers.methods.registry import method_named
-from opticoll.solvers.own_limits import Budget, LimitReached
 from opticoll.solvers.plan import Plan, instance_of, make_plan, needed_task
 from opticoll.solvers.procedure import run_procedure
+from opticoll.solvers.process import memory, solver_log
+from opticoll.solvers.process.own_limits import Budget, LimitReached
 from opticoll.solvers.record import properties, record_of
 from opticoll.solvers.task import PROVEN, Run, Task, Termination, joined_messages
 from opticoll.solvers.warm_start import WarmStart, kept
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
-    from opticoll.instances.types import Settings
     from opticoll.solvers.attempt import Solved
-    from opticoll.solvers.messages import Report
     from opticoll.solvers.methods.method import Answer
-    from opticoll.solvers.own_limits import OnProgress
+    from opticoll.solvers.process.messages import Report
+    from opticoll.solvers.process.own_limits import OnProgress
+    from opticoll.types import Settings
 
     Arrays = dict[str, NDArray[np.float64]]
 
@@ -331,5 +332,5 @@ def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
 
 
 def run_in_worker(sent: bytes, needed: Arrays, start: Arrays, report: Report) -> Answer:
-    """Run a method's procedure; target of :func:`opticoll.solvers.isolation.call_isolated`."""
+    """Run a method's procedure; target of :func:`opticoll.solvers.process.isolation.call_isolated`."""
     return run_procedure(sent, needed, start, report, solve)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 #: What a certificate may state about its problem beside the problem itself.
 HEADER = ("formulation", "instance", "instance_hash", "settings")

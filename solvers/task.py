@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overl
 
 import msgspec
 
+from opticoll.arguments import check_mapping, flag, number, refused, whole_number
 from opticoll.errors import BadInput, BadOption
 from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import Instance
-from opticoll.instances.arguments import check_mapping, flag, number, refused, whole_number
-from opticoll.instances.nearest_names import NamesAttributes
-from opticoll.instances.types import Json
+from opticoll.nearest_names import NamesAttributes
+from opticoll.types import Json
 
 if TYPE_CHECKING:
     import numpy as np

@@ -36,7 +36,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import declared_axes
 from opticoll.formulations.model import is_own
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
-from opticoll.instances.plugin_faults import place_of
+from opticoll.plugin_faults import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
     F64 = NDArray[np.float64]
 

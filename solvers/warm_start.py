@@ -10,7 +10,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.variables import check_arrays
 from opticoll.solvers import verify
-from opticoll.solvers.compilation import declared_arrays
+from opticoll.solvers.compile.compilation import declared_arrays
 from opticoll.solvers.task import StartRecord, Termination
 
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ def shared_workers():
 
     As many idle ones as there are solvers save most starts of interpreters.
     """
-    from opticoll.solvers import worker
+    from opticoll.solvers.process import worker
 
     worker.MOST_IDLE = 12
 
@@ -116,7 +116,7 @@ def module_store(default_store):
 @pytest.fixture(autouse=True)
 def forgotten_plugins():
     """Plug-ins that a test loads are gone after it: other tests may follow in the same process."""
-    from opticoll.instances import plugins
+    from opticoll import plugins
 
     before = set(plugins._known)
     yield

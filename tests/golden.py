@@ -29,7 +29,7 @@ from opticoll.errors import OpticollError
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.instances.spec import describe
-from opticoll.solvers.compilation import compile_built
+from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.plan import resume_key
 from opticoll.solvers.solve import export, solve

@@ -12,7 +12,7 @@ from pathlib import Path
 from builds import normal, problem_of
 from cases import CASES
 
-from opticoll.solvers.compilation import compile_built
+from opticoll.solvers.compile.compilation import compile_built
 
 RECORD = Path(__file__).resolve().parent / "data" / "matrices.json"
 EVERY = [(name, *case) for name in CASES for case in CASES[name]]

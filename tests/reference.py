@@ -111,7 +111,7 @@ def optimum_of(name, spec):
     """The optimum of a formulation with its own settings on the instance of a spec, by :func:`optimum`."""
     from opticoll.formulations import formulation
     from opticoll.instances import parse
-    from opticoll.solvers.compilation import compile_model
+    from opticoll.solvers.compile.compilation import compile_model
 
     problem = formulation(name).prepare(parse(spec), {})
     form = "matrix" if "matrix" in forms_of(problem) else "cvxpy"

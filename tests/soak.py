@@ -31,6 +31,7 @@ from unittest import mock
 import numpy as np
 from big_store import fill
 
+from opticoll import shared_files
 from opticoll.analysis.cli.main import main as command
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import study_file
@@ -38,12 +39,13 @@ from opticoll.errors import OpticollError
 from opticoll.formulations import formulations
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, expand, load_families
-from opticoll.solvers import scaling, shared_files, solve
-from opticoll.solvers.own_limits import LimitReached, OwnLimits
+from opticoll.solvers import solve
+from opticoll.solvers.compile import scaling
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.process.own_limits import LimitReached, OwnLimits
+from opticoll.solvers.process.worker import ROOT
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
-from opticoll.solvers.worker import ROOT
 
 CAUGHT, HARMLESS = "caught", "harmless"
 #: Fewest cases of a part.

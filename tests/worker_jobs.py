@@ -55,7 +55,7 @@ def by_gurobi(report: Any, **arguments: Any) -> dict[str, Any]:
 
 def solve_many(report: Any, **arguments: Any) -> list[Any]:
     """The outcomes of several forms with one adapter in one process."""
-    from opticoll.solvers.isolation import solve_here
+    from opticoll.solvers.process.isolation import solve_here
     from opticoll.solvers.task import SolveRequest
 
     request = SolveRequest(rel_tol=arguments.get("rel_tol", 1e-7))
@@ -74,7 +74,7 @@ def hold_below(report: Any, **arguments: Any) -> dict[str, Any]:
     """Hold some, and let a worker of its own hold more."""
     import numpy as np
 
-    from opticoll.solvers.isolation import call_isolated
+    from opticoll.solvers.process.isolation import call_isolated
 
     mine = np.ones(int(arguments["own"] * 1e6) // 8)
     inner = call_isolated(f"{__name__}:hold", arguments)
@@ -141,7 +141,7 @@ def misbehave(report: Any, **arguments: Any) -> dict[str, Any]:
 
 
 def nest(report: Any, **arguments: Any) -> dict[str, Any]:
-    from opticoll.solvers.isolation import call_isolated
+    from opticoll.solvers.process.isolation import call_isolated
 
     def relay(values: dict[str, Any]) -> None:
         report({"inner": values["pid"], "outer": os.getpid()})
@@ -157,7 +157,7 @@ def tell_and_sleep(report: Any, **arguments: Any) -> dict[str, Any]:
 
 
 def scratch_and_hang(report: Any, **arguments: Any) -> dict[str, Any]:
-    from opticoll.solvers import shared_files
+    from opticoll import shared_files
 
     with shared_files.scratch_folder() as folder:
         (folder / "file").write_text("content")

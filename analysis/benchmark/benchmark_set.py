@@ -27,7 +27,7 @@ from opticoll.errors import BadFile, BadInput
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 
 _log = logging.getLogger("opticoll")

@@ -33,10 +33,10 @@ from opticoll.analysis.benchmark.benchmark_set import (
 from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
 from opticoll.instances import parse
+from opticoll.shared_files import rewrite
 from opticoll.solvers import solution_json, verify
 from opticoll.solvers.adapters.interface import distribution_version
-from opticoll.solvers.isolation import solve_isolated
-from opticoll.solvers.shared_files import rewrite
+from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
 from opticoll.solvers.task import Proof, SolveRequest, Task, Termination
 
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
     from opticoll.analysis.benchmark.runs import RunRow
-    from opticoll.instances.types import Json
     from opticoll.solvers.task import Run
+    from opticoll.types import Json
 
 _log = logging.getLogger("opticoll")
 #: Processor time of the first run of HiGHS on a problem without a limit [s].

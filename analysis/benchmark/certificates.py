@@ -26,9 +26,9 @@ import msgspec
 from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
+from opticoll.shared_files import rewrite
 from opticoll.solvers.exact.arguments.argument import arguments
 from opticoll.solvers.exact.combinatorial import certificate, stated_ends
-from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from opticoll.analysis.ledger.explanation import page, tally
 from opticoll.analysis.ledger.ledger import claims, kept
 from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.nearest_names import nearest
-from opticoll.solvers.shared_files import rewrite
+from opticoll.nearest_names import nearest
+from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

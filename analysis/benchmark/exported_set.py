@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, BestKnown
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 SIZES = ("variables", "constraints", "nonzeros", "integers")
 ARCHIVES = (".tar.gz", ".tgz")

@@ -1,7 +1,7 @@
 """Benchmark tables: start-up and generator times, memory of building and solving models, times of stated models.
 
 The papers' modules of tables add their own ``TABLES``. Memory is given in bytes per *entry*: a variable, a
-constraint or a nonzero. ``opticoll.solvers.memory`` takes its limits from the smallest of these numbers.
+constraint or a nonzero. ``opticoll.solvers.process.memory`` takes its limits from the smallest of these numbers.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def build_in_worker(
     import psutil
 
     from opticoll.formulations.modelling_layers import import_layer
-    from opticoll.solvers.compilation import compile_model
+    from opticoll.solvers.compile.compilation import compile_model
     from opticoll.solvers.plan import make_plan
-    from opticoll.solvers.processes import peak_memory_mb
+    from opticoll.solvers.process.processes import peak_memory_mb
     from opticoll.solvers.task import Task
 
     plan = make_plan(Task(formulation, instance, "highs", form, settings))
@@ -143,7 +143,7 @@ def entries(size: dict[str, int]) -> int:
 def building() -> list[Row]:
     """Peak memory of building and compiling, by layer [MB]."""
     from opticoll.formulations.registry import formulation
-    from opticoll.solvers.isolation import call_isolated
+    from opticoll.solvers.process.isolation import call_isolated
 
     rows: list[Row] = []
     for name, instance, settings in MODELS:
@@ -178,9 +178,9 @@ def building() -> list[Row]:
 def solving() -> list[Row]:
     """Peak memory of a solver's worker in the first seconds, above that for a trivial problem [MB]."""
     from opticoll.formulations.registry import formulation
-    from opticoll.solvers.compilation import compile_model
-    from opticoll.solvers.isolation import solve_isolated
+    from opticoll.solvers.compile.compilation import compile_model
     from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.process.isolation import solve_isolated
     from opticoll.solvers.task import SolveRequest, Task
 
     rows: list[Row] = []
@@ -326,8 +326,8 @@ def cells() -> list[Row]:
     """Time of the tiny cells of a study in one process, after a few cells that load the modules [s]."""
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.study.running import run_study
-    from opticoll.solvers.executor import InProcess
-    from opticoll.solvers.worker import end_waiting
+    from opticoll.solvers.process.executor import InProcess
+    from opticoll.solvers.process.worker import end_waiting
 
     with TemporaryDirectory() as folder:
         run_study(_tiny_study("warm", ("torus:3x3",)), Store(folder), InProcess())
@@ -354,7 +354,7 @@ def reading() -> list[Row]:
     from opticoll.analysis.store import schema
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.study.running import run_study
-    from opticoll.solvers.executor import InProcess
+    from opticoll.solvers.process.executor import InProcess
 
     rows: list[Row] = []
     with TemporaryDirectory() as folder:

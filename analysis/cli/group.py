@@ -17,7 +17,7 @@ def _load(context: click.Context, parameter: click.Parameter, places: tuple[str,
     """Load plug-ins, including those of the environment, before anything else is read."""
     if places or os.environ.get("OPTICOLL_PLUGINS"):
         from opticoll.analysis.cli import output
-        from opticoll.instances.plugins import load_configured, load_plugin
+        from opticoll.plugins import load_configured, load_plugin
 
         skipped = (Exception,) if context.resilient_parsing else ()  # completion goes on without those that fail
         with suppress(*skipped), output.diverted_stdout():

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 import click
 
-from opticoll.instances.nearest_names import nearest
+from opticoll.nearest_names import nearest
 
 #: Words of other programs for options, where a command has the option.
 _OPTIONS = {

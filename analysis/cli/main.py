@@ -181,7 +181,7 @@ def _report_error(error: BaseException) -> int:
     if isinstance(error, ValueError) and "null byte" in str(error):
         notify("a path holds a NUL character; name another file or folder")
         return 2
-    from opticoll.instances.plugin_faults import fault
+    from opticoll.plugin_faults import fault
 
     message = fault(error)
     if message is not None:

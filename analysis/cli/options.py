@@ -48,7 +48,7 @@ class Kind(click.Choice[str]):
         """Refuse an unknown word."""
         if value in self.choices:
             return str(value)
-        from opticoll.instances.nearest_names import nearest
+        from opticoll.nearest_names import nearest
 
         other = self.called.get(str(value))
         msg = f"{value!r} is none; {nearest(str(value), list(self.choices)) if other is None else f'use {other!r}'}"

@@ -16,11 +16,11 @@ from opticoll.analysis.conjectures.closed_forms import ClosedForm, Point
 from opticoll.analysis.conjectures.fitting import Fit, ResidueClass, by_residues, explained, fitted
 from opticoll.analysis.rendering import Listing, Printed
 from opticoll.analysis.sweep import instances_of
+from opticoll.arguments import check_mapping, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.instances import Instance, Topology, parse
-from opticoll.instances.arguments import check_mapping, refused, whole_number
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.spec import Dimensions
+from opticoll.nearest_names import nearest
 from opticoll.solvers.task import Fields, Task, texts
 
 if TYPE_CHECKING:

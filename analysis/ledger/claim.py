@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from opticoll import plugins
 from opticoll.analysis.ledger.verdict import (
     AS_STATED,
     Choice,
@@ -23,8 +24,7 @@ from opticoll.analysis.ledger.verdict import (
     sensitivity,
 )
 from opticoll.errors import BadInput
-from opticoll.instances import plugins
-from opticoll.instances.plugin_faults import FAULTS, blame, place_of
+from opticoll.plugin_faults import FAULTS, blame, place_of
 from opticoll.solvers.task import PROVEN, Environment, Fields, Json, plain
 
 if TYPE_CHECKING:

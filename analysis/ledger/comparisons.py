@@ -101,7 +101,7 @@ def certified_optimum(
 def certified_flow(topology: Topology) -> float:
     """The all-to-all flow F of the master LP, as :func:`certified_optimum`."""
     from opticoll.formulations.flows import concurrent_flow as model
-    from opticoll.solvers.compilation import compile_model
+    from opticoll.solvers.compile.compilation import compile_model
 
     data = model.ConcurrentFlow.by_source(topology)
     form = compile_model(data.matrix())

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from opticoll import own_code
+from opticoll import own_code, plugins
 from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory, Measurement
 from opticoll.analysis.papers.paper_figure import modules_about
 from opticoll.analysis.store.records import CLAIMS
 from opticoll.analysis.store.schema import environment
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances import plugins
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.spec import contributed
-from opticoll.solvers.executor import JobCrashed, make_executor
-from opticoll.solvers.shared_files import publish
+from opticoll.nearest_names import nearest
+from opticoll.shared_files import publish
+from opticoll.solvers.process.executor import JobCrashed, make_executor
 from opticoll.solvers.task import Environment, plain
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import legend_below
 from opticoll.analysis.plots.style import INK, counted, label, style
 from opticoll.analysis.store.current_records import code_note
+from opticoll.arguments import refused
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.arguments import refused
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Run, plain
 

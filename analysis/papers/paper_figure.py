@@ -12,8 +12,8 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.spec import contributed, modules_of
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     import pandas as pd

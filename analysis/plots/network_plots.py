@@ -12,9 +12,9 @@ from opticoll.analysis.plots.layouts import Arrangement, Places, arrangement
 from opticoll.analysis.plots.panels import legend_below, new_figure
 from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
 from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
+from opticoll.arguments import refused
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
-from opticoll.instances.arguments import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,11 +26,11 @@ from opticoll.analysis.reconfiguration.sequence_records import (
     sequence_records,
 )
 from opticoll.analysis.rendering import Printed, number
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
-from opticoll.instances.arguments import whole_number
 from opticoll.instances.collective_steps import collective_steps, shared_ports
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
 from opticoll.solvers.methods.topoopt.ring_permutations import selected

@@ -23,12 +23,12 @@ from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.reconfiguration.envelope import Envelope, direct_configurations, envelope
 from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
 from opticoll.analysis.rendering import Listing, Printed, number
+from opticoll.arguments import number as positive_number
+from opticoll.arguments import refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
-from opticoll.instances.arguments import number as positive_number
-from opticoll.instances.arguments import refused, whole_number
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import DataSize, Delay, Json, Rate, Seconds
     from opticoll.solvers.task import Progress
+    from opticoll.types import DataSize, Delay, Json, Rate, Seconds
 
 
 #: Limit of all searches together, unless one is given, and of one at least [s].

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from opticoll.arguments import number, refused, whole_number
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
-from opticoll.instances.arguments import number, refused, whole_number
 from opticoll.solvers import solve
 from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import (
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opticoll.formulations.topology.sequence import TopologySequence
-    from opticoll.instances.types import Seconds
     from opticoll.solvers.methods.topology.sequence_flows import CircuitLines, RoutedSequence
+    from opticoll.types import Seconds
 
 
 TABLE = "sequence_records.csv"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.store import Store
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 
 #: Full names of the papers.

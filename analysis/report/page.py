@@ -27,7 +27,7 @@ from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
 from opticoll.analysis.report import drawings, page_tables, sections
 from opticoll.analysis.report.findings import PAPER_NAMES, SUPERSEDED_COMMAND, claims_frame, collect
 from opticoll.errors import BadInput
-from opticoll.solvers.shared_files import rewrite
+from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

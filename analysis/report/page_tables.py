@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pandas as pd
 
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 
 Kind = Literal["text", "name", "long", "number", "count", "seconds", "gap", "ratio", "proof"]

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from opticoll import own_code
+from opticoll import own_code, plugins
 from opticoll.analysis.store import schema
 from opticoll.errors import BadInput
-from opticoll.instances import plugins
-from opticoll.solvers.shared_files import rewrite
+from opticoll.shared_files import rewrite
 from opticoll.solvers.task import Proof, Requested, Termination
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from opticoll.analysis.store.schema import damaged, environment, mark_of, read_r
 from opticoll.analysis.store.tables import CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.variables import NamedArrays, stored
-from opticoll.instances.nearest_names import NamesAttributes
 from opticoll.instances.readers.reading import as_path
-from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
+from opticoll.nearest_names import NamesAttributes
+from opticoll.shared_files import STALE_S, AlreadyStored, publish, sweep
 from opticoll.solvers.task import Needed, plain
 
 if TYPE_CHECKING:

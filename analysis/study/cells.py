@@ -15,9 +15,9 @@ from opticoll.analysis.store.records import Store
 from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import unplanned_key
 from opticoll.errors import LimitSpent, MethodMismatch, OpticollError, SolverUnavailable
+from opticoll.shared_files import AlreadyStored, claim
 from opticoll.solvers.adapters.command_line import adopt
-from opticoll.solvers.memory import TooLarge
-from opticoll.solvers.shared_files import AlreadyStored, claim
+from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.task import Proof, Record, Requested, Run, Termination, one_line
 
 if TYPE_CHECKING:

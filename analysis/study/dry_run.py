@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Cell, Study
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 STORED, RUNS = "stored", "would run"
 #: What is read of a stored run.

@@ -31,9 +31,9 @@ from opticoll.analysis.study.cells import (
     run_cell,
 )
 from opticoll.analysis.study.study_file import find, load
+from opticoll.arguments import refused
 from opticoll.errors import BadInput, OpticollError
-from opticoll.instances.arguments import refused
-from opticoll.solvers.executor import InProcess, JobCrashed
+from opticoll.solvers.process.executor import InProcess, JobCrashed
 from opticoll.solvers.task import one_line
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from opticoll.analysis.study.study_file import Cell, Study
-    from opticoll.instances.types import Json
-    from opticoll.solvers.executor import Executor
+    from opticoll.solvers.process.executor import Executor
+    from opticoll.types import Json
 
 
 def check_writable(store: Store) -> None:
@@ -375,7 +375,7 @@ def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:
 
 def run_with_progress(study: Study, store: Store, jobs: int | None, dask: str | None) -> Summary:
     """Run a study as :func:`run_study` does, with a progress bar on stderr."""
-    from opticoll.solvers.executor import make_executor
+    from opticoll.solvers.process.executor import make_executor
 
     if not isinstance(dask, str | None):
         raise refused(dask, "dask", "the address of a scheduler")

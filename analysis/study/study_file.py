@@ -44,12 +44,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import msgspec
 
 from opticoll.errors import BadFile, BadInput, SolverUnavailable
-from opticoll.instances.nearest_names import nearest
-from opticoll.instances.plugins import digests, load_plugin
 from opticoll.instances.readers.reading import decode, names_file, pinned, read_bytes
 from opticoll.instances.spec import expand
 from opticoll.instances.topology import parse_size
-from opticoll.solvers.memory import TooLarge
+from opticoll.nearest_names import nearest
+from opticoll.plugins import digests, load_plugin
+from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.task import Task, digest, one_line
 
 if TYPE_CHECKING:

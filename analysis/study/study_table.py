@@ -10,8 +10,8 @@ from itertools import product
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from opticoll.arguments import flag, refused
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import flag, refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Study
-    from opticoll.instances.types import DataSize, Gibibytes, Seconds
+    from opticoll.types import DataSize, Gibibytes, Seconds
 
 #: Columns that are returned unless others are asked for.
 COLUMNS = (
@@ -146,7 +146,7 @@ def study(
         return table
     unknown = [name for name in wanted if name not in table]
     if unknown:
-        from opticoll.instances.nearest_names import nearest
+        from opticoll.nearest_names import nearest
 
         msg = f"study: no column {unknown[0]!r}; {nearest(unknown[0], list(map(str, table.columns)))}"
         raise BadInput(msg)

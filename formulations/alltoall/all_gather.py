@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.alltoall.all_reduce import AllReduction
     from opticoll.instances.topology import F64, I64, Mask, Topology
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "alltoall.all-gather"
 

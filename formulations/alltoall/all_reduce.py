@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 NAME = "alltoall.all-reduce"
 _BLOCKS = (

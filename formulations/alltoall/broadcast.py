@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from opticoll.formulations.model import CvxpyModel, PyomoModel
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "alltoall.broadcast"
 PARAMETERS = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)

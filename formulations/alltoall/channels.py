@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "alltoall.channels"
 OBJECTIVES = ("load", "channels")

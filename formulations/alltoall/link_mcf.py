@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.variables import Array, Links
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "alltoall.link-mcf"
 

@@ -37,7 +37,7 @@ from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.variables import Axis, incident_arcs, vertex_axis
 from opticoll.instances.readers.reading import PREFIX
 from opticoll.instances.topology import Topology
-from opticoll.instances.types import Settings
+from opticoll.types import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 NAME = "alltoall.min-congestion"
 

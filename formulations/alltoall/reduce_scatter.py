@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from opticoll.formulations.model import Bound, CvxpyModel, PyomoModel
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 NAME = "alltoall.reduce-scatter"
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.topology import F64, Topology
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
     Values = Mapping[str, F64]
 

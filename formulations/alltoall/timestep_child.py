@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "alltoall.timestep-child"
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000

@@ -13,9 +13,9 @@ from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import Bound
-from opticoll.instances.plugin_faults import place_of
 from opticoll.instances.spec import family_of, is_as_parsed
 from opticoll.instances.topology import Topology
+from opticoll.plugin_faults import place_of
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Mask

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from opticoll.instances.topology import F64, I64, Mask, Topology
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
     Pairs = tuple[I64, I64]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.lumorph.cost_formulas import Variant
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "lumorph.co-scheduling"
 #: Maximum number of calls: their pairs are listed.

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 NAME = "lumorph.forwarded-rounds"
 PARAMETERS = (

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training_iteration import Stage
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "lumorph.iteration"
 #: Maximum number of variables x.

@@ -117,7 +117,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 __doc__ = f"{__doc__}\n{round_programs.__doc__}"
 

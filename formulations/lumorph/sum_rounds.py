@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "lumorph.sum-rounds"
 PARAMETERS = (

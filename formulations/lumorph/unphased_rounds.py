@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, Topology
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
     Values = Mapping[str, NDArray[Any]]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
     Values = Mapping[str, F64]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.variables import Links
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
     Values = Mapping[str, F64]
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 NAME = "optree.one-stage"
 #: Maximum number of nodes whose pairs are listed and checked.

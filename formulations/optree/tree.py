@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.variables import Links
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "optree.tree"
 #: Maximum number of nodes for which the checker builds the schedule.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.readers import reading
 from opticoll.instances.readers.reading import PREFIX, pinned, read_pinned
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "sipml.placement"
 RULES = ("distance", "degree")

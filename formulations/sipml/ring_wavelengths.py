@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")

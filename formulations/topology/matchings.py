@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 
 NAME = "topology.matchings"

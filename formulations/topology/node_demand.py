@@ -14,7 +14,7 @@ from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 
 def pool_of_nodes(instance: object, name: str) -> ServerPool:

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 
 NAME = "topology.sequence"

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.collective_steps import CollectiveStep
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 
 NAME = "topology.steps"

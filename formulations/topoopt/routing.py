@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.topoopt.circuit_design import Ring
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "topoopt.routing"
 #: Maximum number of servers: larger flow matrices are too large for any solver here.

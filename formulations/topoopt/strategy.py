@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training_jobs import Traffic
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "topoopt.strategy"
 #: Bandwidth of an interface [bytes/s]: 100 Gb/s.

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.servers import ServerPool
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json, Settings
+    from opticoll.types import Json, Settings
 
 NAME = "topoopt.utility"
 DISCOUNTS = ("halves", "factorial", "every", "first")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import whole_number
 from opticoll.instances.spec import Dimensions, family
 from opticoll.instances.topology import MAX_VERTICES, Topology, both_ways, check_size
 

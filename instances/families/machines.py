@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.arguments import whole_number
 from opticoll.errors import BadFile, BadInput, BadSpec
-from opticoll.instances.arguments import whole_number
 from opticoll.instances.matrix_program import MatrixProgram, read_program
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.photonics import WdmLine, WdmRing
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS, iteration
 from opticoll.instances.readers.files import read_matrix, read_specified
@@ -22,6 +21,7 @@ from opticoll.instances.spec import family
 from opticoll.instances.topology import Instance, Topology, both_ways, check_size
 from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer, Stage, TrainingIteration
 from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

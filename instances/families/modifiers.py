@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import whole_number
 from opticoll.instances.spec import modifier
 from opticoll.instances.topology import Topology, check_size, decimal_products, link_groups, parse_rate
 

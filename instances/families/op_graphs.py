@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput, BadSpec
-from opticoll.instances.arguments import whole_number
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.spec import Dimensions, family
 from opticoll.instances.topology import Instance
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

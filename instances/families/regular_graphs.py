@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import whole_number
 from opticoll.instances.spec import family, population
 from opticoll.instances.topology import Topology, both_ways, check_size
 

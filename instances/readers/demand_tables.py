@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.arguments import refuse_masked
 from opticoll.instances.readers.draft import end_columns
 from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
@@ -259,7 +259,7 @@ def rank_numbers(topology: Topology, names: set[str], what: str) -> dict[str, in
     BadFile
         For a name that is not a rank, or a label shared by several ranks.
     """
-    from opticoll.instances.nearest_names import nearest
+    from opticoll.nearest_names import nearest
 
     labels = [topology.labels[v] for v in topology.terminals.tolist()]
     known = {label: rank for rank, label in enumerate(labels)}

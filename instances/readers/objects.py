@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.arguments import refuse_masked
 from opticoll.errors import BadInput
-from opticoll.instances.arguments import refuse_masked
 from opticoll.instances.readers.draft import Draft, ReadOptions, end_columns
 from opticoll.instances.readers.listed_graph import Capacities, ListedGraph
 from opticoll.instances.readers.ranks import matching
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import NDArray
 
-    from opticoll.instances.types import Rate
+    from opticoll.types import Rate
 
 #: Name of an object in messages.
 WHAT = "topology"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 
 #: Prefix of a setting that names a file.

@@ -24,10 +24,10 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
 from opticoll.formulations.program_writer import written
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.readers.reading import decode, read_bytes
 from opticoll.instances.readers.solver_solutions import SolFile, positions, read_sol
-from opticoll.solvers import solver_log
+from opticoll.nearest_names import nearest
+from opticoll.shared_files import scratch_folder
 from opticoll.solvers.adapters.interface import (
     Adapter,
     Capabilities,
@@ -35,8 +35,8 @@ from opticoll.solvers.adapters.interface import (
     ProgressLog,
     set_solution,
 )
-from opticoll.solvers.processes import processor_s_of_children, tie_to_parent
-from opticoll.solvers.shared_files import scratch_folder
+from opticoll.solvers.process import solver_log
+from opticoll.solvers.process.processes import processor_s_of_children, tie_to_parent
 from opticoll.solvers.task import Outcome, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 

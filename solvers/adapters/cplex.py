@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     LOOSE,
     NO_SOLUTION,
@@ -21,6 +20,7 @@ from opticoll.solvers.adapters.interface import (
     row_kinds,
     set_solution,
 )
+from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
-from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     Adapter,
     Capabilities,
@@ -15,6 +14,7 @@ from opticoll.solvers.adapters.interface import (
     apply_options,
     set_solution,
 )
+from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

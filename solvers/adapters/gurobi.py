@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
-from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     LOOSE,
     NO_SOLUTION,
@@ -22,6 +21,7 @@ from opticoll.solvers.adapters.interface import (
     row_kinds,
     set_solution,
 )
+from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     LOOSE,
     NO_SOLUTION,
@@ -24,6 +23,7 @@ from opticoll.solvers.adapters.interface import (
     rejected_value,
     set_solution,
 )
+from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, SimplexBasis, Termination
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
-from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     NO_SOLUTION,
     Adapter,
@@ -20,6 +19,7 @@ from opticoll.solvers.adapters.interface import (
     set_solution,
     unknown_option,
 )
+from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:

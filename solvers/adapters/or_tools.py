@@ -15,7 +15,6 @@ import numpy as np
 
 from opticoll.errors import BadOption, MethodMismatch
 from opticoll.formulations.term_sizes import DENOMINATOR
-from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.interface import (
     Adapter,
     Capabilities,
@@ -26,6 +25,7 @@ from opticoll.solvers.adapters.interface import (
     set_solution,
     unknown_option,
 )
+from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.types import Json
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
+    from opticoll.types import Json
 
 
 _LENGTH_DELIMITED = 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from opticoll import plugins
 from opticoll.errors import MethodMismatch
-from opticoll.instances import plugins
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.spec import contributed, modules_of
+from opticoll.nearest_names import nearest
 from opticoll.solvers.adapters.command_line import configured
 from opticoll.solvers.adapters.interface import Adapter
 

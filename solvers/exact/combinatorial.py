@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.instances.types import Json, Settings
     from opticoll.solvers.exact.arguments.argument import Argument
     from opticoll.solvers.task import CheckRecord, Run
+    from opticoll.types import Json, Settings
 
 #: File name suffixes of combinatorial certificates.
 SUFFIXES = (".proof.json", ".proof.json.gz")
@@ -115,7 +115,7 @@ def write(path: Path, run: Run) -> CertificateFacts:
     BadInput
         As :func:`certificate`, or if the file cannot be written.
     """
-    from opticoll.solvers import shared_files
+    from opticoll import shared_files
 
     document = certificate(run)
     text = json.dumps(document, separators=(",", ":")).encode() + b"\n"

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import NoSolution
-from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.process.isolation import call_isolated
 
 if TYPE_CHECKING:
     import threading

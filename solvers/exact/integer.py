@@ -92,7 +92,7 @@ def _left(remaining: Callable[[], float | None], spared: float) -> float | None:
 
 def _completed(form: ExactForm, known: F64 | None, left: float | None) -> F64 | None:
     """A solution found by HiGHS with the known integer columns fixed; None if it finds none in time."""
-    from opticoll.solvers.isolation import solve_here
+    from opticoll.solvers.process.isolation import solve_here
     from opticoll.solvers.task import SolveRequest
 
     floating = floating_form(form)

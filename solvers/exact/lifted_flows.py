@@ -23,7 +23,7 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.formulations.rounding import decimal
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common
 from opticoll.solvers.exact.integer import nearby
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.alltoall.link_mcf import LinkFlow
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 #: Formulations whose flow is grouped by source, and divided by commodity.
 GROUPED, DIVIDED = "alltoall.master", "alltoall.link-mcf"
@@ -114,7 +114,7 @@ def _by_commodity(
 ) -> tuple[ExactAnswer, dict[str, Any]]:
     """The optimum of the master LP, its flow divided among the commodities."""
     from opticoll.formulations.alltoall.master import Master
-    from opticoll.solvers.compilation import compile_built
+    from opticoll.solvers.compile.compilation import compile_built
 
     grouped = Master.by_source(data.flow.topology, data.flow.traffic)
     whole = ExactForm.of(compile_built(grouped, grouped.matrix()))

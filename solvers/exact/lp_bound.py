@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.exact_form import End
-    from opticoll.solvers.messages import Report
+    from opticoll.solvers.process.messages import Report
 
 #: Largest program whose relaxation is solved exactly, and the time limit [s] of that.
 MOST_NONZEROS, LIMIT_S = 200_000, 30.0

@@ -23,13 +23,13 @@ from opticoll.formulations.model import build_model, forms_of, is_own
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.auto import bounds_of, fastest_form
-from opticoll.solvers.compilation import compile_built
+from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.exact.arguments.argument import arguments
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 from opticoll.solvers.exact.lifted_flows import GROUPED, answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
-from opticoll.solvers.own_limits import CHECK_S, LimitReached, OwnLimits
+from opticoll.solvers.process.own_limits import CHECK_S, LimitReached, OwnLimits
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.task import Proof, Termination, joined_messages
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.instances.types import Json
-    from opticoll.solvers.messages import Report
+    from opticoll.solvers.process.messages import Report
     from opticoll.solvers.task import Run, Task
+    from opticoll.types import Json
 
     Solve = Callable[[Task, threading.Event | None], Run]
 

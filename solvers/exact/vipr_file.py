@@ -96,7 +96,7 @@ def write(
     BadInput
         If the file cannot be written.
     """
-    from opticoll.solvers import shared_files
+    from opticoll import shared_files
 
     facts: dict[str, int] = {}
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.instances.types import Settings
     from opticoll.solvers.exact.prove import Arrays
     from opticoll.solvers.task import CheckRecord
+    from opticoll.types import Settings
 
 #: Largest number in a sum [bits].
 MOST_BITS = 4_000_000

@@ -11,13 +11,13 @@ import numpy as np
 
 from opticoll.errors import NoSolution, OpticollError
 from opticoll.formulations.model import Parameter, build_model, forms_of
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.compile.scaling import unit_integers
 from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, Unbounded
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.reduced_program import with_whole_sides
 from opticoll.solvers.relaxation import UNBOUNDED
-from opticoll.solvers.scaling import unit_integers
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations, objective, pack, residuals, violated
 
@@ -133,7 +133,7 @@ class _Proof:
 
     def _search_by(self, solver: str, limit: float) -> bool:
         """Search for at most ``limit`` seconds; return whether the solver has ended before, by its own account."""
-        from opticoll.solvers.isolation import solve_here, solve_isolated
+        from opticoll.solvers.process.isolation import solve_here, solve_isolated
 
         request = SolveRequest(limit, self.context.task.threads, self.context.task.tol, self.context.task.seed)
         if solver == "highs":

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Formulation, Parameter
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.types import Json, Setting, Settings
     from opticoll.solvers.task import Run, Task
+    from opticoll.types import Json, Setting, Settings
 
 
 @cache

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from opticoll.instances import plugins
+from opticoll import plugins
 from opticoll.solvers.adapters.registry import package_adapters
 from opticoll.solvers.methods.method import Beyond, Method, module_of, names, names_that_take_over
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 
 @cache

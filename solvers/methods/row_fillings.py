@@ -112,7 +112,7 @@ class LoadProgram:
 
     def solution(self, rows: I64, load: F64, most: float) -> F64 | None:
         """A solution with t <= ``most`` whose groups put ``load``, ``(groups, rows)``, there; None if none is found."""
-        from opticoll.solvers.isolation import solve_here
+        from opticoll.solvers.process.isolation import solve_here
 
         entries = self.loads[rows].tocoo()
         where = self.group[entries.col] * rows.size + entries.row

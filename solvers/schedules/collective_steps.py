@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.tree_packing import PackedTree, TreePacking
     from opticoll.instances.topology import Topology
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 
 #: Formulations with such schedules, and the name of their collective in files.

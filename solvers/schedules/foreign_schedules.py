@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import BadFile
 from opticoll.instances.readers import reading
 from opticoll.instances.readers.reading import parses_as_float
-from opticoll.instances.types import Json
 from opticoll.solvers.schedules.link_schedule import chunk_name, pair_capacity, ways_between
 from opticoll.solvers.schedules.msccl_xml import MAX_BYTES as MSCCL_BYTES
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+from opticoll.types import Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set

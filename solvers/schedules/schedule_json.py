@@ -45,9 +45,9 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances.nearest_names import nearest
 from opticoll.instances.readers import reading
 from opticoll.instances.topology import Topology
+from opticoll.nearest_names import nearest
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, Move, moves_document, run_moves
 from opticoll.solvers.schedules.foreign_schedules import foreign_tool, is_tree_file, read_foreign, run_sends, run_trees
 from opticoll.solvers.schedules.link_schedule import pair_capacity, run_links, run_routes, ways_between
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.topology import F64, Instance
-    from opticoll.instances.types import Json
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.program import Program
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
     from opticoll.solvers.schedules.shard_routes import Chunked
+    from opticoll.types import Json
 
 
 FORMAT = "opticoll-schedule/1"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 
 #: Amounts relative to the largest demand, and times relative to the end, up to which a violation is round-off.

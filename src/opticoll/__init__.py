@@ -23,7 +23,7 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         return list(homes)
     if name not in homes:
-        from opticoll.instances.nearest_names import nearest
+        from opticoll.nearest_names import nearest
 
         msg = f"module 'opticoll' has no attribute {name!r}; {nearest(name, homes)}"
         raise AttributeError(msg, name=name, obj=None)

@@ -42,8 +42,8 @@ from opticoll.instances import Topology as Topology
 from opticoll.instances import parse as parse
 from opticoll.instances import save_topology as save_topology
 from opticoll.instances import topology as topology
-from opticoll.instances.plugins import load_plugin as load_plugin
 from opticoll.instances.spec import family as family
+from opticoll.plugins import load_plugin as load_plugin
 from opticoll.solvers.adapters.interface import Adapter as Adapter
 from opticoll.solvers.adapters.interface import Capabilities as Capabilities
 from opticoll.solvers.adapters.interface import set_solution as set_solution

@@ -18,7 +18,7 @@ from opticoll.analysis.study import study_file
 from opticoll.analysis.study.running import run_study
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import parse
-from opticoll.solvers.executor import InProcess
+from opticoll.solvers.process.executor import InProcess
 from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Termination
 

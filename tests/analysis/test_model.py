@@ -10,8 +10,8 @@ import pytest
 import opticoll as oc
 from opticoll.instances import parse
 from opticoll.instances.link_changes import LinkNames, with_capacities
-from opticoll.solvers.recompiled import Recompiler
-from opticoll.solvers.stated_models import compiled
+from opticoll.solvers.compile.recompiled import Recompiler
+from opticoll.solvers.compile.user_models import compiled
 
 FORMS = ("pyomo", "cvxpy")
 FLOWS = ("alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf")
@@ -282,7 +282,7 @@ def test_a_model_that_does_not_fit_in_memory_is_refused(monkeypatch):
     def full(*_args, **_named):
         raise MemoryError
 
-    monkeypatch.setattr("opticoll.solvers.stated_models.from_cvxpy", full)
+    monkeypatch.setattr("opticoll.solvers.compile.user_models.from_cvxpy", full)
     with pytest.raises(oc.BadInput, match="not enough memory to compile it; use a smaller instance"):
         oc.model("alltoall.master", "ring:4", form="cvxpy").solve()
 

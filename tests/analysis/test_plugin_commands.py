@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 import opticoll as oc
+from opticoll import plugins
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.cli.new import KINDS, write_example
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
-from opticoll.instances import plugins
-from opticoll.solvers.executor import DaskCluster, InProcess
-from opticoll.solvers.isolation import probe
-from opticoll.solvers.own_limits import Budget, OwnLimits
-from opticoll.solvers.worker import ROOT
+from opticoll.solvers.process.executor import DaskCluster, InProcess
+from opticoll.solvers.process.isolation import probe
+from opticoll.solvers.process.own_limits import Budget, OwnLimits
+from opticoll.solvers.process.worker import ROOT
 
 NAMES = {
     "formulation": "broadcast",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import opticoll as oc
-from opticoll.instances.nearest_names import NamesAttributes
+from opticoll.nearest_names import NamesAttributes
 
 RING = "ring:4"  # T = 2 for uniform demand: half of the 8 shards of two hops pass each way
 

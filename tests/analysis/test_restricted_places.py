@@ -95,7 +95,7 @@ def test_no_folder_for_temporary_files_is_one_line(command):
 
 def test_a_plugin_by_a_home_folder_that_does_not_exist_is_refused_in_one_line(monkeypatch):
     from opticoll.errors import BadInput
-    from opticoll.instances.plugins import load_plugin
+    from opticoll.plugins import load_plugin
 
     with pytest.raises(BadInput, match="cannot be read"):
         load_plugin("~no-such-user/mine.py")

@@ -195,7 +195,7 @@ def test_a_class_name_means_one_thing():
 
 
 #: Messages between our own processes, and the tests of an adapter that are made of them; no interface.
-INTERNAL = ("solvers.isolation", "solvers.messages", "solvers.contract", "solvers.plan", "solvers.procedure")
+INTERNAL = ("solvers.process", "solvers.contract", "solvers.plan", "solvers.procedure")
 
 
 def untyped(name: str, tree: ast.Module) -> list[str]:
@@ -263,7 +263,7 @@ def test_an_old_import_path_fails_in_one_clear_line(layer):
 #: Files of the solvers that may name formulations: each serves those that it names.
 SERVING = ("solvers/methods/", "solvers/exact/", "solvers/schedules/")
 #: What solvers need more memory for was measured by formulation.
-MEASURED = "solvers/memory.py"
+MEASURED = "solvers/process/memory.py"
 
 
 def naming(names: set[str], texts: list[str]) -> set[str]:

@@ -24,7 +24,7 @@ from cases import CASES
 
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import check_stated
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 
 
 def both_builds(name):

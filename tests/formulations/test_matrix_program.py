@@ -16,7 +16,7 @@ from opticoll.formulations.matrix.program import FORMULATION, NAME
 from opticoll.formulations.model import NotApplicable, build_model, forms_of
 from opticoll.instances import MatrixProgram, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Proof, Task
 

@@ -17,10 +17,10 @@ import pytest
 from slow_cases import marked
 
 import opticoll as oc
+from opticoll import outside_modules, plugins
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
-from opticoll.instances import outside_modules, plugins
-from opticoll.instances.outside_modules import modules_of
+from opticoll.outside_modules import modules_of
 from opticoll.solvers.plan import resume_key
 
 #: A model whose optimum is the expression ``{limit}``.

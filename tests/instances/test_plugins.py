@@ -11,10 +11,10 @@ from textwrap import dedent
 import pytest
 
 import opticoll as oc
+from opticoll import plugins
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation, formulations
-from opticoll.instances import plugins
 from opticoll.instances.spec import FAMILIES, parse
 from opticoll.instances.symmetry import automorphisms
 from opticoll.solvers.adapters import adapters
@@ -495,7 +495,7 @@ def test_what_a_script_defines_is_solved_in_workers_too(tmp_path):
         + PYOMO_MODEL
         + """
 if __name__ == "__main__":
-    from opticoll.solvers.executor import LocalProcesses
+    from opticoll.solvers.process.executor import LocalProcesses
     from opticoll.solvers.plan import resume_key
 
     class FORMULATION(Model):

@@ -14,8 +14,8 @@ from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import parse
 from opticoll.solvers import verify
 from opticoll.solvers.adapters import adapters
-from opticoll.solvers.compilation import compile_model
-from opticoll.solvers.isolation import call_isolated, probe
+from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.process.isolation import call_isolated, probe
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Proof, Task
 

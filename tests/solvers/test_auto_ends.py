@@ -16,7 +16,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
 from opticoll.instances import Topology
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import certified_branching
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
@@ -153,7 +153,7 @@ def test_a_schedule_of_another_method_gives_branching_the_value_to_improve():
 
 def test_cp_sat_finds_what_highs_does_not(monkeypatch):
     """Of a program over integers alone; a solution that HiGHS has found would be kept."""
-    from opticoll.solvers import isolation
+    from opticoll.solvers.process import isolation
 
     asked, solve_isolated = [], isolation.solve_isolated
 

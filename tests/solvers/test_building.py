@@ -13,12 +13,12 @@ from cases import CASES
 from test_threads import interpreter_prints
 
 import opticoll as oc
+from opticoll import plugins
 from opticoll.errors import OpticollError
 from opticoll.formulations import modelling_layers
 from opticoll.formulations.model import forms_of
-from opticoll.instances import plugins
-from opticoll.solvers import building
-from opticoll.solvers.isolation import call_isolated, modules_of
+from opticoll.solvers.compile import building
+from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
     from pathlib import Path

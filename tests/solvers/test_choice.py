@@ -17,11 +17,11 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.solvers import solve, verify
 from opticoll.solvers.auto import SMALL_PROOF_S, fastest_form
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import methods, taking_over
 from opticoll.solvers.plan import make_plan, resume_key
+from opticoll.solvers.process.worker import interpreter
 from opticoll.solvers.task import Proof, Task, Termination
-from opticoll.solvers.worker import interpreter
 
 GAP_GRAPH = "genkautz:n=8,d=3"
 
@@ -281,7 +281,7 @@ def test_workers_import_layers_without_the_statistics_of_scipy():
         "assert abs(cp.quantum_rel_entr(one, other).value - np.log(2)) < 1e-9\n"
         "import scipy.stats; assert scipy.stats.norm.cdf(0) == 0.5"
     )
-    place = interpreter("opticoll.solvers.worker_main:main")[-1].partition("; from")[0]
+    place = interpreter("opticoll.solvers.process.worker_main:main")[-1].partition("; from")[0]
     subprocess.run([sys.executable, "-P", "-c", f"{place}; {code}"], check=True)
 
 

@@ -27,10 +27,10 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers import executor as executor_module
 from opticoll.solvers import solve as runner
-from opticoll.solvers import worker as worker_module
-from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed, OtherCode
+from opticoll.solvers.process import executor as executor_module
+from opticoll.solvers.process import worker as worker_module
+from opticoll.solvers.process.executor import ClusterLost, DaskCluster, InProcess, JobCrashed, OtherCode
 from opticoll.solvers.task import Task
 
 STUDY = """
@@ -51,7 +51,7 @@ PLACES = (Path(__file__).parent, Path(__file__).parents[1], worker_module.ROOT)
 #: Dask's own command line in a process that does not outlive ours, however ours ends.
 DASK = """
 import sys
-from opticoll.solvers.processes import tie_to_parent
+from opticoll.solvers.process.processes import tie_to_parent
 tie_to_parent(int(sys.argv.pop(1)))
 from dask.__main__ import main
 main()
@@ -153,8 +153,8 @@ def until(condition: Any, limit_s: float = 240.0) -> None:
 def patient() -> Iterator[None]:
     """A scheduler on a busy machine has time to answer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opticoll.solvers.executor.CONNECT_S", 240.0)
-        patch.setattr("opticoll.solvers.executor.ANSWER_S", 240.0)
+        patch.setattr("opticoll.solvers.process.executor.CONNECT_S", 240.0)
+        patch.setattr("opticoll.solvers.process.executor.ANSWER_S", 240.0)
         yield
 
 
@@ -324,7 +324,7 @@ def test_an_address_without_a_scheduler_is_refused_at_once(
 
 
 def test_a_listener_that_is_not_a_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opticoll.solvers.executor.ANSWER_S", 0.5)
+    monkeypatch.setattr("opticoll.solvers.process.executor.ANSWER_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(BadOption, match="no Dask scheduler answers"):

@@ -22,7 +22,7 @@ from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_built
+from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.exact import lifted_flows, prove, vipr_check, vipr_file
 from opticoll.solvers.exact import linear as exact_linear
 from opticoll.solvers.exact.exact_form import ExactForm, Leaf, Split, fault
@@ -31,7 +31,7 @@ from opticoll.solvers.exact.linear import System, solve_linear
 from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly
 from opticoll.solvers.exact.vipr_verify import verify
 from opticoll.solvers.methods import prepared
-from opticoll.solvers.own_limits import Budget
+from opticoll.solvers.process.own_limits import Budget
 from opticoll.solvers.task import PROVEN, Proof, Record, Task
 
 Q = Fraction

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from opticoll.errors import BadInput, BadOption, SolverUnavailable
-from opticoll.solvers.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
+from opticoll.solvers.process.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
 
 
 def work(item: Any) -> Any:

@@ -15,7 +15,7 @@ from slow_cases import marked
 from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_known, problems
 from opticoll.formulations import formulation
 from opticoll.solvers import solve
-from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.process.isolation import call_isolated
 from opticoll.solvers.solution_json import check
 
 if TYPE_CHECKING:

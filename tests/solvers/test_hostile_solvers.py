@@ -24,15 +24,16 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import parse
-from opticoll.solvers import attempt, isolation, judgement, own_limits, solve, verify
+from opticoll.solvers import attempt, judgement, solve, verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import accepted
 from opticoll.solvers.exact import prove
 from opticoll.solvers.methods import certified_branching, method_named
 from opticoll.solvers.methods.method import Answer, Context
-from opticoll.solvers.own_limits import Budget, LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.procedure import checked
+from opticoll.solvers.process import isolation, own_limits
+from opticoll.solvers.process.own_limits import Budget, LimitReached, OwnLimits
 from opticoll.solvers.task import Outcome, Proof, Run, SolveRequest, Task, Termination, one_line
 
 FORM = StandardForm(
@@ -77,7 +78,7 @@ def test_a_wrong_outcome_is_an_error_on_record(lie: str, monkeypatch: pytest.Mon
         true = Outcome(Termination.OPTIMAL, 1.0, 1.0, np.zeros(columns), np.zeros(rows))
         return accepted("liar", form, replace(true, **wrong))
 
-    monkeypatch.setattr("opticoll.solvers.scaling.solve_isolated", lying)
+    monkeypatch.setattr("opticoll.solvers.compile.scaling.solve_isolated", lying)
     run = solve.solve(Task("alltoall.master", "ring:3", "highs-simplex"))
     assert run.termination is Termination.ERROR
     assert run.exit_status == 3

@@ -19,16 +19,16 @@ import psutil
 import pytest
 import scipy.sparse as sp
 
+from opticoll import plugins, shared_files
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.instances import plugins
-from opticoll.solvers import isolation, processes, shared_files
-from opticoll.solvers import worker as worker_module
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.isolation import WorkerAnswer, call_isolated, solve_isolated
-from opticoll.solvers.messages import Inbox, Report, send
+from opticoll.solvers.process import isolation, processes
+from opticoll.solvers.process import worker as worker_module
+from opticoll.solvers.process.isolation import WorkerAnswer, call_isolated, solve_isolated
+from opticoll.solvers.process.messages import Inbox, Report, send
+from opticoll.solvers.process.worker_main import may_stay
 from opticoll.solvers.task import SolveRequest, Termination
-from opticoll.solvers.worker_main import may_stay
 
 #: Jobs for workers, in a module of its own that imports little.
 HERE = "worker_jobs"
@@ -55,7 +55,7 @@ def kill_workers() -> None:
     spared = {process for worker in idle for process in (worker, *worker.children(recursive=True))}
     for child in set(psutil.Process().children(recursive=True)) - spared:
         try:
-            if any("opticoll.solvers.worker" in word for word in child.cmdline()):
+            if any("opticoll.solvers.process.worker" in word for word in child.cmdline()):
                 child.kill()
         except psutil.NoSuchProcess:  # it has ended, perhaps by an earlier call
             continue
@@ -234,7 +234,7 @@ def test_killing_the_outer_worker_from_outside_ends_the_inner_one() -> None:
 SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
-from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.process.isolation import call_isolated
 answer = call_isolated("worker_jobs:tell_and_sleep", {{"seconds": {seconds}}},
                        on_progress=lambda values: print(values["pid"], flush=True))
 print("finished", answer.finished)
@@ -687,7 +687,7 @@ def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
 #: A limit that is reached and one that is not; then a profiler, as a debugger or a notebook's %prun sets one.
 _PROFILED = """
 import sys, time
-from opticoll.solvers.own_limits import LimitReached, OwnLimits
+from opticoll.solvers.process.own_limits import LimitReached, OwnLimits
 
 try:
     with OwnLimits(time.monotonic() + 0.05, None, None):

@@ -17,13 +17,14 @@ from opticoll.formulations import formulation
 from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import build_model, read_parameters
 from opticoll.instances import parse
-from opticoll.solvers import memory, solve
+from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.compilation import compile_model
-from opticoll.solvers.executor import InProcess
-from opticoll.solvers.isolation import call_isolated
-from opticoll.solvers.memory import GIB, TooLarge, available_bytes, entries, needed_bytes
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.process import memory
+from opticoll.solvers.process.executor import InProcess
+from opticoll.solvers.process.isolation import call_isolated
+from opticoll.solvers.process.memory import GIB, TooLarge, available_bytes, entries, needed_bytes
 from opticoll.solvers.task import Task
 
 LARGE = "genkautz:n=200,d=4"

@@ -23,7 +23,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import ModelError
 from opticoll.formulations.model import PyomoModel
 from opticoll.formulations.modelling_layers import import_layer
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.course import Course
 from opticoll.solvers.task import Termination
 

@@ -13,8 +13,8 @@ import opticoll as oc
 from opticoll.analysis.study.study_file import study_of, unplanned_key
 from opticoll.formulations import formulations
 from opticoll.solvers import plan as planning
-from opticoll.solvers.memory import TooLarge
 from opticoll.solvers.plan import make_plan, plan_key, resume_key
+from opticoll.solvers.process.memory import TooLarge
 
 VERSIONED = {
     "alltoall.master": "ring:4",

@@ -16,7 +16,7 @@ from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import Topology, parse
 from opticoll.solvers import attempt, solve, verify
 from opticoll.solvers import plan as plan_module
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.plan import make_plan, resume_key
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages, plain
@@ -144,8 +144,8 @@ def test_no_flow_is_called_infeasible_where_capacities_differ_by_many_magnitudes
 def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vector):
     from types import SimpleNamespace
 
-    from opticoll.solvers import isolation
     from opticoll.solvers.methods import certified_branching
+    from opticoll.solvers.process import isolation
 
     task = Task("optree.one-stage", "wdm-ring:n=4,wavelengths=2")
     plan = make_plan(task)

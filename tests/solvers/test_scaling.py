@@ -10,7 +10,8 @@ import scipy.sparse as sp
 import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers import scaling, verify
+from opticoll.solvers import verify
+from opticoll.solvers.compile import scaling
 from opticoll.solvers.task import SolveRequest, Termination
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "extend" / "solver.md"

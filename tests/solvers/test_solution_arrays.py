@@ -19,7 +19,7 @@ from opticoll.formulations.model import build_model, forms_of
 from opticoll.formulations.variables import Array, SolutionSize, check_arrays, check_shapes, numbered
 from opticoll.instances import parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Task
 

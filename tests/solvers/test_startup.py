@@ -21,7 +21,7 @@ from opticoll.solvers.adapters import adapters
 from opticoll.solvers.methods import method_named, methods
 from opticoll.solvers.methods.lumorph.overlap_search import reroute_first, straight_or_shortest
 from opticoll.solvers.methods.method import names
-from opticoll.solvers.worker import interpreter
+from opticoll.solvers.process.worker import interpreter
 
 #: Packages that take longer to be imported than small commands to be answered.
 SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", "highspy", "ortools")
@@ -42,7 +42,7 @@ print(json.dumps({"ended": ended, "loaded": list(sys.modules)}))
 
 SCIPY = """
 import json, sys
-from opticoll.solvers import worker_imports
+from opticoll.solvers.process import worker_imports
 worker_imports.prepare()
 import opticoll.instances, scipy.sparse, scipy.optimize
 early = [name for name in ("numpy.f2py.f2py2e", "unittest") if name in sys.modules]
@@ -54,7 +54,7 @@ print(json.dumps({"early": early, "late": "unittest" in sys.modules, "f2py": num
 
 def loaded_by(code: str, *words: str) -> dict[str, object]:
     """What a new interpreter prints that runs ``code``."""
-    place = interpreter("opticoll.solvers.worker_main:main")[-1].partition("; from")[0]
+    place = interpreter("opticoll.solvers.process.worker_main:main")[-1].partition("; from")[0]
     command = [sys.executable, "-P", "-c", f"{place}\n{code}", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     answer: dict[str, object] = json.loads(done.stdout)

@@ -20,8 +20,8 @@ import pytest
 
 import opticoll as oc
 from opticoll.errors import BadInput
-from opticoll.solvers import pyomo_models
-from opticoll.solvers.worker import ROOT
+from opticoll.solvers.compile import pyomo_models
+from opticoll.solvers.process.worker import ROOT
 
 FIVE: list[tuple[str, str, dict[str, Any]]] = [
     ("alltoall.link-mcf", "ring:{}", {}),
@@ -251,7 +251,7 @@ def test_imports_and_solves_leave_the_process_as_it_was(tmp_path: Path) -> None:
 
 
 #: Programs of our own processes, in which nobody else's code can see what is replaced.
-WORKER_PROGRAMS = {"solvers/worker_imports.py", "solvers/worker_main.py"}
+WORKER_PROGRAMS = {"solvers/process/worker_imports.py", "solvers/process/worker_main.py"}
 
 
 def replacements(tree: ast.AST) -> set[str]:
@@ -285,8 +285,8 @@ def replacements(tree: ast.AST) -> set[str]:
 WORDS = ("sys.modules", "sys.meta_path", "sys.path_hooks", "get_code", "exec_module", "SetAsyncExc")
 #: Where such a thing is the purpose: plug-ins are modules of their own names, and limits end what builds for ever.
 REPLACED = {
-    "instances/plugins.py": {"sys.modules", "sys.meta_path"},
-    "solvers/own_limits.py": {"PyThreadState_SetAsyncExc"},
+    "src/opticoll/plugins.py": {"sys.modules", "sys.meta_path"},
+    "solvers/process/own_limits.py": {"PyThreadState_SetAsyncExc"},
 }
 
 

@@ -16,9 +16,9 @@ from opticoll.formulations.standard_form import StandardForm
 from opticoll.formulations.term_sizes import MISSED
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.registry import adapters
-from opticoll.solvers.isolation import probe
+from opticoll.solvers.compile.scaling import solve_scaled, unit_integers
+from opticoll.solvers.process.isolation import probe
 from opticoll.solvers.relaxation import rounded
-from opticoll.solvers.scaling import solve_scaled, unit_integers
 from opticoll.solvers.task import SolveRequest, Termination
 
 MIXED = [name for name, one in adapters().items() if one.capabilities.mip and one.capabilities.lp]

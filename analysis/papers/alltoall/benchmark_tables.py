@@ -59,7 +59,7 @@ def layers() -> list[Row]:
     from opticoll.formulations import formulation
     from opticoll.formulations.modelling_layers import import_layer
     from opticoll.instances import parse
-    from opticoll.solvers.compilation import compile_model
+    from opticoll.solvers.compile.compilation import compile_model
 
     model = formulation("alltoall.master")
     rows = []

@@ -172,7 +172,7 @@ def _sufficient(laboratory: Laboratory) -> Measurement:
 
 def _link_optimum(topology: Topology) -> float:
     """F of (25)-(28); the solver's dual arc lengths prove its optimality."""
-    from opticoll.solvers.compilation import compile_model
+    from opticoll.solvers.compile.compilation import compile_model
 
     data = link_mcf.LinkFlow.prepare(topology, {"printed": False})
     form = compile_model(data.cvxpy())
@@ -215,7 +215,7 @@ CLAIMS.stated(
 
 def path_optimum(topology: Topology, **rule: Any) -> float:
     """F over a path set, solved with SciPy and certified by the dual arc lengths."""
-    from opticoll.solvers.compilation import compile_model
+    from opticoll.solvers.compile.compilation import compile_model
 
     data = path_mcf.PathConcurrentFlow.prepare(topology, rule)
     form = compile_model(build_model(data, "matrix"))
@@ -376,7 +376,7 @@ def _steps_by_source(laboratory: Laboratory) -> Measurement:
 
 def _linear_programs(spec: str) -> dict[str, Any]:
     """The link MCF and the master LP of a network in standard form."""
-    from opticoll.solvers.compilation import compile_model
+    from opticoll.solvers.compile.compilation import compile_model
 
     topology = parse(spec)
     return {

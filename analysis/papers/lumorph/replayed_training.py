@@ -21,7 +21,7 @@ from opticoll.instances.training_jobs import NUMBER_BYTES, operators
 from opticoll.solvers.methods.lumorph.boundary_batches import at_boundaries
 
 if TYPE_CHECKING:
-    from opticoll.instances.types import Setting
+    from opticoll.types import Setting
 
 #: Samples per GPU.
 BATCH = 16

@@ -16,7 +16,7 @@ from opticoll.formulations.topoopt.iteration_loads import iteration_time
 from opticoll.instances import parse
 from opticoll.instances.task_graph import training_iteration
 from opticoll.instances.training_jobs import MEASURED_SERVERS, training_job
-from opticoll.solvers.shared_files import rewrite
+from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -212,7 +212,7 @@ def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | 
     OpticollError
         If a cell cannot be simulated; the rows found by then are kept.
     """
-    from opticoll.solvers.executor import make_executor
+    from opticoll.solvers.process.executor import make_executor
 
     outcome = {tuple(row.items())[:-1]: row["seconds"] for row in _rows(path)} if path.exists() else {}
     groups: dict[tuple[Any, ...], list[SimulatedCell]] = {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
     #: A certificate file, whose structure :func:`opticoll.solvers.exact.combinatorial_check.read` has checked.
     Document = Mapping[str, Any]

@@ -13,8 +13,8 @@ from opticoll.solvers.exact import combinatorial_check
 from opticoll.solvers.exact.arguments.argument import Argument, pairs_of, word
 
 if TYPE_CHECKING:
-    from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Parts, Values
+    from opticoll.types import Json
 
 #: Relative increase of the time at which the search starts, so that its circuits are surely affordable.
 START = 1e-9

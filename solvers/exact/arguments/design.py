@@ -8,8 +8,8 @@ from opticoll.solvers.exact.arguments.argument import Argument, pairs_of, word
 from opticoll.solvers.exact.arguments.steps import exact_flow
 
 if TYPE_CHECKING:
-    from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Parts, Values
+    from opticoll.types import Json
 
 
 def design_problem(data: Any) -> dict[str, Json]:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.flows.flow_orbits import Orbits
-    from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Document, Parts, Values
     from opticoll.solvers.exact.orbit_optimum import ExactPair
     from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
+    from opticoll.types import Json
 
     Flows = dict[str, SymmetricFlow | NDArray[np.float64]]
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Parts, Values
+    from opticoll.types import Json
 
 
 def rounds_problem(data: Any) -> dict[str, Json]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import Topology
-    from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Document, Parts, Values
+    from opticoll.types import Json
 
 #: Largest denominator of arc prices rounded from duals.
 MOST_PARTS = 5040

@@ -9,9 +9,9 @@ from opticoll.solvers.exact.exact_form import Leaf
 
 if TYPE_CHECKING:
     from opticoll.instances import Topology
-    from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Parts, Values
     from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
+    from opticoll.types import Json
 
 
 def steps_problem(data: Any) -> dict[str, Json]:

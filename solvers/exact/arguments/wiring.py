@@ -17,9 +17,9 @@ from opticoll.solvers.exact.combinatorial_check import Refused
 from opticoll.solvers.exact.exact_form import ExactForm, Leaf
 
 if TYPE_CHECKING:
-    from opticoll.instances.types import Json
     from opticoll.solvers.exact.arguments.argument import Parts, Values
-    from opticoll.solvers.messages import Report
+    from opticoll.solvers.process.messages import Report
+    from opticoll.types import Json
 
 #: Time limit of the enumeration [s]; if it is exceeded, the argument uses byte-hops alone.
 LIMIT_S = 300.0
@@ -41,7 +41,7 @@ def wiring_parts(data: Any, values: Values, _duals: object) -> Parts:
     gets the distance of its ends. They often prove the load of similar wirings too.
     """
     from opticoll.formulations.topoopt.topology import decode
-    from opticoll.solvers.isolation import call_isolated
+    from opticoll.solvers.process.isolation import call_isolated
 
     problem = wiring_problem(data)
     order = np.argsort(-(data.fixed.sum(axis=0) + data.fixed.sum(axis=1)), kind="stable").tolist()
@@ -55,7 +55,7 @@ def wiring_parts(data: Any, values: Values, _duals: object) -> Parts:
 def in_worker(
     problem: Mapping[str, Any], order: list[int], circuits: list[list[int]], report: Report
 ) -> dict[str, Any]:
-    """Find solution and arguments; target of :func:`opticoll.solvers.isolation.call_isolated`."""
+    """Find solution and arguments; target of :func:`opticoll.solvers.process.isolation.call_isolated`."""
     solution, load, lengths = _least_load(problem, Counter((u, v) for u, v in circuits))
     n, ports, demand, whole = wiring_check.stated(problem, load)
     hops = wiring_check.least_hops(demand, ports)([()] * n, list(range(n)))

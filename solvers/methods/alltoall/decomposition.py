@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.solvers.memory import MOST_ENTRIES
 from opticoll.solvers.methods.method import Answer
+from opticoll.solvers.process.memory import MOST_ENTRIES
 from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.instances.topology import F64, Topology
-    from opticoll.instances.types import Json
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Run, SolveRequest
+    from opticoll.types import Json
 
 
 def solve_master(context: Context) -> Run:
@@ -149,7 +149,7 @@ def solve_children(
     NoSolution
         If some child's LP has no usable solution.
     """
-    from opticoll.solvers.executor import make_executor
+    from opticoll.solvers.process.executor import make_executor
     from opticoll.solvers.task import SolveRequest
 
     cluster = str(context.parameters["dask"]) or None
@@ -190,9 +190,9 @@ def solve_child(item: ChildTask) -> F64:
         If the child's LP has no usable solution.
     """
     from opticoll.errors import NoSolution
-    from opticoll.solvers.compilation import compile_model
+    from opticoll.solvers.compile.compilation import compile_model
+    from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled
     from opticoll.solvers.methods.flows.time_form import reformulate
-    from opticoll.solvers.scaling import scaling_steps, solve_scaled
 
     # f / F does not depend on the unit of capacity, and solvers drop tiny entries.
     stated = item.problem()

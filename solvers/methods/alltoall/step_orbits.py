@@ -45,8 +45,8 @@ def run_step_orbits(context: Context) -> Answer:
     """
     from opticoll.formulations.flows.flow_orbits import find
     from opticoll.solvers.auto import PYOMO_NONZEROS
-    from opticoll.solvers.compilation import compile_model
-    from opticoll.solvers.scaling import solve_scaled
+    from opticoll.solvers.compile.compilation import compile_model
+    from opticoll.solvers.compile.scaling import solve_scaled
 
     data: StepFlow = context.data
     if data.aggregate != "source":

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64
-    from opticoll.instances.types import Settings
     from opticoll.solvers.methods.flows.pdhg_iteration import TimeBounds
     from opticoll.solvers.methods.method import Context
+    from opticoll.types import Settings
 
 
 #: Single precision is enough for this tolerance or larger ones.

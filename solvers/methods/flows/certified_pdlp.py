@@ -38,8 +38,8 @@ def run(context: Context) -> Answer:
     ``tol``, the next round starts again with a tolerance ten times smaller. The best flow and duals of all rounds are
     kept; the last round dominates the time.
     """
-    from opticoll.solvers.compilation import compile_model
-    from opticoll.solvers.scaling import scaling_steps, solve_scaled
+    from opticoll.solvers.compile.compilation import compile_model
+    from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled
 
     model, task = context.formulation, context.task
     layer = task.form or ("matrix" if "matrix" in forms_of(model) else forms_of(model)[0])

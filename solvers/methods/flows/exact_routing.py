@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json
     from opticoll.solvers.methods.flows.column_generation import Generated
     from opticoll.solvers.methods.method import Context
+    from opticoll.types import Json
 
 
 #: Formulations with kappa paths per commodity in the variables x and Lambda, whose data are a path flow.
@@ -243,7 +243,7 @@ def bound_and_search(context: Context, known: PathSet | None) -> Answer:
 
 def relaxation(context: Context, data: PathFlow, paths: PathSet) -> tuple[F64, F64 | None]:
     """The linear relaxation over ``paths``: x, ``(|P|,)``, all equal if it is not solved, and its arc lengths."""
-    from opticoll.solvers.isolation import solve_here
+    from opticoll.solvers.process.isolation import solve_here
 
     program = _program(paths, data.amount, data.kappa, 0.0, np.inf)
     relaxed = replace(program, integer=np.zeros(paths.paths + 1, dtype=bool))
@@ -374,7 +374,7 @@ class _State:
 
     def branch_and_bound(self) -> None:
         """HiGHS on the ILP over the candidates, started from the best routes."""
-        from opticoll.solvers.isolation import solve_here
+        from opticoll.solvers.process.isolation import solve_here
 
         seconds = float(self.context.parameters["mip_s"])
         paths = self.candidates

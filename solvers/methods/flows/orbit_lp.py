@@ -113,8 +113,8 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
         When no time is left.
     """
     from opticoll.formulations.flows import flow_orbits as reduction
-    from opticoll.solvers.compilation import compile_model
-    from opticoll.solvers.scaling import solve_scaled
+    from opticoll.solvers.compile.compilation import compile_model
+    from opticoll.solvers.compile.scaling import solve_scaled
 
     form = compile_model(reduction.model(orbits, keep))
     columns = form.size["variables"]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.solvers.isolation import solve_here
 from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, SMALLEST_TOL, iterate, refuse
 from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution, answer_of, solve_reduced
 from opticoll.solvers.methods.flows.sharpening import sharpened
 from opticoll.solvers.methods.flows.start_file import StartFile
 from opticoll.solvers.methods.flows.tie_program import closed_by_ties, suits
 from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:

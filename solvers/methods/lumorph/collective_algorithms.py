@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import I64, Topology
-    from opticoll.instances.types import Settings
+    from opticoll.types import Settings
 
 Kind = Literal["spread", "sum", "all-reduce", "transfer"]
 
@@ -247,7 +247,7 @@ def pattern_of(
     """
     from opticoll.errors import BadInput
     from opticoll.formulations.model import read_parameters
-    from opticoll.instances.nearest_names import nearest
+    from opticoll.nearest_names import nearest
 
     if algorithm not in ALGORITHMS:
         msg = f"no algorithm {algorithm!r}; {nearest(algorithm, ALGORITHMS)}"

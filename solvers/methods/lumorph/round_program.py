@@ -12,12 +12,12 @@ import numpy as np
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.route_sets import RouteSet
 from opticoll.formulations.model import NotApplicable, Parameter, build_model
-from opticoll.solvers.compilation import compile_model
-from opticoll.solvers.isolation import solve_isolated
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.certified_rounds import tied_routes
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes
 from opticoll.solvers.methods.lumorph.round_search import PhaseSearch
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.relaxation import relaxation_bound
 from opticoll.solvers.task import SolveRequest, Termination
 from opticoll.solvers.verify import pack

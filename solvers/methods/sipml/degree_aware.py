@@ -17,8 +17,8 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from opticoll.formulations.sipml.placement import Placement
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.types import Json
     from opticoll.solvers.methods.method import Context
+    from opticoll.types import Json
 
 
 #: GPUs among which the paper's heuristic places a sub-operation, see :func:`run`.

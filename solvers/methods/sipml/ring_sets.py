@@ -10,9 +10,9 @@ import numpy as np
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.sipml.walks import circuits_of_sets, strip
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.isolation import solve_here
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.sipml.ring_first_fit import attainable_times, search
+from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from opticoll.analysis.report.findings import best_runs
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES, find, load
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.nearest_names import nearest
+from opticoll.nearest_names import nearest
 
 TEXT = "\n".join(
     ["# Title", *(markers.wrapped(name, f"old {name}") for name in ("results", "plot-p", "bench-t")), "end"]

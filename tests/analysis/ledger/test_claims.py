@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from case_families import each
 
+from opticoll import plugins
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger import comparisons
 from opticoll.analysis.ledger import explanation as explain
@@ -27,7 +28,7 @@ from opticoll.analysis.papers.paper_figure import PAPERS, modules_about
 from opticoll.analysis.papers.topoopt.design_claims import wirings
 from opticoll.analysis.store import Store
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances import parse, plugins
+from opticoll.instances import parse
 from opticoll.instances.spec import contributed
 from opticoll.solvers.task import plain
 

@@ -14,7 +14,7 @@ from opticoll.analysis.rendering import Listing, as_latex
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
 from opticoll.instances import parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 
 
 def bounds_table(**changes):

@@ -25,7 +25,7 @@ from case_families import each
 from opticoll.analysis.rendering import frame_rows
 from opticoll.analysis.store import Store, schema, tables
 from opticoll.errors import BadFile, BadInput
-from opticoll.solvers.shared_files import AlreadyStored, publish
+from opticoll.shared_files import AlreadyStored, publish
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from opticoll.analysis.report.findings import best_runs, collect
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import study_of
-from opticoll.solvers.executor import InProcess
+from opticoll.solvers.process.executor import InProcess
 from opticoll.solvers.task import Record, Requested, Run, digest
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -25,7 +25,7 @@ from opticoll.analysis.study.dry_run import preview
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import study_of
 from opticoll.solvers import plan as planning
-from opticoll.solvers.executor import InProcess, LocalProcesses
+from opticoll.solvers.process.executor import InProcess, LocalProcesses
 from opticoll.solvers.task import Task
 
 TASKS = [Task("alltoall.master", f"ring:{n}", "highs-simplex") for n in (4, 5)]

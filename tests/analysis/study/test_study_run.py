@@ -23,9 +23,9 @@ from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import Cell, Study, load
 from opticoll.errors import BadInput, SolverUnavailable
+from opticoll.shared_files import claim
 from opticoll.solvers import solve as runner
-from opticoll.solvers.executor import InProcess, JobCrashed, make_executor
-from opticoll.solvers.shared_files import claim
+from opticoll.solvers.process.executor import InProcess, JobCrashed, make_executor
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if sys.argv[3] == "nolock":
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import Cell, Study
-from opticoll.solvers.executor import InProcess
+from opticoll.solvers.process.executor import InProcess
 
 cells = tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f"{i:064x}") for i in range(int(sys.argv[2])))
 print("ready", flush=True)
@@ -495,7 +495,7 @@ def test_without_locks_cells_still_run(tmp_path: Path, monkeypatch: pytest.Monke
     def refuse(descriptor: int, operation: int) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("opticoll.solvers.shared_files.fcntl.flock", refuse)
+    monkeypatch.setattr("opticoll.shared_files.fcntl.flock", refuse)
     with claim(tmp_path / "x.lock") as ours:
         assert ours
 

@@ -18,7 +18,7 @@ from opticoll.formulations.flows.worst_cuts import least_time
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])

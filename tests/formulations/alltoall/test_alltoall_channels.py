@@ -15,7 +15,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.alltoall.channels import NAME, RoutedChannels
 from opticoll.instances import parse
 from opticoll.instances.topology import Topology
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.alltoall.channel_search import ChannelLayer, searched
 from opticoll.solvers.verify import pack
 

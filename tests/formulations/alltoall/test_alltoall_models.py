@@ -19,7 +19,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import child, link_mcf, master
 from opticoll.formulations.model import NotApplicable, build_model, forms_of
 from opticoll.instances import Topology, parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 
 FORMS = ("pyomo", "cvxpy")
 

@@ -17,7 +17,7 @@ from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subs
 from opticoll.formulations.model import Bound, NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Proof, Task
 
 NAME = "alltoall.min-congestion"

@@ -17,7 +17,7 @@ from opticoll.formulations.flows.weighted_paths import extract_paths, widest_pat
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.solution_json import check, solution_document

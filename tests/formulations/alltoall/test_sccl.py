@@ -17,7 +17,7 @@ from opticoll.formulations.alltoall import sccl as model
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.schedules.shard_routes import routes_of
 from opticoll.solvers.task import Task
 

@@ -17,7 +17,7 @@ from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import parse
 from opticoll.solvers import solve, verify
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -22,7 +22,7 @@ from opticoll.formulations.alltoall.time_expansion import step_distances, unroll
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])

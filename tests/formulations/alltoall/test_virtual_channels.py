@@ -13,7 +13,7 @@ from opticoll.formulations.flows.path_sets import PathRule, build_path_set, path
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.alltoall.layer_assignment import breaking_cycles, conflict_colouring, random_assignment
 from opticoll.solvers.methods.alltoall.layer_orders import ordered_layers
 from opticoll.solvers.task import Proof, Task

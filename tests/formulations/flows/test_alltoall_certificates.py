@@ -17,7 +17,7 @@ from opticoll.formulations.flows.flow_bounds import bounds, length_bound_and_loa
 from opticoll.formulations.flows.single_source import cancel_cycles, strip_paths
 from opticoll.instances import Topology, parse
 from opticoll.solvers import verify
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 
 relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -20,7 +20,7 @@ from opticoll.formulations.variables import stored
 from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import diameter
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Proof, Task
 
 SPECS = (

@@ -17,7 +17,7 @@ from opticoll.formulations.flows.flow_bounds import closed_form
 from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Proof, Task
 

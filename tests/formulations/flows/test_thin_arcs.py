@@ -86,7 +86,7 @@ def test_columns_with_tiny_coefficients_are_rescaled():
     import scipy.sparse as sp
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.scaling import unit_columns
+    from opticoll.solvers.compile.scaling import unit_columns
     from opticoll.solvers.task import Outcome, Termination
 
     def form(tiny, integer=False):

@@ -16,7 +16,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import weighted_paths as wp
 from opticoll.instances import parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 
 
 def solved(spec):

@@ -18,7 +18,7 @@ from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import from_values, violations
 from opticoll.instances import parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern, messages, radices
 from opticoll.solvers.methods.lumorph.patterns import index_all_to_all
 

@@ -24,7 +24,7 @@ from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.formulations.rounds.collectives import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances import parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 

@@ -20,7 +20,7 @@ from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.negotiated_rerouting import FluidLengths
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes, straight_or_shortest
 from opticoll.solvers.plan import resume_key

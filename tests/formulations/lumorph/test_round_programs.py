@@ -13,7 +13,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations.lumorph import rounds
 from opticoll.instances import parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 from opticoll.solvers.verify import matrix_violations, pack

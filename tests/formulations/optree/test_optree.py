@@ -30,7 +30,7 @@ from opticoll.formulations.rounds import wavelengths
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.instances import WdmRing, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import methods
 from opticoll.solvers.task import Proof, Task
 

@@ -19,7 +19,7 @@ from opticoll.formulations.sipml import ocs_circuits
 from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.sipml import koenig_bisection
 from opticoll.solvers.task import Proof, Task
 

@@ -19,7 +19,7 @@ from opticoll.formulations.sipml import ocs_circuits, placement
 from opticoll.instances import parse
 from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.sipml.degree_aware import RANGES, Repair, Unrolled, hybrids
 from opticoll.solvers.methods.sipml.placement_enumeration import Enumeration
 from opticoll.solvers.task import Proof, Task

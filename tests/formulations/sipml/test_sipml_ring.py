@@ -18,7 +18,7 @@ from opticoll.formulations.sipml import ring_wavelengths as ring
 from opticoll.formulations.sipml.walks import heaviest_set, strip
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.sipml.ring_first_fit import attainable_times, first_fit, ring_circuits, search
 from opticoll.solvers.methods.sipml.ring_sets import _Program
 from opticoll.solvers.task import Proof, Task

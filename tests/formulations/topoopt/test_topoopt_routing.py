@@ -15,7 +15,7 @@ from opticoll.formulations.topoopt.circuit_design import CircuitDesign, residual
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import registry
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import Proof, Task

@@ -23,7 +23,7 @@ from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import taking_over
 from opticoll.solvers.methods.topology import minimum_load
 from opticoll.solvers.methods.topology.length_ascent import raised_bound

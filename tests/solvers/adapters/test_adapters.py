@@ -15,7 +15,7 @@ from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers.adapters import adapter, package_adapters
 from opticoll.solvers.adapters.interface import unknown_option
 from opticoll.solvers.contract import AdapterContract, knapsack, random_lp, results, two_rows
-from opticoll.solvers.isolation import probe, solve_isolated
+from opticoll.solvers.process.isolation import probe, solve_isolated
 from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:

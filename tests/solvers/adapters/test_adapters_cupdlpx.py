@@ -18,7 +18,7 @@ from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters import cupdlpx as module
 from opticoll.solvers.contract import INF, boxed, everything, make, two_rows
-from opticoll.solvers.isolation import probe, solve_here
+from opticoll.solvers.process.isolation import probe, solve_here
 from opticoll.solvers.task import SolveRequest
 from opticoll.solvers.verify import dual_bound, matrix_violations
 

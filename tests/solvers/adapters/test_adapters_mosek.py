@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.isolation import probe, solve_isolated
+from opticoll.solvers.process.isolation import probe, solve_isolated
 from opticoll.solvers.task import SolveRequest
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.solvers.adapters.or_tools import varints
-from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.process.isolation import call_isolated
 
 
 def one_by_one(value: int) -> bytes:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters.registry import adapters
-from opticoll.solvers.isolation import probe, solve_isolated
+from opticoll.solvers.process.isolation import probe, solve_isolated
 from opticoll.solvers.task import SolveRequest
 
 OPTIONS = {

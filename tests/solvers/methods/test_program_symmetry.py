@@ -14,7 +14,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import certified_branching
 from opticoll.solvers.methods.certified_branching import METHOD
 from opticoll.solvers.methods.program_symmetry import ordered, symmetries

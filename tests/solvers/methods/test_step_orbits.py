@@ -13,7 +13,7 @@ from opticoll.errors import MethodMismatch
 from opticoll.formulations.alltoall.timestep_mcf import NAME, StepFlow
 from opticoll.instances import parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.alltoall.step_orbits import METHOD, run_step_orbits
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Proof, Task

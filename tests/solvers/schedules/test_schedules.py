@@ -22,7 +22,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model, states
 from opticoll.instances import Topology, parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.lowering import lower, schedule_text

@@ -23,7 +23,7 @@ from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import refuse
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds

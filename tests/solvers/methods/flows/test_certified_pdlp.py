@@ -14,7 +14,7 @@ from opticoll.errors import MethodMismatch
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.solvers import solve as runner
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.methods.flows import certified_pdlp
 from opticoll.solvers.methods.flows.certified_pdlp import METHOD
@@ -86,7 +86,7 @@ class Script:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Outcome]) -> None:
         self.asked: list[float] = []
         self.answers = answers
-        monkeypatch.setattr("opticoll.solvers.scaling.solve_isolated", self.solve)
+        monkeypatch.setattr("opticoll.solvers.compile.scaling.solve_isolated", self.solve)
 
     def solve(self, form: Any, name: str, request: Any, **_options: Any) -> Outcome:
         self.asked.append(request.rel_tol)
@@ -103,9 +103,9 @@ def rough(noise: float) -> Outcome:
     """An approximate answer on the time form: the optimal T and flow, off by so much."""
     plan = make_plan(Task("alltoall.master", CROOKED, "highs-simplex", form="matrix"))
     form = compile_model(plan.problem.matrix())
-    from opticoll.solvers.isolation import solve_isolated
+    from opticoll.solvers.compile.scaling import scaling_steps
     from opticoll.solvers.methods.flows.time_form import reformulate
-    from opticoll.solvers.scaling import scaling_steps
+    from opticoll.solvers.process.isolation import solve_isolated
     from opticoll.solvers.task import SolveRequest
 
     scaled = [form, *(step.form for step in scaling_steps(form))][-1]

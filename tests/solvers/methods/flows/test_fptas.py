@@ -11,7 +11,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.flows.flow_kernels import Adjacency
 from opticoll.instances import parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows.fptas import LANES, gather, phase, trees
 from opticoll.solvers.task import Task
 

@@ -13,13 +13,13 @@ from opticoll.formulations import formulation
 from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.instances import parse
 from opticoll.solvers import solve
-from opticoll.solvers.compilation import compile_model
-from opticoll.solvers.isolation import solve_here
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows import screened_lp
 from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution, solve_reduced
 from opticoll.solvers.methods.flows.screened_lp import run_screened_lp
 from opticoll.solvers.methods.flows.tie_program import closed_by_ties, suits
 from opticoll.solvers.methods.method import Context
+from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import Proof, Task, Termination
 
 SPECS = (

@@ -11,7 +11,7 @@ from slow_cases import marked
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph import rounds
 from opticoll.instances import parse
-from opticoll.solvers.compilation import compile_model
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.round_program import _constructed, _program, column_vector
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.solve import solve

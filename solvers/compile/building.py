@@ -1,7 +1,7 @@
 """Build and compile a model: in the worker that will solve it, where its layer would have to be imported here.
 
 Importing Pyomo or CVXPY takes longer than most first solves. A worker leaves out the parts that our models do not use
-(:mod:`opticoll.solvers.worker_imports`), which would be seen by others in this process.
+(:mod:`opticoll.solvers.process.worker_imports`), which would be seen by others in this process.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.formulations import modelling_layers
 from opticoll.formulations.model import build_model, is_own
-from opticoll.solvers.compilation import compile_built
-from opticoll.solvers.isolation import call_isolated, modules_of
-from opticoll.solvers.own_limits import LimitReached, OwnLimits
-from opticoll.solvers.processes import own_memory_mb
+from opticoll.solvers.compile.compilation import compile_built
+from opticoll.solvers.process.isolation import call_isolated, modules_of
+from opticoll.solvers.process.own_limits import LimitReached, OwnLimits
+from opticoll.solvers.process.processes import own_memory_mb
+from opticoll.solvers.process.worker import FORKS, start_ahead
 from opticoll.solvers.task import Outcome, Termination
-from opticoll.solvers.worker import FORKS, start_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.course import Course
-    from opticoll.solvers.messages import Report
+    from opticoll.solvers.process.messages import Report
 
 _Result = TypeVar("_Result")
 
@@ -91,7 +91,7 @@ def by_worker(course: Course) -> BuiltForm | Outcome | None:
         return None
     left_s = course.left_s()
     call = call_isolated(
-        "opticoll.solvers.building:build_in_worker",
+        "opticoll.solvers.compile.building:build_in_worker",
         {"sent": sent, "layer": plan.form, "left_s": left_s, "left_gib": course.budget.memory_left_gib()},
         wall_limit_s=None if left_s is None else max(left_s, 0.0) + OVERDUE_S,
         threads=task.threads,

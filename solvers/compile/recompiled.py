@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.stated_models import compiled, layer_of
+from opticoll.solvers.compile.user_models import compiled, layer_of
 
 if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.stated_models import Built, Compiled
+    from opticoll.solvers.compile.user_models import Built, Compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Recompiler:
         Raises
         ------
         BadInput
-            As :func:`opticoll.solvers.stated_models.compiled`.
+            As :func:`opticoll.solvers.compile.user_models.compiled`.
         """
         now = fingerprint(stated)
         if layer_of(stated) == "cvxpy":

@@ -19,18 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll import own_code
+from opticoll import own_code, plugins
+from opticoll.arguments import whole_number
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
-from opticoll.instances import plugins
-from opticoll.instances.arguments import whole_number
-from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.process.isolation import call_isolated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
-    from opticoll.solvers.messages import Report
+    from opticoll.solvers.process.messages import Report
 
 _log = logging.getLogger("opticoll")
 
@@ -140,9 +139,9 @@ def _call(function: Callable[[Any], Any], item: Any, stop: threading.Event) -> A
     packed = _packed(function, item)
     try:
         call = call_isolated(
-            "opticoll.solvers.executor:run_in_worker",
+            "opticoll.solvers.process.executor:run_in_worker",
             {"call": packed},
-            modules=("opticoll.solvers.executor",),
+            modules=("opticoll.solvers.process.executor",),
             stop=stop,
             pooled=True,
         )
@@ -154,7 +153,7 @@ def _call(function: Callable[[Any], Any], item: Any, stop: threading.Event) -> A
 
 
 def run_in_worker(call: bytes, report: Report) -> bytes:
-    """Run a job of :class:`LocalProcesses`; target of :func:`opticoll.solvers.isolation.call_isolated`."""
+    """Run a job of :class:`LocalProcesses`; target of :func:`opticoll.solvers.process.isolation.call_isolated`."""
     import pickle
 
     result = _attempt(_run_packed, call)

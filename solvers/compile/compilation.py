@@ -25,7 +25,7 @@ from opticoll.formulations.model import (
 )
 from opticoll.formulations.standard_form import Block, StandardForm, canonical
 from opticoll.formulations.variables import Array, numbered
-from opticoll.instances.plugin_faults import place_of
+from opticoll.plugin_faults import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -49,11 +49,11 @@ def compile_model(model: CvxpyModel | PyomoModel | StandardForm) -> StandardForm
     """
     layer = type(model).__module__.partition(".")[0]
     if layer == "cvxpy":
-        from opticoll.solvers.cvxpy_models import as_cvxpy_model
+        from opticoll.solvers.compile.cvxpy_models import as_cvxpy_model
 
         return from_cvxpy(as_cvxpy_model(model))
     if layer == "pyomo":
-        from opticoll.solvers.pyomo_models import as_pyomo_model
+        from opticoll.solvers.compile.pyomo_models import as_pyomo_model
 
         return from_pyomo(as_pyomo_model(model), labelled=True)[0]
     if isinstance(model, PyomoModel):
@@ -166,7 +166,14 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
     import cvxpy as cp
     import scipy.sparse as sp
 
-    from opticoll.solvers.cvxpy_models import back_end, positions, refuse_incomplete, turned, unwarned, why_not_linear
+    from opticoll.solvers.compile.cvxpy_models import (
+        back_end,
+        positions,
+        refuse_incomplete,
+        turned,
+        unwarned,
+        why_not_linear,
+    )
 
     # The data of CVXPY's SCIPY interface is plain rows and columns with bounds and integrality; no solver runs.
     try:
@@ -301,7 +308,7 @@ def from_pyomo(model: PyomoModel, *, labelled: bool = False) -> tuple[StandardFo
     import scipy.sparse as sp
     from pyomo.core import maximize
 
-    from opticoll.solvers import pyomo_models
+    from opticoll.solvers.compile import pyomo_models
 
     linear, impossible = pyomo_models.compiled(model.model)
     found = list(linear.columns)

@@ -17,7 +17,7 @@ _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 #: What a fault in the code of a plug-in raises, next to classes derived from BaseException itself.
 FAULTS = (Exception, SystemExit, GeneratorExit)
-#: Places of the plug-ins by the names of their modules; kept by :mod:`opticoll.instances.plugins`.
+#: Places of the plug-ins by the names of their modules; kept by :mod:`opticoll.plugins`.
 places: dict[str, str] = {}
 
 

@@ -22,15 +22,14 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from opticoll import compiled
+from opticoll import compiled, plugins
+from opticoll.contribution_checks import resolve
 from opticoll.errors import OpticollError
 from opticoll.formulations.modelling_layers import import_layer
-from opticoll.instances import plugins
-from opticoll.instances.contribution_checks import resolve
-from opticoll.instances.plugin_faults import blame, exits_refused
-from opticoll.solvers import solver_log, worker_imports
-from opticoll.solvers.messages import Inbox, Report, send
-from opticoll.solvers.processes import (
+from opticoll.plugin_faults import blame, exits_refused
+from opticoll.solvers.process import solver_log, worker_imports
+from opticoll.solvers.process.messages import Inbox, Report, send
+from opticoll.solvers.process.processes import (
     adopt_orphans,
     forget_peak,
     kill_orphans,
@@ -42,7 +41,7 @@ from opticoll.solvers.processes import (
     tree_peak_mb,
     watch_parent,
 )
-from opticoll.solvers.worker import FORKS, end_waiting
+from opticoll.solvers.process.worker import FORKS, end_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.solvers.adapters.registry import adapter
-from opticoll.solvers.isolation import solve_here, solve_isolated
 from opticoll.solvers.methods.method import Reformulation
+from opticoll.solvers.process.isolation import solve_here, solve_isolated
 
 if TYPE_CHECKING:
     import threading
@@ -83,8 +83,8 @@ def solve_scaled(
     """Solve a problem through its reformulations; outcome and progress are of ``form`` itself.
 
     ``steps`` are by default :func:`scaling_steps`. ``in_process`` solves in this process, without limit on memory. The
-    other parameters and the errors are those of :func:`opticoll.solvers.isolation.solve_isolated`. A start that a
-    reformulation cannot convert is omitted.
+    other parameters and the errors are those of :func:`opticoll.solvers.process.isolation.solve_isolated`. A start
+    that a reformulation cannot convert is omitted.
     """
     chain = steps
     if chain is None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.stated_models import Compiled
+    from opticoll.solvers.compile.user_models import Compiled
     from opticoll.solvers.task import Run
 
     Arrays = Mapping[str, NDArray[np.float64]]
@@ -82,7 +82,7 @@ class _IntoCvxpy:
         self._built, self._compile_s = built, compile_s
 
     def load(self, run: Run, form: StandardForm, values: Arrays | None, duals: Arrays | None) -> None:
-        from opticoll.solvers.cvxpy_models import untouched
+        from opticoll.solvers.compile.cvxpy_models import untouched
 
         with untouched(self._built.problem):
             self._load(run, form, values, duals)
@@ -91,7 +91,7 @@ class _IntoCvxpy:
         from cvxpy.problems.problem import SolverStats
         from cvxpy.reductions.solution import Solution
 
-        from opticoll.solvers.cvxpy_models import turned
+        from opticoll.solvers.compile.cvxpy_models import turned
 
         self.clear()
         problem: Any = self._built.problem
@@ -155,8 +155,8 @@ class _IntoPyomo:
     def __init__(self, compiled: Compiled) -> None:
         import pyomo.core as pyo
 
-        from opticoll.solvers.compilation import pyomo_blocks
-        from opticoll.solvers.pyomo_models import components
+        from opticoll.solvers.compile.compilation import pyomo_blocks
+        from opticoll.solvers.compile.pyomo_models import components
 
         assert not isinstance(compiled.built, CvxpyModel)
         self._model, self._columns, self._rows = compiled.built.model, compiled.columns, compiled.rows

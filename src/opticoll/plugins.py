@@ -11,7 +11,7 @@ Every worker process receives the source of the files and the names of the modul
 A worker on another machine therefore needs no copy of a file, but every module must be installed there.
 
 The resume key of a run that uses a plug-in covers its source and that of every module from outside installed packages
-that it loads (:mod:`opticoll.instances.outside_modules`). A module that has changed since it was loaded is refused: a
+that it loads (:mod:`opticoll.outside_modules`). A module that has changed since it was loaded is refused: a
 new process loads it. Data files whose path is computed are not covered: name them in settings (``file:PATH``), which
 are pinned to their contents.
 """
@@ -37,10 +37,10 @@ from secrets import token_hex
 from types import ModuleType
 from typing import Any
 
+from opticoll import outside_modules, plugin_faults
+from opticoll.contribution_checks import check, functions, items, resolve
 from opticoll.contributions import BOUNDS, KINDS
 from opticoll.errors import BadInput, OpticollError, import_remedy
-from opticoll.instances import outside_modules, plugin_faults
-from opticoll.instances.contribution_checks import check, functions, items, resolve
 from opticoll.instances.readers.reading import read_bytes
 
 #: Environment variable and entry-point group that name plug-ins.

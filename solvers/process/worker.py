@@ -1,7 +1,7 @@
 """Worker processes for solvers: started before their job if possible, and reused for the next one.
 
-A worker is a process that has imported the modules of its jobs (:mod:`opticoll.solvers.worker_main`). Each thread keeps
-a few idle ones, by the calls that they can take.
+A worker is a process that has imported the modules of its jobs (:mod:`opticoll.solvers.process.worker_main`). Each
+thread keeps a few idle ones, by the calls that they can take.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll import compiled
-from opticoll.instances import plugins
-from opticoll.solvers import solver_log
-from opticoll.solvers.messages import Inbox, packed
-from opticoll.solvers.processes import descendants, kill_tree
-from opticoll.solvers.shared_files import SCRATCH, scratch_place
+from opticoll import compiled, plugins
+from opticoll.shared_files import SCRATCH, scratch_place
+from opticoll.solvers.process import solver_log
+from opticoll.solvers.process.messages import Inbox, packed
+from opticoll.solvers.process.processes import descendants, kill_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     import psutil
 
-ROOT = Path(__file__).absolute().parents[2]
+ROOT = Path(__file__).absolute().parents[3]
 """The folder that holds our packages; workers find them there from any working directory."""
 
 #: Whether a worker forks the processes that do its jobs, and so can take several; otherwise it takes one job.
@@ -94,7 +93,7 @@ class Worker:
         self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
         ends = (theirs.fileno(), ended, self.log.fileno())
         self.process = subprocess.Popen(  # our own interpreter, no shell
-            [*interpreter("opticoll.solvers.worker_main:main"), str(os.getpid()), *map(str, ends), *modules],
+            [*interpreter("opticoll.solvers.process.worker_main:main"), str(os.getpid()), *map(str, ends), *modules],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from opticoll.solvers.processes import own_memory_mb
+from opticoll.solvers.process.processes import own_memory_mb
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.types import Json
+    from opticoll.types import Json
 
 #: What a result says that was loaded from such a document.
 ONLY_MATRIX = "note: checked against the matrix in the file alone; the model that stated it is not kept"

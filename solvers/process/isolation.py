@@ -19,12 +19,12 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
-from opticoll.solvers import processes, solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, trivial_outcome
-from opticoll.solvers.processes import processor_s_of_children
+from opticoll.solvers.process import processes, solver_log
+from opticoll.solvers.process.processes import processor_s_of_children
+from opticoll.solvers.process.worker import start_job, worker_job
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
-from opticoll.solvers.worker import start_job, worker_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import Adapter, ProgressCallback
-    from opticoll.solvers.messages import Report
-    from opticoll.solvers.worker import Worker
+    from opticoll.solvers.process.messages import Report
+    from opticoll.solvers.process.worker import Worker
 
 #: Seconds between two polls of a worker.
 _POLL_S = 0.05
@@ -279,7 +279,7 @@ def solve_isolated(
             on_progress(values.get("objective"), values.get("bound"), values.get("x"))
 
     answer = call_isolated(
-        "opticoll.solvers.isolation:solve_in_worker",
+        "opticoll.solvers.process.isolation:solve_in_worker",
         {"form": form.without_blocks(), "solver": adapter_name, "request": request},
         wall_limit_s=wall_limit_s,
         memory_limit_gib=memory_limit_gib,
@@ -391,7 +391,7 @@ def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None
 def modules_of(adapter_name: str) -> tuple[str, ...]:
     """Modules that a worker imports before it solves with an adapter."""
     chosen = adapter(adapter_name)
-    ours = ("opticoll.solvers.isolation", "opticoll.solvers.adapters.registry:package_adapters")
+    ours = ("opticoll.solvers.process.isolation", "opticoll.solvers.adapters.registry:package_adapters")
     return *ours, "scipy.sparse", *filter(None, chosen.modules or (chosen.package,))
 
 
@@ -419,7 +419,7 @@ def _probed(names: list[str]) -> dict[str, LicenceState]:
     if not installed:
         return states
     answer = call_isolated(
-        "opticoll.solvers.isolation:probe_in_worker", {"solvers": installed}, wall_limit_s=60, threads=1
+        "opticoll.solvers.process.isolation:probe_in_worker", {"solvers": installed}, wall_limit_s=60, threads=1
     )
     if answer.finished:
         return {**states, **answer.values}

@@ -14,10 +14,10 @@ from opticoll.errors import BadInput, ModelError
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import CvxpyModel, PyomoModel
 from opticoll.formulations.standard_form import Block
-from opticoll.solvers.compilation import from_cvxpy, from_pyomo
-from opticoll.solvers.memory import TooLarge
+from opticoll.solvers.compile.compilation import from_cvxpy, from_pyomo
+from opticoll.solvers.compile.write_back import Loader
+from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.task import Task
-from opticoll.solvers.write_back import Loader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,7 +108,7 @@ class Compiled:
 def compiled(stated: Any, built: Built | None = None, *, program: Any = None) -> Compiled:
     """Compile a Pyomo or CVXPY model; arrays that ``built`` names keep their names and shapes.
 
-    ``program`` is that of :func:`~opticoll.solvers.compilation.from_cvxpy`.
+    ``program`` is that of :func:`~opticoll.solvers.compile.compilation.from_cvxpy`.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def compiled(stated: Any, built: Built | None = None, *, program: Any = None) ->
     start = time.monotonic()
     with refused():
         if layer_of(stated) == "cvxpy":
-            from opticoll.solvers.cvxpy_models import untouched
+            from opticoll.solvers.compile.cvxpy_models import untouched
 
             with untouched(stated):
                 now = named_model(stated, built)
@@ -148,7 +148,7 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
     if isinstance(stated, PyomoModel | CvxpyModel):
         return stated
     if layer_of(stated) == "cvxpy":
-        from opticoll.solvers.cvxpy_models import as_cvxpy_model, labelled_rows
+        from opticoll.solvers.compile.cvxpy_models import as_cvxpy_model, labelled_rows
 
         if not isinstance(built, CvxpyModel):
             return as_cvxpy_model(stated)
@@ -162,7 +162,7 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
         named = {id(one.item) for one in constraints.values()}
         added = [one for one in stated.constraints if id(one) not in named]
         return CvxpyModel(stated, variables, labelled_rows(added, "added", constraints))
-    from opticoll.solvers.pyomo_models import as_pyomo_model
+    from opticoll.solvers.compile.pyomo_models import as_pyomo_model
 
     found = replace(as_pyomo_model(stated), labelled=True)
     if not isinstance(built, PyomoModel):

@@ -1,0 +1,1 @@
+"""Worker processes: limits, messages, logs, and many jobs at once."""
