@@ -1,8 +1,9 @@
 """The time of a training iteration on circuits that are set in rounds, on a LIGHTPATH mesh.
 
-The tasks become stages (:mod:`opticoll.instances.iteration_stages`); their all-reduces and exchanges become rounds of
-circuits with known times (:mod:`opticoll.solvers.methods.lumorph.timed_rounds`); ``lumorph.iteration`` chooses when
-each all-reduce runs. The paper's heuristic goes first; if its value is not proven optimal, the program is solved.
+The tasks become stages (:mod:`opticoll.instances.training.iteration_stages`); their all-reduces and exchanges become
+rounds of circuits with known times (:mod:`opticoll.solvers.methods.lumorph.timed_rounds`); ``lumorph.iteration``
+chooses when each all-reduce runs. The paper's heuristic goes first; if its value is not proven optimal, the program is
+solved.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_o
 from opticoll.formulations.lumorph.circuit_replay import CircuitIteration, residuals
 from opticoll.formulations.lumorph.iteration import NAME, StagedCalls, values_of
 from opticoll.instances.families.machines import ideal_switch
-from opticoll.instances.iteration_stages import iteration_stages
-from opticoll.instances.task_graph import ALL_REDUCE, COMPUTING
-from opticoll.instances.training_iteration import AllReduceCall, Stage, TrainingIteration
+from opticoll.instances.training.iteration_stages import iteration_stages
+from opticoll.instances.training.task_graph import ALL_REDUCE, COMPUTING
+from opticoll.instances.training.training_iteration import AllReduceCall, Stage, TrainingIteration
 from opticoll.solvers.methods.lumorph.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import PROVEN, Fields, Task
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.circuit_replay import Communication
-    from opticoll.instances.iteration_stages import IterationStages
     from opticoll.instances.photonics import LightpathMesh
-    from opticoll.instances.task_graph import TaskGraph
     from opticoll.instances.topology import F64, I64
+    from opticoll.instances.training.iteration_stages import IterationStages
+    from opticoll.instances.training.task_graph import TaskGraph
     from opticoll.solvers.methods.lumorph.timed_rounds import AllReduce, TimedRounds
     from opticoll.solvers.task import Run
     from opticoll.types import Setting

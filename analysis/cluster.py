@@ -15,8 +15,8 @@ from opticoll.arguments import check_mapping, number, whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, residuals
 from opticoll.formulations.topoopt.rack_uplinks import fair_rates
-from opticoll.instances.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.instances.topology import parse_rate
+from opticoll.instances.training.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.solvers.methods.topoopt.cluster_queue import simulate_cluster
 from opticoll.solvers.task import Fields
 
@@ -158,7 +158,7 @@ def cluster(
         Keep this many jobs active, all of which are there from the beginning, instead of letting them arrive.
     work, durations, mix
         Mean duration of a job on a network of its own [s], and as for
-        :func:`opticoll.instances.cluster_jobs.draw_jobs`.
+        :func:`opticoll.instances.training.cluster_jobs.draw_jobs`.
     placement, setup, look_ahead
         As for :func:`opticoll.solvers.methods.topoopt.cluster_queue.simulate_cluster`.
     rack, oversubscription

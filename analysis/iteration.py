@@ -22,8 +22,8 @@ from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bound
 from opticoll.instances import LightpathMesh, Topology, parse
 from opticoll.instances.duration import Duration
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
-from opticoll.instances.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
 from opticoll.instances.topology import parse_rate
+from opticoll.instances.training.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
 from opticoll.solvers.methods.flows.flow_simulator import designed_network, simulate, simulate_circuits
 from opticoll.solvers.task import Fields
 
@@ -142,7 +142,7 @@ def iteration(
     servers
         Number of servers that train; by default all of the network.
     section, batch, overlap
-        As for :func:`opticoll.instances.task_graph.training_iteration`.
+        As for :func:`opticoll.instances.training.task_graph.training_iteration`.
     routing, paths
         ``single``, ``even`` or ``k`` (:class:`opticoll.formulations.flows.iteration.ServerNetwork`), with ``paths`` (4)
         for ``k``; ``auto``: even over switches, single where servers forward. Not for rounds.

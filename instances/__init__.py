@@ -12,7 +12,7 @@ from opticoll.instances.readers.objects import as_instance, from_networkx, topol
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.spec import describe, parse
 from opticoll.instances.topology import Instance, Topology
-from opticoll.instances.training_iteration import TrainingIteration
+from opticoll.instances.training.training_iteration import TrainingIteration
 
 __all__ = [
     "Instance",

@@ -2,8 +2,9 @@ r"""Training iterations over a network: flows of a task graph, checker of their 
 
 Source  flow-level simulation as in TopoOpt, section 5.1 (FlexNet); max-min fairness: Bertsekas & Gallager, Data
         Networks, section 6.5.2
-Data    a task graph (:mod:`opticoll.instances.task_graph`); arcs a with capacity c_a [bytes/s]; latency of a hop [s];
-        routes: a transfer from s to t uses a share x_a of its rate on arc a, with sum 1 out of s and into t
+Data    a task graph (:mod:`opticoll.instances.training.task_graph`); arcs a with capacity c_a [bytes/s]; latency
+        of a hop [s]; routes: a transfer from s to t uses a share x_a of its rate on arc a, with sum 1 out of s and
+        into t
 Flows   a transfer of b bytes is one flow of b bytes with those shares. An all-reduce of a buffer of S bytes among k
         servers sends 2 (k-1)/k S bytes over every hop of a one-way ring (``ring_factor`` replaces 2 (k-1)/k). Its rings
         share the buffer. All hops of a ring progress at one rate, since a step starts when the previous one has
@@ -40,15 +41,15 @@ import numpy as np
 from opticoll.compiled import compiled
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Bound
-from opticoll.instances.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
+from opticoll.instances.training.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.task_graph import TaskGraph
     from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.training.task_graph import TaskGraph
 
 Routing = Literal["single", "even", "k"]
 Rings = tuple[tuple[float, tuple[int, ...]], ...]

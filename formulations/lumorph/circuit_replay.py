@@ -1,8 +1,8 @@
 r"""Replay of a training iteration on circuits that are set in rounds: what a schedule must satisfy, from numpy alone.
 
 Source  LuMorph, sections 2 and 3 (lasers, waveguides, reconfiguration), appendix C (one device, one queue)
-Data    a task graph (:mod:`opticoll.instances.task_graph`) on the first vertices of a LIGHTPATH mesh; latency alpha of
-        a round and delay r of a change of circuits [s]; rate of a wavelength [bytes/s]
+Data    a task graph (:mod:`opticoll.instances.training.task_graph`) on the first vertices of a LIGHTPATH mesh; latency
+        alpha of a round and delay r of a change of circuits [s]; rate of a wavelength [bytes/s]
 
 A schedule has the begin and end of every task, and communications: each begins at a time, has rounds one after the
 other with their circuits and chunks (:mod:`opticoll.formulations.rounds.round_schedule`), and carries certain tasks. It
@@ -29,7 +29,7 @@ import numpy as np
 
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.formulations.rounds.segments import select
-from opticoll.instances.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
+from opticoll.instances.training.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.photonics import LightpathMesh
-    from opticoll.instances.task_graph import TaskGraph
     from opticoll.instances.topology import F64, I64
+    from opticoll.instances.training.task_graph import TaskGraph
 
 BLOCKS = ("order", "computing", "device", "window", "rounds", "circuits", "delivered")
 

@@ -34,7 +34,7 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import Array, Axis
-from opticoll.instances.training_iteration import TrainingIteration
+from opticoll.instances.training.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

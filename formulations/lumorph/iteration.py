@@ -54,13 +54,13 @@ from opticoll.formulations.lumorph.co_scheduling import COSTS, timed_calls
 from opticoll.formulations.lumorph.cost_formulas import layer_time
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import Array, Axis
-from opticoll.instances.training_iteration import TrainingIteration
+from opticoll.instances.training.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.training_iteration import Stage
+    from opticoll.instances.training.training_iteration import Stage
     from opticoll.types import Json, Settings
 
 NAME = "lumorph.iteration"

@@ -5,7 +5,8 @@ Sets    k in K kinds of equal parts of a model (layers of one size, or a set of 
         place a part: ``replicated`` on all servers; ``placed`` (tables: each on one server); ``shards=s`` (divisible
         layers: in s equal parts on blocks of s servers, s a divisor of n)
 Data    m_k parts of kind k, (K,); R_kc, A_kc all-reduce and point-to-point bytes of all servers for one part; W_kc
-        weights on the fullest server [bytes], (K,C) each (traffic as in :mod:`opticoll.instances.training_jobs`);
+        weights on the fullest server [bytes], (K,C) each (traffic as in
+        :mod:`opticoll.instances.training.training_jobs`);
         t_kc computing time of one part on a server [s], (K,C); n servers with d interfaces of b = ``bandwidth``
         [bytes/s]; M = ``memory`` of a server [bytes], with ``weight_bytes`` per weight; C = ``computing`` [s], the same
         for every strategy; alpha_c
@@ -16,8 +17,8 @@ min C + sum_kc (t_kc + (R_kc + alpha_c A_kc) / (n d b)) x_kc  s.t.
     memory     sum_kc W_kc x_kc <= M                                                  (memory > 0)
 
 ``operators=list-1`` takes the layers of List 1, with t = 0. ``operators=measured`` uses the operators that the authors
-measured on this number of servers (16 or 128), with their times: parts run sequentially, so t adds up to
-Eq. (1)'s computing time, and it depends on the strategy (:func:`~opticoll.instances.training_jobs.measured_kinds`,
+measured on this number of servers (16 or 128), with their times: parts run sequentially, so t adds up to Eq. (1)'s
+computing time, and it depends on the strategy (:func:`~opticoll.instances.training.training_jobs.measured_kinds`,
 which defines the time of a shard). Ways that were not measured are not allowed; operators without weights add to C.
 
 ``alpha`` > 0 is Eq. (1)'s slow-down by forwarding in some topology. With ``alpha=0`` every way has the smallest
@@ -45,13 +46,13 @@ from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.formulations.variables import Array, Axis, entries
 from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.instances.training_jobs import JOBS, TrainingJob, measured_kinds, traffic_of, training_job
+from opticoll.instances.training.training_jobs import JOBS, TrainingJob, measured_kinds, traffic_of, training_job
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.training_jobs import Traffic
+    from opticoll.instances.training.training_jobs import Traffic
     from opticoll.types import Json, Settings
 
 NAME = "topoopt.strategy"

@@ -19,14 +19,14 @@ from opticoll.instances.readers.files import read_matrix, read_specified
 from opticoll.instances.servers import AllReduceGroup, ServerPool, check_servers
 from opticoll.instances.spec import family
 from opticoll.instances.topology import Instance, Topology, both_ways, check_size
-from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer, Stage, TrainingIteration
-from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
+from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer, Stage, TrainingIteration
+from opticoll.instances.training.training_jobs import JOBS, check_placement, traffic_of, training_job
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.instances.training_jobs import Traffic
+    from opticoll.instances.training.training_jobs import Traffic
 
 
 #: NVLinks between the eight V100 of a DGX-1: pairs joined by one link, and by two.
@@ -275,7 +275,7 @@ def servers(
         :math:`[0, 2\,volume)`, with mean ``volume``. ``file:PATH.csv``: an n×n matrix in bytes,
         separated by commas or spaces, zero on the diagonal. Or one iteration of a training job, all-reduce groups
         and point-to-point traffic: ``dlrm``, ``candle``, ``bert``, ``ncf``, ``resnet50``, ``vgg``, see
-        :mod:`opticoll.instances.training_jobs`; ``dlrm`` without a section is the example of section 2.1, see
+        :mod:`opticoll.instances.training.training_jobs`; ``dlrm`` without a section is the example of section 2.1, see
         :func:`example_dlrm`, and ``dlrm-replicated`` that example under data parallelism.
     seed
         Seed of ``random``; unused otherwise.

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer
+from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer
 
 #: Models with logs, the numbers of GPUs of each, and the samples that one GPU processes per iteration.
 MODELS = ("bert", "ncf", "inception")

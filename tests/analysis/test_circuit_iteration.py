@@ -15,8 +15,8 @@ from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuit_replay import BLOCKS, residuals
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, formula
 from opticoll.instances import parse
-from opticoll.instances.task_graph import TaskGraphDraft
 from opticoll.instances.topology import parse_rate
+from opticoll.instances.training.task_graph import TaskGraphDraft
 from opticoll.solvers.methods.lumorph.timed_rounds import CircuitCosts, CircuitRounds
 
 #: Bytes/s of a wavelength; 16 of them are 300 GB/s.

@@ -9,7 +9,7 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
-from opticoll.instances.task_graph import TaskGraphDraft
+from opticoll.instances.training.task_graph import TaskGraphDraft
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from opticoll.analysis import cluster as clusters
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule
-from opticoll.instances.cluster_jobs import ClusterJob
+from opticoll.instances.training.cluster_jobs import ClusterJob
 
 SMALL = {"servers": 24, "job_servers": 4, "degree": 2, "jobs": 40, "mix": {"vgg": 1.0, "bert": 1.0}}
 

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
-from opticoll.instances.training_jobs import JOBS, bert_layers, operators, split_operators, traffic_of, training_job
+from opticoll.instances.training.training_jobs import (
+    JOBS,
+    bert_layers,
+    operators,
+    split_operators,
+    traffic_of,
+    training_job,
+)
 
 EVERY = [(name, section) for name, (_, sections) in JOBS.items() for section in sections]
 

@@ -1,7 +1,7 @@
 """BERT's iteration of figure 11 replayed: one queue of all-reduces beside computing with published times.
 
 Source  LuMorph, appendix C (one device, one queue), figure 11; the computing times that TopoOpt's authors published for
-        the same operators (:mod:`opticoll.instances.training_jobs`), at 16 sequences of 64 tokens per GPU
+        the same operators (:mod:`opticoll.instances.training.training_jobs`), at 16 sequences of 64 tokens per GPU
 
 LuMorph publishes neither its computing times nor the moment at which each call is issued. Its logs of BERT have 134
 calls of more than one GPU: weights and biases of 48 + 1 fully connected layers, and the weights of 36 attentions. Those
@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opticoll.formulations.lumorph.iteration import StagedCalls, values_of
-from opticoll.instances.task_graph import operator_sequence
-from opticoll.instances.training_iteration import AllReduceCall, Stage, TrainingIteration
-from opticoll.instances.training_jobs import NUMBER_BYTES, operators
+from opticoll.instances.training.task_graph import operator_sequence
+from opticoll.instances.training.training_iteration import AllReduceCall, Stage, TrainingIteration
+from opticoll.instances.training.training_jobs import NUMBER_BYTES, operators
 from opticoll.solvers.methods.lumorph.boundary_batches import at_boundaries
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def designs() -> list[Row]:
 
 def strategies() -> list[Row]:
     """``opticoll solve topoopt.strategy``: the front and the alternating optimisation, for every model."""
-    from opticoll.instances.training_jobs import JOBS
+    from opticoll.instances.training.training_jobs import JOBS
 
     columns = {
         "method": "method",

@@ -14,14 +14,14 @@ from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import similar
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.papers.topoopt.natural_readings import ACTIVE_JOBS, KNOWN_SEQUENCE
-from opticoll.instances.cluster_jobs import MIX
-from opticoll.instances.training_jobs import shared_cluster
+from opticoll.instances.training.cluster_jobs import MIX
+from opticoll.instances.training.training_jobs import shared_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
-    from opticoll.instances.training_jobs import PublishedIterations
+    from opticoll.instances.training.training_jobs import PublishedIterations
 
 
 CLAIMS = Claims("topoopt")

@@ -18,7 +18,7 @@ from opticoll.analysis.papers.topoopt.natural_readings import (
     TWICE_THE_DATA,
 )
 from opticoll.instances import parse
-from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
+from opticoll.instances.training.training_jobs import NUMBER_BYTES, traffic_of, training_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ from opticoll.analysis.plots.panels import one_panel, styled_figure
 from opticoll.analysis.plots.style import log_axes, series, ticks_at
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
-from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
+from opticoll.instances.training.training_jobs import NUMBER_BYTES, compute_time, training_job
 from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN

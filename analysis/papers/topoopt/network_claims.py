@@ -22,7 +22,7 @@ from opticoll.analysis.papers.topoopt.demand_claims import dlrm_weights
 from opticoll.analysis.papers.topoopt.natural_readings import LINKS_BOTH_WAYS, SHORTEST_PATHS
 from opticoll.formulations.topoopt.iteration_loads import point_to_point_loads, slowdown
 from opticoll.instances import parse
-from opticoll.instances.training_jobs import NUMBER_BYTES
+from opticoll.instances.training.training_jobs import NUMBER_BYTES
 from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.formulations.topoopt.iteration_loads import iteration_time
 from opticoll.instances import parse
-from opticoll.instances.task_graph import training_iteration
-from opticoll.instances.training_jobs import MEASURED_SERVERS, training_job
+from opticoll.instances.training.task_graph import training_iteration
+from opticoll.instances.training.training_jobs import MEASURED_SERVERS, training_job
 from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opticoll.formulations.flows.iteration import Flows
-    from opticoll.instances.task_graph import TaskGraph
+    from opticoll.instances.training.task_graph import TaskGraph
 
 
 GIGABIT = 1e9 / 8
@@ -90,7 +90,7 @@ def simulated(
     Parameters
     ----------
     model, section, batch, overlap
-        As for :func:`opticoll.instances.task_graph.training_iteration`.
+        As for :func:`opticoll.instances.training.task_graph.training_iteration`.
     network, degree
         Key of :data:`NETWORKS`, or another spec with {n} and {d}.
     link

@@ -32,7 +32,7 @@ from opticoll.analysis.papers.topoopt.simulated_iterations import (
 )
 from opticoll.formulations.topoopt.iteration_loads import iteration_time, slowdown
 from opticoll.instances import parse
-from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_weights
+from opticoll.instances.training.training_jobs import NUMBER_BYTES, compute_time, dense_weights
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:

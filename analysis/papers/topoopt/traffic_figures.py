@@ -18,7 +18,7 @@ from opticoll.formulations.topoopt import binary_trees
 from opticoll.formulations.topoopt.circuit_design import Ring, ring_demand
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
-from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
+from opticoll.instances.training.training_jobs import NUMBER_BYTES, training_job
 from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 

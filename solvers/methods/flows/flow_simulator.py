@@ -29,8 +29,8 @@ from opticoll.compiled import compiled
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.flows.iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.instances.task_graph import COMPUTING, TRANSFER
 from opticoll.instances.topology import Topology
+from opticoll.instances.training.task_graph import COMPUTING, TRANSFER
 from opticoll.solvers.methods.sipml.ring_first_fit import ring_circuits
 from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
@@ -39,8 +39,8 @@ from opticoll.solvers.methods.topoopt.topology_finder import connected, topology
 if TYPE_CHECKING:
     from opticoll.formulations.flows.iteration import Routing
     from opticoll.instances.families.machines import CircuitNetwork
-    from opticoll.instances.task_graph import TaskGraph
     from opticoll.instances.topology import F64, I64
+    from opticoll.instances.training.task_graph import TaskGraph
 
 #: Changes of circuits without progress after which a simulation is aborted.
 MOST_CHANGES = 100_000

@@ -13,7 +13,7 @@ from opticoll.formulations.lumorph import co_scheduling as model
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import TrainingIteration, parse
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS
-from opticoll.instances.training_iteration import AllReduceCall
+from opticoll.instances.training.training_iteration import AllReduceCall
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 

@@ -15,7 +15,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.formulations.lumorph.iteration import NAME, StagedCalls, values_of
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import TrainingIteration, parse
-from opticoll.instances.training_iteration import AllReduceCall, LayerTransfer, Stage
+from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer, Stage
 from opticoll.solvers.compile.compilation import compile_model
 
 #: Two GPUs by LUMORPH-2 as printed take 2 (0.7 + 3.7) + B / 300e3 us: these buffers take 100 and 50 us.

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import residuals
 from opticoll.formulations.topoopt.rack_uplinks import crossings, fair_rates
-from opticoll.instances.cluster_jobs import MIX, ClusterJob, draw_jobs
+from opticoll.instances.training.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.solvers.methods.topoopt.cluster_queue import simulate_cluster
 
 

@@ -18,7 +18,7 @@ from opticoll.formulations.topoopt import strategy
 from opticoll.formulations.topoopt.circuit_design import residuals as design_residuals
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
-from opticoll.instances.training_jobs import JOBS, SPLIT_TABLE, traffic_of, training_job
+from opticoll.instances.training.training_jobs import JOBS, SPLIT_TABLE, traffic_of, training_job
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import taking_over
 from opticoll.solvers.methods.topoopt.alternating import (

@@ -6,7 +6,7 @@ import pytest
 
 from opticoll.analysis.papers.topoopt import network_claims, time_claims
 from opticoll.errors import BadInput
-from opticoll.instances.training_jobs import compute_time, dense_weights, operators
+from opticoll.instances.training.training_jobs import compute_time, dense_weights, operators
 from opticoll.solvers.methods.topoopt import ring_permutations
 
 

@@ -15,9 +15,9 @@ from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.machines import fat_tree, ideal_switch
-from opticoll.instances.task_graph import COMPUTING, TRANSFER, TaskGraphDraft, training_iteration
 from opticoll.instances.topology import both_ways
-from opticoll.instances.training_jobs import shared_cluster
+from opticoll.instances.training.task_graph import COMPUTING, TRANSFER, TaskGraphDraft, training_iteration
+from opticoll.instances.training.training_jobs import shared_cluster
 from opticoll.solvers.methods.flows.flow_simulator import (
     designed_network,
     simulate,

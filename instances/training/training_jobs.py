@@ -362,7 +362,7 @@ def _sharded(job: TrainingJob, n: int, shards: int) -> Traffic:
 
 #: Servers for which the times of a section were measured; a look-up covers the samples of all of them.
 MEASURED_SERVERS = {"5.3": 128, "5.4": 128, "5.6": 16}
-TABLE = Path(__file__).parent / "published" / "topoopt_compute_times.csv"
+TABLE = Path(__file__).parents[1] / "published" / "topoopt_compute_times.csv"
 
 
 @dataclass(frozen=True)
@@ -527,7 +527,7 @@ def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[
     Parameters
     ----------
     model, section, batch
-        As in :func:`~opticoll.instances.training_jobs.training_job`.
+        As in :func:`~opticoll.instances.training.training_jobs.training_job`.
     servers
         Number of servers in the measurement.
 

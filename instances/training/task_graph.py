@@ -1,7 +1,7 @@
 r"""Task graphs of one training iteration: computing, transfers, all-reduces, and their dependencies.
 
 Source  TopoOpt, sections 4.1 and 5.1; operators in the order of the models, with times of
-        :mod:`opticoll.instances.training_jobs`
+        :mod:`opticoll.instances.training.training_jobs`
 
 Tasks ``0 .. T-1`` are numbered so that a task waits only for tasks with smaller numbers.
 
@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.training_jobs import MEASURED_SERVERS, NUMBER_BYTES, dense_size, operators, training_job
+from opticoll.instances.training.training_jobs import (
+    MEASURED_SERVERS,
+    NUMBER_BYTES,
+    dense_size,
+    operators,
+    training_job,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.training_jobs import TrainingJob
+    from opticoll.instances.training.training_jobs import TrainingJob
 
 COMPUTING, TRANSFER, ALL_REDUCE = 0, 1, 2
 #: Overlap of communication and computing: whatever the dependencies allow, or none (Eq. (1) of TopoOpt).

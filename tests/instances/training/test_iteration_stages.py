@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from opticoll.errors import BadInput
-from opticoll.instances.iteration_stages import iteration_stages
-from opticoll.instances.task_graph import COMPUTING, TaskGraphDraft, training_iteration
+from opticoll.instances.training.iteration_stages import iteration_stages
+from opticoll.instances.training.task_graph import COMPUTING, TaskGraphDraft, training_iteration
 
 
 def test_stages_by_hand():

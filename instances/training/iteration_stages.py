@@ -1,7 +1,8 @@
 """Stages of a task graph: computing of all servers, then transfers that all of them wait for.
 
-A task graph (:mod:`opticoll.instances.task_graph`) lets every server run ahead of the others. Where circuits are set
-for all servers at a time, transfers are sent in turns. *Stage* b = 0 .. B-1 is computing, then turn b of the transfers:
+A task graph (:mod:`opticoll.instances.training.task_graph`) lets every server run ahead of the others. Where circuits
+are set for all servers at a time, transfers are sent in turns. *Stage* b = 0 .. B-1 is computing, then turn b of the
+transfers:
 
     turn      of a transfer: the most transfers in a chain of tasks before it
     stage     of a computing task: the last one that delays no transfer, the turn of the first transfer or the stage of
@@ -23,11 +24,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
+from opticoll.instances.training.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
 
 if TYPE_CHECKING:
-    from opticoll.instances.task_graph import TaskGraph
     from opticoll.instances.topology import F64, I64
+    from opticoll.instances.training.task_graph import TaskGraph
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,14 @@ import pytest
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import parse
-from opticoll.instances.task_graph import (
+from opticoll.instances.training.task_graph import (
     ALL_REDUCE,
     MODELS,
     TaskGraphDraft,
     operator_sequence,
     training_iteration,
 )
-from opticoll.instances.training_jobs import compute_time, dense_weights, operators, traffic_of, training_job
+from opticoll.instances.training.training_jobs import compute_time, dense_weights, operators, traffic_of, training_job
 
 #: Model, section, name and batch of its operator times, gradient bytes of a server as in the published task graphs.
 PUBLISHED = [

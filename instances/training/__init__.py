@@ -1,0 +1,1 @@
+"""Training jobs: their traffic, tasks and iterations, and clusters that they share."""
