@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.reconfiguration import guide_tables
+from opticoll.analysis.designs import guide_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -315,7 +315,7 @@ def _type(value: dict[str, Any]) -> str:
 def with_records(text: str) -> str:
     """Text of the page on designs with a summary of the current table of records."""
     from opticoll.analysis.benchmark.documents import replaced
-    from opticoll.analysis.design import RecordRow, records
+    from opticoll.analysis.designs.design import RecordRow, records
 
     rows = records()
 
@@ -377,7 +377,7 @@ def gap_figure() -> str:
     mpl.rcParams["svg.hashsalt"] = "opticoll"
     import matplotlib.pyplot as plt
 
-    from opticoll.analysis.design import records
+    from opticoll.analysis.designs.design import records
 
     rows = records()
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")

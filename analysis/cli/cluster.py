@@ -70,7 +70,7 @@ def cluster(network: str, as_json: bool, **settings: Any) -> int:
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     given = {name: value for name, value in settings.items() if value is not None}
     with output.diverted_stdout():
-        from opticoll.analysis import cluster as clusters
+        from opticoll.analysis.training import cluster as clusters
 
         result = clusters.cluster(network, **given)
     return output.show(result, as_json=as_json)

@@ -96,7 +96,7 @@ def design(
         kept = {name: options[name] for name in ("directed", "time_limit", "seed")}
         title = f"design n={n} degree={degree}"
         with output.diverted_stdout(), progress_line(title, shown=True, plain=not as_json) as on_progress:
-            from opticoll.analysis.reconfiguration.reconfigure import reconfigure
+            from opticoll.analysis.designs.reconfigure import reconfigure
 
             answer = reconfigure(
                 n, degree, delay, shard=shard or "", bandwidth=bandwidth or "", on_progress=on_progress, **kept
@@ -106,7 +106,7 @@ def design(
         notify("design: --shard and --bandwidth are for times in seconds; add --delay TIME")
         return 2
     with output.diverted_stdout():
-        from opticoll.analysis import design as designs
+        from opticoll.analysis.designs import design as designs
 
         result = designs.design(n, degree, table=not search, **options)
     return output.show(result, as_json=as_json)

@@ -30,7 +30,7 @@ def hybrids(graph: str, as_json: bool, **settings: Any) -> int:
     opticoll hybrids op-graph:model=dlrm,layers=2 --gpus 16 --batch 65536 --degree 5 --link 8Tb/s
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     with output.diverted_stdout():
-        from opticoll.analysis import hybrids as parallelism
+        from opticoll.analysis.training import hybrids as parallelism
 
         result = parallelism.hybrids(graph, **settings)
     return output.show(result, as_json=as_json)

@@ -72,7 +72,7 @@ def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     opticoll iteration dlrm "lightpath:4x8,lasers=16"
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     with output.diverted_stdout():
-        from opticoll.analysis import iteration as iteration_times
+        from opticoll.analysis.training import iteration as iteration_times
 
         result = iteration_times.iteration(model, network, **settings)
     return output.show(result, as_json=as_json)

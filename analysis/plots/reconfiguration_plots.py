@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.reconfiguration.envelope import Envelope
-    from opticoll.analysis.reconfiguration.schemes import Scheme
+    from opticoll.analysis.designs.envelope import Envelope
+    from opticoll.analysis.designs.schemes import Scheme
 
 #: Delays of the curves, per decade.
 POINTS = 40

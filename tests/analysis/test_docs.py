@@ -13,8 +13,8 @@ from case_families import each
 from opticoll.analysis.benchmark import documents as bench
 from opticoll.analysis.benchmark import documents as markers
 from opticoll.analysis.benchmark.measured_tables import tables as timing_tables
+from opticoll.analysis.designs import guide_tables
 from opticoll.analysis.ledger.ledger import claims
-from opticoll.analysis.reconfiguration import guide_tables
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, load_families
 

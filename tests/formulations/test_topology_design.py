@@ -15,8 +15,8 @@ from case_families import each
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.analysis import design
 from opticoll.analysis.cli.main import main
+from opticoll.analysis.designs import design
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import NAME, depth_sum, design_data, least_time
 from opticoll.instances import parse

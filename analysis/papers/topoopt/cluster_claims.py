@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.cluster import cluster
 from opticoll.analysis.ledger.claim import Claims, Measurement
 from opticoll.analysis.ledger.printed_number import similar
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.papers.topoopt.natural_readings import ACTIVE_JOBS, KNOWN_SEQUENCE
+from opticoll.analysis.training.cluster import cluster
 from opticoll.instances.training.cluster_jobs import MIX
 from opticoll.instances.training.training_jobs import shared_cluster
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.cluster import cluster
 from opticoll.analysis.papers.paper_figure import Figures, frame
 from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published, published_mean
 from opticoll.analysis.plots.marks import curve, marks
 from opticoll.analysis.plots.panels import styled_figure
+from opticoll.analysis.training.cluster import cluster
 
 if TYPE_CHECKING:
     import pandas as pd

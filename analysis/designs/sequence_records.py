@@ -3,7 +3,7 @@
 Circuits are u -> u g for the generators g of a configuration in a group, so one source stands for all: hops and lengths
 of thousands of nodes take seconds. Up to ``MOST_EXCHANGED`` nodes, circuits without symmetry are searched as well, by
 the method ``sequence-search``. ``sequence_records.csv`` has a row for every sequence.
-``python -m opticoll.analysis.reconfiguration.sequence_records search N...`` is for maintainers.
+``python -m opticoll.analysis.designs.sequence_records search N...`` is for maintainers.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ Records = dict[tuple[int, int, bool], tuple[SequenceRecord, ...]]
 @cache
 def sequence_records() -> Records:
     """The table of records, by nodes, degree and whether circuits may run one way, by number of configurations."""
-    text = files("opticoll.analysis.reconfiguration").joinpath(TABLE).read_text(encoding="utf-8")
+    text = files("opticoll.analysis.designs").joinpath(TABLE).read_text(encoding="utf-8")
     return read_records(text)
 
 

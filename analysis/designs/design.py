@@ -158,7 +158,7 @@ class RecordRow:
 @cache
 def records() -> dict[tuple[int, int, bool], RecordRow]:
     """The table of records, by nodes, degree and whether links may run one way only."""
-    text = files("opticoll.analysis").joinpath(TABLE).read_text(encoding="utf-8")
+    text = files("opticoll.analysis.designs").joinpath(TABLE).read_text(encoding="utf-8")
     result = {}
     for row in csv.DictReader(text.splitlines()):
         directed = row["directed"] == "yes"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import opticoll as oc
-from opticoll.analysis import cluster as clusters
 from opticoll.analysis.cli.main import main
+from opticoll.analysis.training import cluster as clusters
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule
 from opticoll.instances.training.cluster_jobs import ClusterJob

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.circuit_iteration import (
+from opticoll.analysis.rendering import Printed
+from opticoll.analysis.training.circuit_iteration import (
     DELAY_S,
     LATENCY_S,
     WAVELENGTH,
@@ -15,7 +16,6 @@ from opticoll.analysis.circuit_iteration import (
     circuit_iteration,
     milliseconds,
 )
-from opticoll.analysis.rendering import Printed
 from opticoll.arguments import number, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals

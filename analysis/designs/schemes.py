@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.design import records, solved
-from opticoll.analysis.reconfiguration.sequence_records import bound_on_time, routed_record
+from opticoll.analysis.designs.design import records, solved
+from opticoll.analysis.designs.sequence_records import bound_on_time, routed_record
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
 from opticoll.instances.collective_steps import collective_steps, shared_ports

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.design import MOST_NODES
-from opticoll.analysis.design import records as topology_records
-from opticoll.analysis.reconfiguration.sequence_records import (
+from opticoll.analysis.designs.design import MOST_NODES
+from opticoll.analysis.designs.design import records as topology_records
+from opticoll.analysis.designs.sequence_records import (
     EQUAL,
     SequenceRecord,
     bound_on_time,
@@ -126,8 +126,8 @@ class Envelope(Printed):
 
     def plot(self, *, schemes: bool = True) -> Figure:
         """Draw the least time by the delay of a change, with known schemes for comparison."""
+        from opticoll.analysis.designs.schemes import schemes as known_schemes
         from opticoll.analysis.plots.reconfiguration_plots import draw_envelope
-        from opticoll.analysis.reconfiguration.schemes import schemes as known_schemes
 
         others = list(known_schemes(self.n, self.degree, directed=self.directed)) if schemes else []
         return draw_envelope(self, others)

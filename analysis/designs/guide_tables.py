@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opticoll.analysis.benchmark.documents import replaced
+from opticoll.analysis.designs.envelope import Envelope, envelope
+from opticoll.analysis.designs.schemes import schemes
+from opticoll.analysis.designs.sequence_records import sequence_records
 from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.analysis.plots.style import svg
-from opticoll.analysis.reconfiguration.envelope import Envelope, envelope
-from opticoll.analysis.reconfiguration.schemes import schemes
-from opticoll.analysis.reconfiguration.sequence_records import sequence_records
 
 if TYPE_CHECKING:
-    from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord
+    from opticoll.analysis.designs.sequence_records import SequenceRecord
 
 PAGE = "docs/guide/reconfigure.md"
 NODES, DEGREES = (8, 16, 32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)

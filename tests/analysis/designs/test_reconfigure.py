@@ -10,9 +10,9 @@ from case_families import each
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.reconfiguration import reconfigure as module
-from opticoll.analysis.reconfiguration.reconfigure import _sequence, reconfigure
-from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord
+from opticoll.analysis.designs import reconfigure as module
+from opticoll.analysis.designs.reconfigure import _sequence, reconfigure
+from opticoll.analysis.designs.sequence_records import SequenceRecord
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.sequence import sequence_data
 from opticoll.instances import parse

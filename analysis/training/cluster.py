@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.iteration import iteration
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
+from opticoll.analysis.training.iteration import iteration
 from opticoll.arguments import check_mapping, number, whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, residuals

