@@ -12,12 +12,13 @@ from opticoll.formulations.model import Bound
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
 from opticoll.solvers.auto import PROOF, attempt_until
-from opticoll.solvers.compile.building import compiled, limited
+from opticoll.solvers.compile.building import compiled, unbuilt
 from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled
 from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.plan import parameters_named
 from opticoll.solvers.procedure import last_saved, send
+from opticoll.solvers.process.budget import LimitReached
 from opticoll.solvers.process.isolation import call_isolated
 from opticoll.solvers.relaxation import (
     CLAIMED,
@@ -106,7 +107,7 @@ def solve_model(course: Course) -> Solved:
     solver = SolverInfo(name=plan.adapter.name, version=version, algorithm=out.algorithm, options=out.options)
     values = duals = None
     if out.x is not None:
-        values = course.within(None, plan.problem.unfold, form.values(verify.whole(form, out.x)))
+        values = course.asked("unfold", None, plan.problem.unfold, form.values(verify.whole(form, out.x)))
     if out.row_duals is not None:
         duals = form.duals(out.row_duals)
     solved = Solved(out, solver, form, values, duals)
@@ -139,9 +140,10 @@ def build(course: Course) -> tuple[StandardForm, list[Reformulation]] | Outcome:
             steps.append(plan.method.reformulate(target, plan.problem))
         return steps
 
-    steps = limited(course.budget.own_limits(course.deadline), reformulated)
-    if isinstance(steps, Outcome):
-        return steps
+    try:
+        steps = course.budget.limited(reformulated, course.deadline)
+    except (LimitReached, MemoryError) as reached:
+        return unbuilt(reached)
     course.times["build_s"], course.times["compile_s"] = made.build_s, made.compile_s + time.monotonic() - start
     return form, steps
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -24,7 +25,7 @@ from opticoll.formulations.registry import bounds_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.methods.registry import method_named, taking_over
-from opticoll.solvers.process.own_limits import BOUNDS_S, LimitReached, OwnLimits
+from opticoll.solvers.process.budget import BOUNDS_S, LimitReached, limited
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination, joined_messages
 
@@ -298,10 +299,9 @@ def compared(run: Run) -> Run:
     plan, record = run.plan, run.record
     if plan is None or run.bounds is not None or is_own(plan.problem) or plan.problem.needs is not None:
         return run
-    limits = OwnLimits(None if run.task.time_limit_s is None else time.monotonic(), None, None, BOUNDS_S)
+    deadline, sense = None if run.task.time_limit_s is None else time.monotonic(), plan.problem.sense
     try:
-        with limits:
-            bounds, sense = bounds_of(plan.problem), plan.problem.sense
+        bounds = limited(partial(bounds_of, plan.problem), deadline, least_s=BOUNDS_S)
     except (LimitReached, MemoryError):  # the run is complete without them
         return run
     value = record.objective if run.verified else None

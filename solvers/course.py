@@ -7,8 +7,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from inspect import getmembers, isfunction, unwrap
-from traceback import walk_tb
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.errors import NoSolution
@@ -16,13 +15,12 @@ from opticoll.formulations.model import is_own
 from opticoll.plugin_faults import place_of
 from opticoll.solvers import verify
 from opticoll.solvers.process import solver_log
-from opticoll.solvers.process.own_limits import BOUNDS_S, LimitReached
+from opticoll.solvers.process.budget import BOUNDS_S, LimitReached, limited
 from opticoll.solvers.task import SolveRequest, Times
 from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.plan import Plan
-    from opticoll.solvers.process.own_limits import Budget
+    from opticoll.solvers.process.budget import Budget
     from opticoll.solvers.task import StartRecord, Task
 
 _Result = TypeVar("_Result")
@@ -120,46 +118,31 @@ class Course:
         finally:
             self.times[part] = (self.times[part] or 0.0) + time.monotonic() - start
 
-    def within(self, otherwise: _Result, step: Callable[..., _Result], *given: object) -> _Result:
-        """The result of a step that calls functions of the formulation; ``otherwise`` if one does not return in time.
+    def asked(self, what: str, otherwise: _Result, step: Callable[..., _Result], *given: object) -> _Result:
+        """The result of a step that calls functions of the formulation; ``otherwise`` if it does not return in time.
 
-        After that, no further step is taken.
+        After that, no further step is taken. ``what`` names the functions.
         """
-        if self.budget.deadline is None:  # then nothing limits the functions of a formulation
-            return step(*given)
         if self.budget.overdue:
             return otherwise
-        limits, least_s = self.budget.checking()
+        least_s = self.budget.least_check_s()
         try:
-            with limits:
-                return step(*given)
-        except LimitReached as reached:
-            if limits.ending is None:  # the limit of a solve whose hook calls this one
-                raise
-            where = self._hook_in(reached.__traceback__)
-        self.budget.overdue = True
-        limit = f"the time limit of {self.budget.task.time_limit_s:g} s"
+            return limited(partial(step, *given), self.budget.deadline, least_s=least_s)
+        except LimitReached:
+            self.budget.overdue = True
+        problem, limit = self.plan.problem, f"the time limit of {self.budget.task.time_limit_s:g} s"
+        where = f"{place_of(type(problem))}formulation {problem.name!r}: {what}"
         self.notes.append(f"{where} did not return within {least_s:g} s of work, and {limit} has passed")
         return otherwise
-
-    def _hook_in(self, trace: TracebackType | None) -> str:
-        """The function of the formulation in a traceback, with its place if it is one of a plug-in."""
-        problem = self.plan.problem
-        hooks = {unwrap(hook).__code__: name for name, hook in getmembers(type(problem), isfunction)}
-        called = next((hooks[frame.f_code] for frame, _ in walk_tb(trace) if frame.f_code in hooks), None)
-        place = "" if called is None else place_of(getattr(problem, called))
-        return f"{place}formulation {problem.name!r}: {called or 'a check'}"
 
     def analytic(self, bounds: Callable[[], _Result]) -> _Result | None:
         """The analytic bounds, unless they take longer than a few seconds beyond the limit."""
         stopped = self.budget.stopped
         deadline = time.monotonic() if stopped else self.deadline
-        limits = self.budget.own_limits(deadline, least_s=BOUNDS_S, interruptible=not stopped)
         try:
-            with limits:
-                return bounds()
-        except LimitReached:
-            self.notes.append(f"{limits.message} before the analytic bounds were computed")
+            return self.budget.limited(bounds, deadline, least_s=BOUNDS_S, interruptible=not stopped)
+        except LimitReached as reached:
+            self.notes.append(f"{reached} before the analytic bounds were computed")
         return None
 
     def relaxed(

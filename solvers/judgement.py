@@ -152,7 +152,7 @@ def bounds_from_duals(course: Course, solved: Solved) -> list[Bound]:
     result = []
     if solved.duals is not None and states(problem, "certify"):
         try:
-            certified = course.within(None, verify.certified, problem, solved.duals)
+            certified = course.asked("certify", None, verify.certified, problem, solved.duals)
         except BadInput as error:
             certified = None
             course.notes.append(str(error))

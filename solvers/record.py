@@ -38,9 +38,9 @@ def properties(course: Course, solved: Solved, checked: Checked, judgement: Judg
     value = checked.objective if judgement.verified else None
     unknown: dict[str, Json] = {"conditional_on": "unknown"}
     nothing: dict[str, Json] = {}
-    metrics = {**course.within(unknown, verify.properties, problem, "metrics", value), **solved.metrics}
+    metrics = {**course.asked("metrics", unknown, verify.properties, problem, "metrics", value), **solved.metrics}
     if judgement.verified and checked.values is not None:
-        metrics |= course.within(nothing, verify.properties, problem, "describe", checked.values)
+        metrics |= course.asked("describe", nothing, verify.properties, problem, "describe", checked.values)
     return metrics
 
 

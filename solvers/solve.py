@@ -27,7 +27,7 @@ from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.plan import Plan, instance_of, make_plan, needed_task
 from opticoll.solvers.procedure import run_procedure
 from opticoll.solvers.process import memory, solver_log
-from opticoll.solvers.process.own_limits import Budget, LimitReached
+from opticoll.solvers.process.budget import READING_S, Budget, LimitReached
 from opticoll.solvers.record import properties, record_of
 from opticoll.solvers.task import PROVEN, Run, Task, Termination, joined_messages
 from opticoll.solvers.warm_start import WarmStart, kept
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.solvers.attempt import Solved
     from opticoll.solvers.methods.method import Answer
+    from opticoll.solvers.process.budget import OnProgress
     from opticoll.solvers.process.messages import Report
-    from opticoll.solvers.process.own_limits import OnProgress
     from opticoll.types import Settings
 
     Arrays = dict[str, NDArray[np.float64]]
@@ -94,26 +94,7 @@ def solve(
 
 def _solve(task: Task, instance: Instance | None, budget: Budget, known: WarmStart | None = None) -> Run:
     """The six steps: parse, prepare, build, solve, verify, record; then other methods, if ``auto`` continues."""
-    try:
-        with budget.reading() as limits:
-            instance = instance_of(task) if instance is None else instance
-            first = make_plan(task, instance=instance)
-        needed = _solve_needed(task, instance, first, budget)
-        with budget.reading() as limits:
-            plan = first if needed is None else make_plan(task, instance=instance, needed=needed.values)
-            known = WarmStart() if known is None else known.checked(plan)
-            refutation = plan.problem.refute()
-            if refutation is None:
-                memory.refuse_plan(task, plan)
-            if refutation is None and task.exact and plan.problem.needs is None:
-                from opticoll.solvers.exact.prove import exact_problem, on_orbits
-
-                if not on_orbits(plan.problem):
-                    plan = replace(plan, stated=exact_problem(plan.problem))
-    except LimitReached:
-        assert limits.ending is not None
-        msg = f"{limits.message} while {task.instance} was read and prepared; raise the limit or use a smaller instance"
-        raise LimitSpent(msg, limits.ending) from None
+    plan, instance, needed, known, refutation = _prepared(task, instance, budget, known)
     if needed is None:
         budget.start_solving()
     course = Course(task, plan, budget, budget.deadline, known)
@@ -136,23 +117,61 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: WarmSta
     return _continued(run, continuations(plan.choice, run), budget)
 
 
+def _prepared(
+    task: Task, instance: Instance | None, budget: Budget, known: WarmStart | None
+) -> tuple[Plan, Instance, Run | None, WarmStart, Bound | None]:
+    """The plan of a task, its instance, the run whose solution is its data, the checked start, and a refutation.
+
+    Raises
+    ------
+    LimitSpent
+        If a limit is reached.
+    """
+
+    def first() -> tuple[Instance, Plan]:
+        read = instance_of(task) if instance is None else instance
+        return read, make_plan(task, instance=read)
+
+    def second() -> tuple[Plan, WarmStart, Bound | None]:
+        made = plan if needed is None else make_plan(task, instance=read, needed=needed.values)
+        start = WarmStart() if known is None else known.checked(made)
+        refutation = made.problem.refute()
+        if refutation is None:
+            memory.refuse_plan(task, made)
+        if refutation is None and task.exact and made.problem.needs is None:
+            from opticoll.solvers.exact.prove import exact_problem, on_orbits
+
+            if not on_orbits(made.problem):
+                made = replace(made, stated=exact_problem(made.problem))
+        return made, start, refutation
+
+    try:
+        read, plan = budget.limited(first, budget.deadline, least_s=READING_S)
+        needed = _solve_needed(task, read, plan, budget)
+        plan, start, refutation = budget.limited(second, budget.deadline, least_s=READING_S)
+    except LimitReached as reached:
+        msg = f"{reached} while {task.instance} was read and prepared; raise the limit or use a smaller instance"
+        raise LimitSpent(msg, reached.termination) from None
+    return plan, read, needed, start, refutation
+
+
 def finish(course: Course, solved: Solved, needed: Run | None, analytic: list[Bound] | None = None) -> Run:
     """Verify, judge and record what a solver or a method returned.
 
     ``needed`` is the run whose solution is the data of this one, ``analytic`` are bounds computed before.
     """
     problem, start, before = course.plan.problem, time.monotonic(), course.times["exact_s"] or 0.0
-    checked = course.within(Checked(solved.values), check_values, course, solved)
+    checked = course.asked("residuals, objective or repair", Checked(solved.values), check_values, course, solved)
     if course.budget.overdue and not checked.verified:
         solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.TIME_LIMIT))
         course.notes.append("; no value is verified")
     gathered = gather_bounds(course, solved, checked.objective, analytic)
     best = verify.tightest(gathered.bounds, problem.sense)
     if checked.verified and best is not None and not met(course, checked.objective, best):
-        checked = course.within(checked, at_optimum, problem, solved, checked, best, gathered.optimum)
+        checked = course.asked("objective", checked, at_optimum, problem, solved, checked, best, gathered.optimum)
     closed_forms: list[Bound] = []
     if gathered.analytic is None:  # else they are among the analytic bounds
-        closed_forms = course.within([], problem.closed_forms)
+        closed_forms = course.asked("closed_forms", [], problem.closed_forms)
     judgement = judge(problem, course.task.tol, solved, checked, gathered.bounds, closed_forms, needed)
     course.notes += judgement.notes
     if judgement.proof in PROVEN and solved.outcome.termination is Termination.TOLERANCE:  # bounds reach it

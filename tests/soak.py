@@ -42,7 +42,7 @@ from opticoll.instances.spec import FAMILIES, expand, load_families
 from opticoll.solvers import solve
 from opticoll.solvers.compile import scaling
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.process.own_limits import LimitReached, OwnLimits
+from opticoll.solvers.process.budget import LimitReached, limited
 from opticoll.solvers.process.worker import ROOT
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
@@ -103,10 +103,8 @@ class Part:
 
 def refused(call: Callable[[], Any]) -> bool:
     """Whether a call refuses its input with an error of ours, in one line and in time."""
-    limits = OwnLimits(time.monotonic(), None, None, MOST_S)
     try:
-        with limits:
-            call()
+        limited(call, time.monotonic(), least_s=MOST_S)
     except OpticollError as error:
         if "\n" in str(error) or not str(error):
             missed(f"a message of several lines: {error!r}")

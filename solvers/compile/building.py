@@ -1,41 +1,44 @@
 """Build and compile a model: in the worker that will solve it, where its layer would have to be imported here.
 
 Importing Pyomo or CVXPY takes longer than most first solves. A worker leaves out the parts that our models do not use
-(:mod:`opticoll.solvers.process.worker_imports`), which would be seen by others in this process.
+(:mod:`opticoll.solvers.process.worker_imports`), which would be seen by others in this process. A solve with limits
+builds there in any case, since a worker can be killed.
 """
 
 from __future__ import annotations
 
 import pickle
+import signal
 import time
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from opticoll.formulations import modelling_layers
 from opticoll.formulations.model import build_model, is_own
 from opticoll.solvers.compile.compilation import compile_built
-from opticoll.solvers.process.isolation import call_isolated, modules_of
-from opticoll.solvers.process.own_limits import LimitReached, OwnLimits
-from opticoll.solvers.process.processes import own_memory_mb
+from opticoll.solvers.process.budget import LimitReached
+from opticoll.solvers.process.isolation import call_isolated, modules_of, timer
 from opticoll.solvers.process.worker import FORKS, start_ahead
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.course import Course
     from opticoll.solvers.process.messages import Report
 
-_Result = TypeVar("_Result")
-
-#: Seconds beyond the limit after which a worker that still imports or builds is killed.
+#: Seconds beyond the limit after which a worker that still imports is killed.
 OVERDUE_S = 30.0
-#: Why a build has ended, as where it is limited in this process.
-WHY = {Termination.INTERRUPTED: "stopped by its caller", Termination.TIME_LIMIT: "the time limit was reached"}
+#: Memory of a worker that has imported a layer [GiB], which does not count against the limit.
+LAYER_GIB = 0.25
+#: Why a build has ended.
+WHY = {
+    Termination.INTERRUPTED: "stopped by its caller",
+    Termination.TIME_LIMIT: "the time limit was reached",
+    Termination.MEMORY_LIMIT: "out of memory",
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ def compiled(course: Course) -> BuiltForm | Outcome:
     start_ahead(modules_of(plan.adapter.name), course.task.threads)
     if course.known.form is not None:
         return BuiltForm(course.known.form)
-    built = by_worker(course) if is_built_elsewhere(plan.problem, plan.form) else None
+    elsewhere = is_built_elsewhere(plan.problem, plan.form, limited=not course.budget.unlimited)
+    built = by_worker(course) if elsewhere else None
     if isinstance(built, Outcome):
         return built
     if built is None:
@@ -65,15 +69,26 @@ def compiled(course: Course) -> BuiltForm | Outcome:
         course.deadline += loaded_s
     if built is not None:
         return built
-    return limited(course.budget.own_limits(course.deadline), partial(build_here, plan.problem, plan.form))
+    try:
+        return course.budget.limited(partial(build_here, plan.problem, plan.form), course.deadline)
+    except (LimitReached, MemoryError) as reached:
+        return unbuilt(reached)
 
 
-def is_built_elsewhere(problem: Formulation, layer: str) -> bool:
-    """Whether a worker builds the model: its layer is not loaded here, and the problem is one of ours.
+def is_built_elsewhere(problem: Formulation, layer: str, *, limited: bool) -> bool:
+    """Whether a worker builds the model: its layer is not loaded here or it is limited, and the problem is one of ours.
 
     A build of one's own may leave in its object what its checks read.
     """
-    return FORKS and not modelling_layers.is_loaded(layer) and not is_own(problem)
+    return FORKS and layer != "matrix" and (limited or not modelling_layers.is_loaded(layer)) and not is_own(problem)
+
+
+def unbuilt(reached: LimitReached | MemoryError) -> Outcome:
+    """The outcome of a run whose build a limit has ended."""
+    ending, why = Termination.MEMORY_LIMIT, "out of memory"
+    if isinstance(reached, LimitReached):
+        ending, why = reached.termination, str(reached)
+    return Outcome(ending, message=f"{why} while the model was built")
 
 
 def by_worker(course: Course) -> BuiltForm | Outcome | None:
@@ -89,17 +104,18 @@ def by_worker(course: Course) -> BuiltForm | Outcome | None:
         sent = pickle.dumps(plan.problem, protocol=5)
     except Exception:  # noqa: BLE001 - any type, by the objects
         return None
-    left_s = course.left_s()
+    left_s, left_gib = course.left_s(), course.budget.memory_left_gib()
     call = call_isolated(
         "opticoll.solvers.compile.building:build_in_worker",
-        {"sent": sent, "layer": plan.form, "left_s": left_s, "left_gib": course.budget.memory_left_gib()},
+        {"sent": sent, "layer": plan.form, "left_s": left_s},
         wall_limit_s=None if left_s is None else max(left_s, 0.0) + OVERDUE_S,
+        memory_limit_gib=None if left_gib is None else left_gib + LAYER_GIB,
         threads=task.threads,
         modules=modules_of(plan.adapter.name),
         stop=course.budget.stop,
     )
     if call.ending is None:
-        built: BuiltForm | Outcome = call.values
+        built: BuiltForm = call.values
         return built
     if call.ending is Termination.ERROR:
         return None
@@ -107,16 +123,13 @@ def by_worker(course: Course) -> BuiltForm | Outcome | None:
     return Outcome(call.ending, message=f"{why} while the model was built")
 
 
-def build_in_worker(
-    sent: bytes, layer: str, left_s: float | None, left_gib: float | None, report: Report
-) -> BuiltForm | Outcome:
-    """Build and compile in the worker, in so much time and memory; target of :func:`by_worker`."""
+def build_in_worker(sent: bytes, layer: str, left_s: float | None, report: Report) -> BuiltForm:
+    """Build and compile in the worker, in so much time after its imports; target of :func:`by_worker`."""
     del report
     modelling_layers.import_layer(layer)
     problem = pickle.loads(sent)  # noqa: S301 - from our own parent
-    deadline = None if left_s is None else time.monotonic() + left_s
-    most_mb = None if left_gib is None else own_memory_mb() + left_gib * 2**30 / 1e6
-    return limited(OwnLimits(deadline, most_mb, None), partial(build_here, problem, layer))
+    with timer(signal.ITIMER_REAL, left_s):
+        return build_here(problem, layer)
 
 
 def build_here(problem: Formulation, layer: str) -> BuiltForm:
@@ -126,13 +139,3 @@ def build_here(problem: Formulation, layer: str) -> BuiltForm:
     built = time.monotonic()
     form = compile_built(problem, model)
     return BuiltForm(form, built - start, time.monotonic() - built)
-
-
-def limited(limits: OwnLimits, step: Callable[[], _Result]) -> _Result | Outcome:
-    """The result of a step of the build, or the outcome if a limit was reached."""
-    try:
-        with limits:
-            return step()
-    except (LimitReached, MemoryError):
-        ending = limits.ending or Termination.MEMORY_LIMIT
-        return Outcome(ending, message=f"{limits.message or 'out of memory'} while the model was built")

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -29,7 +30,7 @@ from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 from opticoll.solvers.exact.lifted_flows import GROUPED, answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
-from opticoll.solvers.process.own_limits import CHECK_S, LimitReached, OwnLimits
+from opticoll.solvers.process.budget import CHECK_S, LimitReached, limited
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.task import Proof, Termination, joined_messages
 
@@ -286,7 +287,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None, solve_task: So
         return solve_apart(wanted, left, start, task.memory_limit_gib, task.threads, stop)
 
     if plan.stated is None and on_orbits(plan.problem):
-        return _by_orbits(run, end, solve_task, limited=limit is not None, stop=stop)
+        return _by_orbits(run, end, solve_task, has_limit=limit is not None, stop=stop)
     form, answer, figures, message = _answered(run, solve)
     if message and limit is not None:
         message += f" (this step was given {share:.3g} of the {limit:g} seconds)"
@@ -300,19 +301,15 @@ def proven_exactly(run: Run, stop: threading.Event | None = None, solve_task: So
     if answer is None or form is None:
         return run
     least_s = max(CHECK_S, limit or 0.0)
-    limits = OwnLimits(None if limit is None else end, None, None, least_s)
     try:
-        with limits:
-            return _with_answer(run, form, answer)
+        return limited(partial(_with_answer, run, form, answer), None if limit is None else end, least_s=least_s)
     except LimitReached:
-        if limits.ending is None:  # the limit of a solve whose hook calls this one
-            raise
         late = f"exact: the checks of the formulation did not return within {least_s:g} s of work"
         message = joined_messages(record.message, late)
     return replace(run, record=msgspec.structs.replace(record, message=message))
 
 
-def _by_orbits(run: Run, end: float, solve_task: Solve | None, *, limited: bool, stop: threading.Event | None) -> Run:
+def _by_orbits(run: Run, end: float, solve_task: Solve | None, *, has_limit: bool, stop: threading.Event | None) -> Run:
     """The run with the optimum that flows and lengths on orbits prove (:mod:`orbit_optimum`), or with a bound.
 
     If the run is not close enough to the optimum, it is solved again, to the gap :data:`CLOSE`.
@@ -320,21 +317,21 @@ def _by_orbits(run: Run, end: float, solve_task: Solve | None, *, limited: bool,
     from opticoll.solvers.exact.arguments.orbits import interval
 
     assert run.plan is not None
-    began, near = time.monotonic(), run
-    limits = OwnLimits(end if limited else None, None, stop, CHECK_S)
+    began, near, problem = time.monotonic(), run, run.plan.problem
+
+    def proven(near: Run) -> tuple[Fraction, Fraction, Mapping[str, Any]]:
+        step = partial(interval, problem, near.values or {}, near.duals or {})
+        return limited(step, end if has_limit else None, stop=stop, least_s=CHECK_S)
+
     try:
-        with limits:
-            low, high, values = interval(run.plan.problem, near.values or {}, near.duals or {})
+        low, high, values = proven(near)
         left = end - time.monotonic()
         far = low < high and (run.record.gap is None or run.record.gap > CLOSE)
         if far and left > 0 and solve_task is not None:
-            task = msgspec.structs.replace(run.task, tol=CLOSE, exact=False, time_limit_s=left if limited else None)
+            task = msgspec.structs.replace(run.task, tol=CLOSE, exact=False, time_limit_s=left if has_limit else None)
             near = solve_task(task, stop)
-            with limits:
-                low, high, values = interval(run.plan.problem, near.values or {}, near.duals or {})
+            low, high, values = proven(near)
     except LimitReached:
-        if limits.ending is None:  # the limit of a solve whose hook calls this one
-            raise
         return _told(run, TIMED_OUT, began)
     except NoSolution as error:
         return _told(run, str(error), began)

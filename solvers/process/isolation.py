@@ -203,6 +203,8 @@ def _diagnose(job: Worker, answer: dict[str, Any], *, limited: bool) -> tuple[Te
         return Termination.MEMORY_LIMIT, f"a memory allocation failed: it would exceed {limit}"
     if code == -signal.SIGPROF:
         return Termination.TIME_LIMIT, CPU_LIMIT
+    if code == -signal.SIGALRM:
+        return Termination.TIME_LIMIT, "stopped at its time limit"
     if code < 0:
         with suppress(ValueError):
             name = signal.Signals(-code).name
@@ -356,7 +358,7 @@ def solve_here(
         for module in chosen.modules or (chosen.package,):
             chosen.load(module)
         start, used = time.perf_counter(), _processor_s()
-        with _processor_limit(None if chosen.limits_cpu else request.cpu_limit_s):
+        with timer(signal.ITIMER_PROF, None if chosen.limits_cpu else request.cpu_limit_s):
             outcome = returned(chosen, form, chosen.solve(form, request, progress or _silent))
         if outcome.solve_s is None:
             outcome.solve_s = time.perf_counter() - start
@@ -367,16 +369,19 @@ def solve_here(
 
 
 @contextmanager
-def _processor_limit(limit_s: float | None) -> Iterator[None]:
-    """Let the kernel end this process by SIGPROF after so much processor time of all its threads."""
+def timer(which: int, limit_s: float | None) -> Iterator[None]:
+    """Let the kernel end this process, a worker, after so many seconds.
+
+    ``which`` is ``signal.ITIMER_PROF``, for processor time of all its threads, or ``signal.ITIMER_REAL``.
+    """
     if limit_s is None:
         yield
         return
-    signal.setitimer(signal.ITIMER_PROF, limit_s)
+    signal.setitimer(which, max(limit_s, 1e-3))  # 0 would be no limit
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.setitimer(which, 0.0)
 
 
 def _processor_s() -> float:

@@ -129,12 +129,16 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
         answer |= {"peak_memory_mb": tree_peak_mb(), "uncached": compiled.noted()}
         sys.stdout.flush()
         sys.stderr.flush()
-        stays = "result" in answer and (
-            job["pooled"]
-            or (
-                counted
-                and processor_s_of_children() == used_s  # otherwise what it has started may have left processes
-                and may_stay(job, sys.modules.keys() - before, retained_mb)
+        stays = (
+            "result" in answer
+            and threading.active_count() == 1  # otherwise a step that a limit has ended may go on
+            and (
+                job["pooled"]
+                or (
+                    counted
+                    and processor_s_of_children() == used_s  # otherwise what it has started may have left processes
+                    and may_stay(job, sys.modules.keys() - before, retained_mb)
+                )
             )
         )
         if stays:
@@ -183,14 +187,13 @@ def _answer(job: dict[str, Any], report: Report) -> dict[str, Any]:
 def may_stay(job: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
     """Whether the process that has done a job may do another: nothing that the job has left here can affect that one.
 
-    Not after plug-ins, a limit on memory or a shown log; nor with threads, another package (of solvers only HiGHS) or
-    much memory left over.
+    Not after plug-ins, a limit on memory or a shown log; nor with another package (of solvers only HiGHS) or much
+    memory left over.
     """
     return (
         not job["own"]
         and job["data_limit_bytes"] is None
         and not job["log"]
-        and threading.active_count() == 1
         and all(name.partition(".")[0] in _HARMLESS for name in loaded)
         and own_memory_mb() < most_mb
     )

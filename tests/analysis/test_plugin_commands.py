@@ -21,9 +21,10 @@ from opticoll.analysis.cli.new import KINDS, write_example
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
+from opticoll.solvers import course
+from opticoll.solvers.process.budget import limited
 from opticoll.solvers.process.executor import DaskCluster, InProcess
 from opticoll.solvers.process.isolation import probe
-from opticoll.solvers.process.own_limits import Budget, OwnLimits
 from opticoll.solvers.process.worker import ROOT
 
 NAMES = {
@@ -614,12 +615,12 @@ def test_a_plug_in_that_sleeps_in_its_build_is_ended(tmp_path, capfd):
 
 
 def test_a_plug_in_whose_check_does_not_return_is_a_failed_row(tmp_path, monkeypatch, capfd):
-    (tmp_path / "hanging.py").write_text(HANGING.replace("BUILD", "pass").replace("RESIDUALS", "while True: pass"))
-    over = lambda self: (OwnLimits(time.monotonic(), None, None, 0.4), 20.0)  # noqa: E731
-    monkeypatch.setattr(Budget, "checking", over)  # as if the limit were over after the solve, on any machine
+    (tmp_path / "hanging.py").write_text(HANGING.replace("BUILD", "pass").replace("RESIDUALS", "time.sleep(60)"))
+    over = lambda step, *given, **named: limited(step, time.monotonic(), least_s=0.4)  # noqa: E731
+    monkeypatch.setattr(course, "limited", over)  # as if the limit were over after the solve, on any machine
     asked = ["own.hanging", "ring:4", "--time-limit", "3600", "--store", str(tmp_path / "store")]
     assert main(["solve", *asked, "--plugin", str(tmp_path / "hanging.py")]) == 3
-    message = "line 13: formulation 'own.hanging': residuals did not return within 20 s of work"
+    message = "formulation 'own.hanging': residuals, objective or repair did not return within 3600 s of work"
     assert message in capfd.readouterr().err.splitlines()[-1]
     store = Store(tmp_path / "store")
     (record,) = map(store.read, store.names())

@@ -31,7 +31,7 @@ from opticoll.solvers.exact.linear import System, solve_linear
 from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly
 from opticoll.solvers.exact.vipr_verify import verify
 from opticoll.solvers.methods import prepared
-from opticoll.solvers.process.own_limits import Budget
+from opticoll.solvers.process.budget import Budget
 from opticoll.solvers.task import PROVEN, Proof, Record, Task
 
 Q = Fraction

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import queue
-import select
-import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -24,16 +22,18 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import parse
-from opticoll.solvers import attempt, judgement, solve, verify
+from opticoll.solvers import attempt, course, judgement, solve, verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import accepted
+from opticoll.solvers.compile import building
+from opticoll.solvers.course import Course
 from opticoll.solvers.exact import prove
 from opticoll.solvers.methods import certified_branching, method_named
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.procedure import checked
-from opticoll.solvers.process import isolation, own_limits
-from opticoll.solvers.process.own_limits import Budget, LimitReached, OwnLimits
+from opticoll.solvers.process import budget, isolation
+from opticoll.solvers.process.budget import Budget, LimitReached, limited
 from opticoll.solvers.task import Outcome, Proof, Run, SolveRequest, Task, Termination, one_line
 
 FORM = StandardForm(
@@ -182,39 +182,14 @@ def test_numbers_that_solvers_abort_on_are_refused(limits: dict[str, Any]) -> No
 # limits of this process -----------------------------------------------------------------------------------------------
 
 
+#: Set when a test has ended.
+OVER = threading.Event()
+
+
 def busy() -> None:
-    """Work for ever."""
-    while True:
+    """Work for ever, as far as the test can tell."""
+    while not OVER.is_set():
         pass
-
-
-def test_a_deadline_stops_work_in_this_process() -> None:
-    limits = OwnLimits(time.monotonic() + 0.1, None, None)
-    with pytest.raises(LimitReached), limits:
-        busy()
-    assert limits.ending is Termination.TIME_LIMIT
-
-
-def test_a_limit_holds_where_python_ignores_its_exception() -> None:
-    limits = OwnLimits(time.monotonic(), None, None)
-    reached = []
-
-    class Last:
-        def __del__(self) -> None:
-            try:
-                busy()
-            except LimitReached:
-                reached.append(limits.ending)
-                raise  # ignored by Python, in a destructor
-
-    def use() -> None:
-        last = Last()
-        del last
-        busy()
-
-    with pytest.raises(LimitReached), limits:
-        use()
-    assert reached == [Termination.TIME_LIMIT]
 
 
 def held() -> None:
@@ -224,54 +199,34 @@ def held() -> None:
         lock.acquire()
 
 
-#: Calls that end after ten minutes or never.
-BLOCKED = {
-    "sleep": lambda: time.sleep(600),
-    "lock": held,
-    "queue": lambda: queue.Queue[int]().get(),
-    "pipe": lambda: os.read(os.pipe()[0], 1),
-    "select": lambda: select.select([], [], [], 600),
-    "process": lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(600)"], check=True),
-}
+#: Steps that end after ten minutes or never.
+ENDLESS = {"work": busy, "sleep": lambda: time.sleep(600), "lock": held, "queue": lambda: queue.Queue[int]().get()}
 
 
-@pytest.mark.parametrize("call", BLOCKED)
-def test_a_deadline_ends_a_blocking_call(call: str) -> None:
-    limits = OwnLimits(time.monotonic() + 0.1, None, None)
-    with pytest.raises(LimitReached), limits:
-        BLOCKED[call]()
-    assert limits.ending is Termination.TIME_LIMIT
+@pytest.mark.parametrize("step", ENDLESS)
+@pytest.mark.parametrize("least_s", [0.0, 0.1])
+def test_a_step_is_waited_for_until_its_deadline(step: str, least_s: float) -> None:
+    with pytest.raises(LimitReached) as reached:
+        limited(ENDLESS[step], time.monotonic() + 0.1, least_s=least_s)
+    assert reached.value.termination is Termination.TIME_LIMIT
 
 
-def test_a_stop_ends_a_sleep() -> None:
-    stop = threading.Event()
-    threading.Timer(0.1, stop.set).start()
-    limits = OwnLimits(None, None, stop)
-    with pytest.raises(LimitReached), limits:
-        time.sleep(600)
-    assert limits.ending is Termination.INTERRUPTED
-
-
-def test_a_handler_of_the_program_is_left_alone() -> None:
-    received: list[int] = []
-    before = signal.signal(signal.SIGURG, lambda number, frame: received.append(number))
-    try:
-        with pytest.raises(LimitReached), OwnLimits(time.monotonic(), None, None):
-            busy()
-        os.kill(os.getpid(), signal.SIGURG)
-        assert received == [signal.SIGURG]  # the one sent here
-    finally:
-        signal.signal(signal.SIGURG, before)
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    """After each test, let the steps end that no test waits for."""
+    OVER.clear()
+    yield
+    OVER.set()
 
 
 def test_a_deadline_holds_in_another_thread() -> None:
     endings = []
 
     def work() -> None:
-        limits = OwnLimits(time.monotonic(), None, None)
-        with suppress(LimitReached), limits:
-            busy()
-        endings.append(limits.ending)
+        try:
+            limited(busy, time.monotonic())
+        except LimitReached as reached:
+            endings.append(reached.termination)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -279,37 +234,52 @@ def test_a_deadline_holds_in_another_thread() -> None:
     assert endings == [Termination.TIME_LIMIT]
 
 
-def test_the_least_time_of_work_is_not_waited_for_in_a_sleep() -> None:
-    limits = OwnLimits(time.monotonic(), None, None, 0.1)
-    with pytest.raises(LimitReached), limits:
-        time.sleep(600)
-    assert limits.ending is Termination.TIME_LIMIT
+def test_a_step_runs_as_if_it_were_called() -> None:
+    seen = ContextVar("seen", default=0)
+    seen.set(3)
+    assert limited(seen.get, time.monotonic() + 60) == 3
+
+    def raising() -> None:
+        raise SystemExit(7)
+
+    with pytest.raises(SystemExit, match="7"):
+        limited(raising, time.monotonic() + 60)
+    assert limited(threading.current_thread) is threading.current_thread()  # without a limit
 
 
-def test_an_external_stop_ends_it_too() -> None:
+@pytest.mark.parametrize("step", ["work", "sleep"])
+def test_a_stop_ends_the_wait(step: str) -> None:
     stop = threading.Event()
     threading.Timer(0.1, stop.set).start()
-    limits = OwnLimits(None, None, stop)
-    with pytest.raises(LimitReached), limits:
-        busy()
-    assert limits.ending is Termination.INTERRUPTED
+    with pytest.raises(LimitReached) as reached:
+        limited(ENDLESS[step], stop=stop)
+    assert reached.value.termination is Termination.INTERRUPTED
+
+
+_INTERRUPTED = """
+import os, signal, threading, time
+from opticoll.solvers.process.budget import limited
+
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    limited(lambda: time.sleep(600), time.monotonic() + 600)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_the_wait_and_the_process_can_end() -> None:
+    ended = subprocess.run([sys.executable, "-c", _INTERRUPTED], capture_output=True, text=True, timeout=60, check=True)
+    assert (ended.stdout, ended.stderr) == ("interrupted\n", "")
 
 
 def test_memory_of_this_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = OwnLimits(None, 1.0, None)
-    with pytest.raises(LimitReached), limits:
-        busy()
-    assert limits.ending is Termination.MEMORY_LIMIT
-    budget = Budget(Task("alltoall.master", "ring:4", memory_limit_gib=2.0), None)
-    monkeypatch.setattr(own_limits, "own_memory_mb", lambda: budget.base_mb + 1.5 * 2**30 / 1e6)
-    assert budget.memory_left_gib() == pytest.approx(0.5)
-
-
-def test_a_limit_that_is_not_reached_leaves_nothing_behind() -> None:
-    for _ in range(20):
-        with suppress(LimitReached), OwnLimits(time.monotonic() + 0.05, None, None):
-            pass  # on a busy machine the limit may be reached even so
-    time.sleep(0.2)
+    with pytest.raises(LimitReached) as reached:
+        limited(busy, memory_limit_mb=1.0)
+    assert reached.value.termination is Termination.MEMORY_LIMIT
+    limits = Budget(Task("alltoall.master", "ring:4", memory_limit_gib=2.0), None)
+    monkeypatch.setattr(budget, "own_memory_mb", lambda: limits.base_mb + 1.5 * 2**30 / 1e6)
+    assert limits.memory_left_gib() == pytest.approx(0.5)
 
 
 def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
@@ -324,6 +294,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
 @pytest.mark.parametrize("endless_call", [busy, lambda: time.sleep(600)], ids=["work", "sleep"])
 def test_building_counts_against_the_time_limit(endless_call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, pyomo=lambda data: endless_call())
+    monkeypatch.setattr(building, "is_built_elsewhere", lambda *given, **named: False)
     run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=0.5))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
@@ -333,22 +304,28 @@ def test_building_counts_against_the_time_limit(endless_call: Any, monkeypatch: 
 def test_ctrl_c_ends_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
     slow(monkeypatch, pyomo=lambda data: (stop.set(), busy()))
+    monkeypatch.setattr(building, "is_built_elsewhere", lambda *given, **named: False)
     run = solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo"), stop=stop)
     assert run.termination is Termination.INTERRUPTED
 
 
 def test_reading_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_limits, "READING_S", 0.05)
+    monkeypatch.setattr(solve, "READING_S", 0.05)
     monkeypatch.setattr(solve, "instance_of", lambda task: busy())
     with pytest.raises(LimitSpent, match="read and prepared") as caught:
         solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.2))
     assert caught.value.exit_status == 3
 
 
+def past(step: Any, deadline: Any = None, **named: Any) -> Any:
+    """As ``limited`` where the limit is over and work counts for little."""
+    return limited(step, time.monotonic(), least_s=0.1)
+
+
 def endless(monkeypatch: pytest.MonkeyPatch, hook: str, **changed: Any) -> Run:
     """Solve the master LP where a function of the formulation does not return, as if the limit were over by then."""
-    monkeypatch.setattr(Budget, "checking", lambda self: (OwnLimits(time.monotonic(), None, None, 0.1), 20.0))
     slow(monkeypatch, **{hook: lambda *given: busy()}, **changed)
+    monkeypatch.setattr(course, "limited", past)
     return solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=3600.0))
 
 
@@ -359,10 +336,9 @@ def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pyt
     assert (run.termination, run.exit_status) == (Termination.TIME_LIMIT, 3)
     assert not run.verified
     assert run.record.objective is None
-    message = (
-        f"{hook} did not return within 20 s of work, and the time limit of 3600 s has passed; no value is verified"
-    )
-    assert message in str(run.record.message)
+    what = "unfold" if hook == "unfold" else "residuals, objective or repair"
+    message = f"{what} did not return within 3600 s of work, and the time limit of 3600 s has passed"
+    assert f"formulation 'alltoall.master': {message}; no value is verified" in str(run.record.message)
     assert Store().save(run) is not None
 
 
@@ -372,7 +348,7 @@ def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, mo
     run = endless(monkeypatch, hook)
     assert run.exit_status == 0
     assert run.record.objective == pytest.approx(0.5)
-    assert f"{hook} did not return within 20 s of work" in str(run.record.message)
+    assert f"{hook} did not return within 3600 s of work" in str(run.record.message)
     if hook == "metrics":
         assert run.record.metrics is not None
         assert run.record.metrics["conditional_on"] == "unknown"
@@ -381,7 +357,7 @@ def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, mo
 def test_an_exact_step_keeps_the_run_if_its_check_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=3600.0)
     run = solve.solve(task)
-    monkeypatch.setattr(prove, "OwnLimits", lambda *given: OwnLimits(time.monotonic(), None, None, 0.1))
+    monkeypatch.setattr(prove, "limited", past)
     monkeypatch.setattr(verify, "objective", lambda *given: busy())
     kept = prove.proven_exactly(run)
     assert kept.verified
@@ -390,11 +366,14 @@ def test_an_exact_step_keeps_the_run_if_its_check_does_not_return(monkeypatch: p
 
 
 def test_only_a_time_limit_limits_the_check() -> None:
-    limits, _ = Budget(Task("alltoall.master", "ring:4", memory_limit_gib=2.0), threading.Event()).checking()
-    with limits:
-        assert limits._thread is None
-    assert Budget(Task("alltoall.master", "ring:4", time_limit_s=3.0), None).checking()[1] == own_limits.CHECK_S
-    assert Budget(Task("alltoall.master", "ring:4", time_limit_s=900.0), None).checking()[1] == 900.0
+    plan = make_plan(Task("alltoall.master", "ring:4", "highs-simplex"))
+    for limits in ({"memory_limit_gib": 2.0}, {"time_limit_s": 60.0}):
+        task = Task("alltoall.master", "ring:4", **limits)
+        during = Course(task, plan, Budget(task, threading.Event()), None)
+        here = during.asked("a check", None, threading.current_thread) is threading.current_thread()
+        assert here is (task.time_limit_s is None)
+    assert Budget(Task("alltoall.master", "ring:4", time_limit_s=3.0)).least_check_s() == budget.CHECK_S
+    assert Budget(Task("alltoall.master", "ring:4", time_limit_s=900.0)).least_check_s() == 900.0
 
 
 # incumbents -----------------------------------------------------------------------------------------------------------

@@ -682,26 +682,3 @@ def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
     assert processes._has_ended(process.pid)
     process.communicate()
     assert processes._has_ended(process.pid)
-
-
-#: A limit that is reached and one that is not; then a profiler, as a debugger or a notebook's %prun sets one.
-_PROFILED = """
-import sys, time
-from opticoll.solvers.process.own_limits import LimitReached, OwnLimits
-
-try:
-    with OwnLimits(time.monotonic() + 0.05, None, None):
-        while True:
-            time.sleep(0.01)
-except LimitReached:
-    print("reached")
-with OwnLimits(time.monotonic() + 60, None, None):
-    pass
-sys.setprofile(lambda *_: None)
-(lambda: print("profiled"))()
-"""
-
-
-def test_functions_can_be_traced_after_a_limit():
-    ended = subprocess.run([sys.executable, "-c", _PROFILED], capture_output=True, text=True, timeout=120, check=True)
-    assert ended.stdout.split() == ["reached", "profiled"]
