@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from opticoll import plugins
-from opticoll.analysis.bounds import FLOW
-from opticoll.analysis.model_sizes import Sizes, example_sizes, model_sizes, solvers_for, takes
+from opticoll.analysis.bounds.instance_bounds import FLOW
+from opticoll.analysis.problem.model_sizes import Sizes, example_sizes, model_sizes, solvers_for, takes
 from opticoll.docstrings import about_parameters, without_sections
 from opticoll.errors import BadInput
 from opticoll.formulations.model import forms_of, is_own, title_of

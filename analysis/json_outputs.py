@@ -223,12 +223,12 @@ def _stored_run() -> type[msgspec.Struct]:
 def outputs() -> Mapping[str, object]:
     """Types of the outputs by command."""
     from opticoll.analysis import catalog
-    from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.bounds.instance_bounds import BoundRow
+    from opticoll.analysis.bounds.sweep import SweepResult
     from opticoll.analysis.conjectures import Conjecture
     from opticoll.analysis.describe import Description
     from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.repair import Repairs
-    from opticoll.analysis.sweep import SweepResult
     from opticoll.analysis.training.cluster import Cluster
     from opticoll.analysis.training.hybrids import Hybrids
     from opticoll.analysis.training.iteration import IterationTime

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.bounds.instance_bounds import BoundRow
     from opticoll.solvers.task import Fields, Record
     from opticoll.types import Json
 

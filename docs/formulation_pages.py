@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opticoll.analysis.describe import Description, ParameterRow
-    from opticoll.analysis.model_sizes import Sizes
+    from opticoll.analysis.problem.model_sizes import Sizes
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "formulations"

@@ -29,7 +29,7 @@ def bounds_command(
     Braces expand to several instances: 'genkautz:n={8..64},d=4', 'ring:{8,16}'.
     """
     with output.diverted_stdout():
-        from opticoll.analysis.bounds import bound_rows
+        from opticoll.analysis.bounds.instance_bounds import bound_rows
 
         rows = bound_rows(instance, formulation, settings, shard=shard)
     if as_json:

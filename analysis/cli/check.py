@@ -37,7 +37,7 @@ def check(formulation: str, instance: str, file: Path, settings: dict[str, str],
     known value.
     """
     with output.diverted_stdout():
-        from opticoll.analysis.schedule_lines import executed_lines
+        from opticoll.analysis.result.schedule_lines import executed_lines
         from opticoll.solvers import solution_json
 
         result = solution_json.check(formulation, instance, file, settings)

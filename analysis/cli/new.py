@@ -106,7 +106,7 @@ def _taken(kind: str, name: str) -> bool:
         load_families()
         return dashed in FAMILIES or dashed in POPULATIONS
     if kind == "bound":  # the example bounds the all-to-all
-        from opticoll.analysis.bounds import bound_rows
+        from opticoll.analysis.bounds.instance_bounds import bound_rows
 
         return dashed in {row["name"] for row in bound_rows("ring:6")}
     return False

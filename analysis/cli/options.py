@@ -22,7 +22,7 @@ from opticoll.analysis.cli.completions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from opticoll.analysis.progress_line import ProgressLine
+    from opticoll.analysis.result.progress_line import ProgressLine
     from opticoll.analysis.store import Store
 
 
@@ -305,7 +305,7 @@ def progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nul
     terminal = sys.stderr.isatty()
     if not shown or not (terminal or plain):
         return nullcontext()
-    from opticoll.analysis.progress_line import InTerminal, PlainLines, ProgressLine
+    from opticoll.analysis.result.progress_line import InTerminal, PlainLines, ProgressLine
 
     return ProgressLine(title, InTerminal() if terminal else PlainLines(notify))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from opticoll.analysis.bounds import BoundRow
+    from opticoll.analysis.bounds.instance_bounds import BoundRow
     from opticoll.analysis.rendering import Listing, Printed
     from opticoll.solvers.task import Fields
 

@@ -32,7 +32,7 @@ from opticoll.errors import NoSolution, SolverUnavailable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.analysis.result import Result
+    from opticoll.analysis.result.result import Result
     from opticoll.instances import Instance
 
 
@@ -109,8 +109,8 @@ def solve(
     """
     from datetime import UTC, datetime
 
-    from opticoll.analysis.interruption import stoppable
     from opticoll.analysis.output_files import Outputs, errors_kept
+    from opticoll.analysis.result.interruption import stoppable
     from opticoll.solvers.task import Task
 
     refuse_together(("--no-store", "--store"))
@@ -124,7 +124,7 @@ def solve(
         progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
         stoppable(notify) as stop,
     ):
-        from opticoll.analysis.result import run_task
+        from opticoll.analysis.result.result import run_task
 
         result = run_task(task, shard=shard, start=start, log=show_log, on_progress=on_progress, stop=stop)
     if result.plan is None:
@@ -173,7 +173,7 @@ def _listed_one_way(instance: Instance) -> bool:
 def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
     """Print a result, and what the written files hold."""
     from opticoll.analysis.rendering import extent
-    from opticoll.analysis.schedule_lines import written_lines
+    from opticoll.analysis.result.schedule_lines import written_lines
 
     record = result.record
     lines = {"instance": f"{record.instance}{extent(record)}", **result.lines()}

@@ -74,7 +74,7 @@ def sweep(out: Path | None, fail_on_violation: bool, as_json: bool, **options: A
     if out is not None:
         refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
     with output.diverted_stdout():
-        from opticoll.analysis import sweep as bound_sweep
+        from opticoll.analysis.bounds import sweep as bound_sweep
 
         result = bound_sweep.sweep(**options)
         files = [] if out is None else result.save(out)

@@ -148,7 +148,7 @@ def candidates(orbits: int) -> Iterator[tuple[Fraction, ...]]:
 
 def optimal_lengths(topology: Topology, orbits: ArcOrbits, seconds: float | None = None) -> tuple[Fraction, ...] | None:
     """An optimal dual by orbit, the largest length 1: the mean over each orbit of the multipliers of an exact solve."""
-    from opticoll.analysis.result import run_task
+    from opticoll.analysis.result.result import run_task
     from opticoll.solvers.exact.exact_form import Leaf
     from opticoll.solvers.task import Task
 

@@ -9,13 +9,13 @@ from itertools import pairwise
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.bound_comparison import Quantity
-from opticoll.analysis.bound_values import parameters_of
+from opticoll.analysis.bounds.bound_comparison import Quantity
+from opticoll.analysis.bounds.bound_values import parameters_of
+from opticoll.analysis.bounds.sweep import instances_of
 from opticoll.analysis.conjectures.arc_lengths import ArcOrbits, arc_orbits, candidates, optimal_lengths
 from opticoll.analysis.conjectures.closed_forms import ClosedForm, Point
 from opticoll.analysis.conjectures.fitting import Fit, ResidueClass, by_residues, explained, fitted
 from opticoll.analysis.rendering import Listing, Printed
-from opticoll.analysis.sweep import instances_of
 from opticoll.arguments import check_mapping, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.instances import Instance, Topology, parse

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.rendering import Listing, Printed, number
+from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput

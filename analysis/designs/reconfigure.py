@@ -21,8 +21,8 @@ from opticoll.analysis.designs.design import records as topology_records
 from opticoll.analysis.designs.envelope import Envelope, direct_configurations, envelope
 from opticoll.analysis.designs.sequence_records import SequenceRecord, best_sequence
 from opticoll.analysis.plots.style import counted, label
-from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.rendering import Listing, Printed, number
+from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as positive_number
 from opticoll.arguments import refused, whole_number
 from opticoll.errors import BadInput

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from opticoll.analysis.plots.data_figure import DataFigure
-    from opticoll.analysis.result import InstanceLike
+    from opticoll.analysis.result.result import InstanceLike
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.variables import Links
     from opticoll.instances import Instance

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from opticoll.analysis.interruption import in_notebook
 from opticoll.analysis.rendering import Listing, Printed
+from opticoll.analysis.result.interruption import in_notebook
 from opticoll.analysis.store.records import Store
 from opticoll.analysis.study.cells import (
     Attempt,

@@ -315,7 +315,7 @@ def _methods(words: list[str], formulation: str, where: str) -> list[str]:
 
 
 def _expanded(word: str, formulation: str, where: str) -> list[str]:
-    from opticoll.analysis.model_sizes import solvers_for
+    from opticoll.analysis.problem.model_sizes import solvers_for
     from opticoll.formulations import formulation as find_formulation
     from opticoll.solvers.methods import methods_for
 

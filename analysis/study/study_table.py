@@ -161,7 +161,7 @@ def _seconds_per_shard(stated: Study, shard: DataSize | None) -> dict[str, float
     BadInput
         If a shard is given, and a formulation has none or the capacities of an instance have no unit.
     """
-    from opticoll.analysis.units import Scale, shard_of
+    from opticoll.analysis.result.units import Scale, shard_of
     from opticoll.formulations.registry import formulation
     from opticoll.instances import as_instance
 

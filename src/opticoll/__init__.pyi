@@ -1,7 +1,8 @@
 """Optimization models of optical and direct-connect interconnects, solved by any solver and certified."""
 
 # For type checkers and the completion of editors; at run time, __init__.py loads each name when it is first used.
-from opticoll.analysis.bounds import bounds as bounds
+from opticoll.analysis.bounds.instance_bounds import bounds as bounds
+from opticoll.analysis.bounds.sweep import sweep as sweep
 from opticoll.analysis.catalog import solver_table as solver_table
 from opticoll.analysis.conjectures import Conjecture as Conjecture
 from opticoll.analysis.conjectures import conjecture as conjecture
@@ -9,20 +10,19 @@ from opticoll.analysis.designs.design import design as design
 from opticoll.analysis.designs.envelope import envelope as envelope
 from opticoll.analysis.designs.reconfigure import reconfigure as reconfigure
 from opticoll.analysis.designs.sequence_records import best_sequence as best_sequence
-from opticoll.analysis.model import Model as Model
-from opticoll.analysis.model import model as model
 from opticoll.analysis.papers.figure import figure as figure
 from opticoll.analysis.plots.network_plots import plot_topology as plot_topology
-from opticoll.analysis.problem import Problem as Problem
-from opticoll.analysis.problem import problem as problem
+from opticoll.analysis.problem.model import Model as Model
+from opticoll.analysis.problem.model import model as model
+from opticoll.analysis.problem.problem import Problem as Problem
+from opticoll.analysis.problem.problem import problem as problem
 from opticoll.analysis.repair import repair as repair
-from opticoll.analysis.result import Result as Result
-from opticoll.analysis.result import solve as solve
-from opticoll.analysis.saved_results import check as check
-from opticoll.analysis.saved_results import load as load
+from opticoll.analysis.result.result import Result as Result
+from opticoll.analysis.result.result import solve as solve
+from opticoll.analysis.result.saved_results import check as check
+from opticoll.analysis.result.saved_results import load as load
 from opticoll.analysis.store import Store as Store
 from opticoll.analysis.study.study_table import study as study
-from opticoll.analysis.sweep import sweep as sweep
 from opticoll.analysis.training.cluster import cluster as cluster
 from opticoll.analysis.training.hybrids import hybrids as hybrids
 from opticoll.analysis.training.iteration import iteration as iteration

@@ -18,15 +18,15 @@ from matplotlib.figure import Figure
 from reference import labelled_digraphs
 
 import opticoll as oc
-from opticoll.analysis.bound_comparison import Quantity, compared
-from opticoll.analysis.bound_values import ComparedBound
+from opticoll.analysis.bounds.bound_comparison import Quantity, compared
+from opticoll.analysis.bounds.bound_values import ComparedBound
+from opticoll.analysis.bounds.sweep import Case, Status, sweep
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import CellResult
 from opticoll.analysis.study.running import Summary
 from opticoll.analysis.study.study_file import Study
-from opticoll.analysis.sweep import Case, Status, sweep
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations import Formulation
 from opticoll.formulations.bounded_quantity import Sense

@@ -18,7 +18,7 @@ from reference import RUN_KEYS
 import opticoll as oc
 from opticoll.analysis import json_outputs
 from opticoll.analysis.cli.main import cli, main
-from opticoll.analysis.schedule_lines import executed_lines, written_lines
+from opticoll.analysis.result.schedule_lines import executed_lines, written_lines
 from opticoll.analysis.store import Store
 from opticoll.formulations.model import FORMS as MODEL_FORMS
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.bound_comparison import Case, Quantity, Status, compared, warnings_about
-from opticoll.analysis.bound_values import ComparedBound
+from opticoll.analysis.bounds.bound_comparison import Case, Quantity, Status, compared, warnings_about
+from opticoll.analysis.bounds.bound_values import ComparedBound
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, parse

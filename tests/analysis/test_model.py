@@ -104,7 +104,7 @@ def test_updates_change_the_data_in_place(name, form):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_basis_that_is_far_from_the_new_optimum_is_given_up(form, monkeypatch):
     for name, value in (("SIMPLEX_VARIABLES", 0), ("FEWEST_STEPS", 0), ("ROWS_A_STEP", 1000)):
-        monkeypatch.setattr(f"opticoll.analysis.model.{name}", value)
+        monkeypatch.setattr(f"opticoll.analysis.problem.model.{name}", value)
     model = oc.model("alltoall.master", "genkautz:n=6,d=2", form=form)
     methods = []
     for capacity in (2.0, 2.0, 0.2, 0.1):

@@ -9,9 +9,9 @@ import threading
 import pytest
 
 import opticoll as oc
-from opticoll.analysis import interruption, progress_line
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.progress_line import PlainLines, ProgressLine
+from opticoll.analysis.result import interruption, progress_line
+from opticoll.analysis.result.progress_line import PlainLines, ProgressLine
 from opticoll.solvers import course
 from opticoll.solvers import solve as runner
 

@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 import pytest
 
 import opticoll as oc
-from opticoll.analysis import sensitivity
+from opticoll.analysis.result import sensitivity
 from opticoll.instances.link_changes import with_capacities
 
 PRICED = (
@@ -312,7 +312,7 @@ def test_a_wish_without_solution_names_what_the_original_allows(name, spec, wish
 
 
 def test_lengths_of_links_explain_a_wish_that_no_analytic_bound_excludes(monkeypatch):
-    monkeypatch.setattr("opticoll.analysis.original_limit.bounds_of", lambda _: [])
+    monkeypatch.setattr("opticoll.analysis.result.forbidding_bound.bounds_of", lambda _: [])
     model = oc.model("alltoall.master", "path:4", form="cvxpy")
     F = model.cvxpy.var_dict["F"]
     model.cvxpy = cp.Problem(model.cvxpy.objective, [*model.cvxpy.constraints, 3.9 * F >= 1])

@@ -11,7 +11,7 @@ import pytest
 from case_families import each
 
 import opticoll as oc
-from opticoll.analysis.bounds import bound_rows
+from opticoll.analysis.bounds.instance_bounds import bound_rows
 from opticoll.analysis.cli.main import main
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, Formulation

@@ -14,7 +14,7 @@ import pyomo.environ as pyo
 import pytest
 
 import opticoll as oc
-from opticoll.analysis import result as results
+from opticoll.analysis.result import result as results
 from opticoll.solvers.task import Proof, Record, Run, Termination
 
 

@@ -19,7 +19,7 @@ from reference import SMALL, assert_one_matrix, optimum
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.analysis.bounds import bound_rows as instance_bounds
+from opticoll.analysis.bounds.instance_bounds import bound_rows as instance_bounds
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadFile, BadInput, BadOption
 from opticoll.formulations import formulation

@@ -19,7 +19,7 @@ from reference import assert_one_matrix, optimum
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.analysis.bounds import bound_rows as instance_bounds
+from opticoll.analysis.bounds.instance_bounds import bound_rows as instance_bounds
 from opticoll.analysis.cli.main import cli
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell

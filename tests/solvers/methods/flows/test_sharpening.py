@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from reference import optimum_of
 
-from opticoll.analysis.result import solve
+from opticoll.analysis.result.result import solve
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import flow_orbits
 from opticoll.instances import parse

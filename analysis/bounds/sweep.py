@@ -1,8 +1,8 @@
 r"""Test a bound on many instances: violations, tightness, the smallest counterexample, tables and plots.
 
-Every case is one instance, compared as :mod:`opticoll.analysis.bound_comparison` says, so that a violation is certain,
-whether or not the optimum is proven. Otherwise the bound holds if the optimum is proven, and the case is undecided if
-not. The tightness of a bound is bound / optimum; 1 means that the bound is attained.
+Every case is one instance, compared as :mod:`opticoll.analysis.bounds.bound_comparison` says, so that a violation is
+certain, whether or not the optimum is proven. Otherwise the bound holds if the optimum is proven, and the case is
+undecided if not. The tightness of a bound is bound / optimum; 1 means that the bound is attained.
 
 Isomorphic topologies count as one case (:func:`opticoll.instances.symmetry.isomorphism_classes`) where the formulation
 states that its optimum is the same for them (``label_invariant``) and the bound has the same value. The runs are cells
@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.bound_comparison import SAME, TOLERANCE, Case, Quantity, Status, compared, warnings_about
-from opticoll.analysis.bound_values import (
+from opticoll.analysis.bounds.bound_comparison import SAME, TOLERANCE, Case, Quantity, Status, compared, warnings_about
+from opticoll.analysis.bounds.bound_values import (
     BoundFunction,
     ComparedBound,
     bound_function,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from opticoll.analysis.result import DESCRIPTION, Result
+from opticoll.analysis.result.result import DESCRIPTION, Result
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.analysis.result import InstanceLike
+    from opticoll.analysis.result.result import InstanceLike
     from opticoll.formulations import Formulation
     from opticoll.solvers.task import CheckRecord
     from opticoll.types import DataSize

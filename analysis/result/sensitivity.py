@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from opticoll.analysis.result import Result
+    from opticoll.analysis.result.result import Result
     from opticoll.formulations import Formulation
     from opticoll.instances.topology import F64, Mask
 

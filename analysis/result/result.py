@@ -15,16 +15,16 @@ import msgspec
 import numpy as np
 
 from opticoll.analysis import rendering
-from opticoll.analysis.bounds import BoundRow, rows_of
-from opticoll.analysis.interruption import stoppable_here
+from opticoll.analysis.bounds.instance_bounds import BoundRow, rows_of
 from opticoll.analysis.output_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.progress_line import progress_here
 from opticoll.analysis.python_words import in_python
 from opticoll.analysis.rendering import number
-from opticoll.analysis.result_tables import labelled_axes, table
-from opticoll.analysis.schedule_tables import Configurations, Moves, Rounds, Schedule
-from opticoll.analysis.units import Scale, shard_of, timed
+from opticoll.analysis.result.interruption import stoppable_here
+from opticoll.analysis.result.labelled_tables import labelled_axes, table
+from opticoll.analysis.result.progress_line import progress_here
+from opticoll.analysis.result.schedule_tables import Configurations, Moves, Rounds, Schedule
+from opticoll.analysis.result.units import Scale, shard_of, timed
 from opticoll.arguments import refused
 from opticoll.errors import BadInput, LimitSpent, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from opticoll.analysis.plots.layouts import Places
-    from opticoll.analysis.reasons import Reasons
-    from opticoll.analysis.sensitivity import Bottleneck, WhatIf
+    from opticoll.analysis.result.diagnosis import Reasons
+    from opticoll.analysis.result.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Axis, Links, Names
     from opticoll.solvers.task import Progress
@@ -533,7 +533,7 @@ class Result(rendering.Printed, Run):
         """
         import pandas as pd
 
-        from opticoll.analysis import sensitivity
+        from opticoll.analysis.result import sensitivity
         from opticoll.formulations.variables import arc_names
 
         links = self.links
@@ -564,9 +564,9 @@ class Result(rendering.Printed, Run):
     def bottleneck(self) -> Bottleneck:
         """What proves that T cannot be less: a cut by its two sides, or lengths of links; and the links with a price.
 
-        For an integer program, what its bound rests on (:mod:`opticoll.analysis.sensitivity`).
+        For an integer program, what its bound rests on (:mod:`opticoll.analysis.result.sensitivity`).
         """
-        from opticoll.analysis import sensitivity
+        from opticoll.analysis.result import sensitivity
 
         return sensitivity.bottleneck(self)
 
@@ -575,7 +575,7 @@ class Result(rendering.Printed, Run):
 
         That is :meth:`bottleneck`, or :meth:`conflict` without a solution; if neither can be found, the reason.
         """
-        from opticoll.analysis.reasons import reasons
+        from opticoll.analysis.result.diagnosis import reasons
 
         return reasons(self)
 
@@ -588,22 +588,22 @@ class Result(rendering.Printed, Run):
             Factors by arc, ``"u->v"`` or ``(u, v)``, or by cable, which is both directions, ``"u--v"``; 0 for one that
             fails. One number changes all links.
         """
-        from opticoll.analysis import sensitivity
+        from opticoll.analysis.result import sensitivity
 
         return sensitivity.what_if(self, factors, solve)
 
     def conflict(self, time_limit: Seconds | None = 60.0) -> pd.DataFrame:
         """The rows and bounds that leave the problem without a solution, none of which could be left out.
 
-        See :func:`opticoll.analysis.conflict_table.conflict`.
+        See :func:`opticoll.analysis.result.conflict_table.conflict`.
         """
-        from opticoll.analysis import conflict_table
+        from opticoll.analysis.result import conflict_table
 
         return conflict_table.conflict(self, time_limit)
 
     def sensitivity(self, most: int = 10) -> pd.DataFrame:
         """The links whose capacity is worth most; see :func:`opticoll.analysis.sensitivity.sensitivity`."""
-        from opticoll.analysis import sensitivity
+        from opticoll.analysis.result import sensitivity
 
         return sensitivity.sensitivity(self, most)
 
@@ -710,8 +710,8 @@ class Result(rendering.Printed, Run):
         BadInput
             If there is nothing to draw.
         """
-        from opticoll.analysis import sensitivity
         from opticoll.analysis.plots import network_plots
+        from opticoll.analysis.result import sensitivity
 
         if not isinstance(title, str | None):
             raise refused(title, "plot: title", "a string")

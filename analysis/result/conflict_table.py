@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.original_limit import original_limit
+from opticoll.analysis.result.forbidding_bound import original_limit
 from opticoll.errors import NoSolution
 from opticoll.formulations.model import build_model
 from opticoll.formulations.standard_form import StandardForm

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.interruption import in_notebook
+from opticoll.analysis.result.interruption import in_notebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.bound_values import ComparedBound, Found
+from opticoll.analysis.bounds.bound_values import ComparedBound, Found
 from opticoll.solvers.task import PROVEN, Fields
 
 if TYPE_CHECKING:

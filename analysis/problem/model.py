@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from opticoll.analysis.model_pickles import pickled
-from opticoll.analysis.original_limit import original_limit
 from opticoll.analysis.plots.style import label
+from opticoll.analysis.problem.model_pickles import pickled
 from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import WIDTH
+from opticoll.analysis.result.forbidding_bound import original_limit
 from opticoll.arguments import number
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.result import InstanceLike, Result, Setting, StartLike
+    from opticoll.analysis.result.result import InstanceLike, Result, Setting, StartLike
     from opticoll.formulations import Formulation
     from opticoll.formulations.matrix.stated_model import StatedProgram
     from opticoll.formulations.model import PyomoModel
@@ -119,7 +119,7 @@ class Model(NamesAttributes):
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As a pickle; see :mod:`opticoll.analysis.model_pickles`."""
+        """As a pickle; see :mod:`opticoll.analysis.problem.model_pickles`."""
         return _restored, (pickled(vars(self)),)
 
     # the model
@@ -345,8 +345,8 @@ class Model(NamesAttributes):
         time_limit, memory_limit, tol, seed, threads, exact, shard, start, log, on_progress, stop
             As in :func:`opticoll.solve`.
         """
-        from opticoll.analysis.result import run_task
-        from opticoll.analysis.units import shard_of
+        from opticoll.analysis.result.result import run_task
+        from opticoll.analysis.result.units import shard_of
 
         if own := [name for name in options if name in {p.name for p in self.formulation.parameters}]:
             msg = f"solve: {own[0]} is part of the model; change it by m.update({own[0]}=...)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from opticoll.analysis.units import Scale, shard_of
+from opticoll.analysis.result.units import Scale, shard_of
 from opticoll.arguments import check_mapping
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding

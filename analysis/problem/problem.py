@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.model import Model, model
+from opticoll.analysis.problem.model import Model, model
 from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import Printed, number
-from opticoll.analysis.result import Result, solve
+from opticoll.analysis.result.result import Result, solve
 from opticoll.arguments import array_of, check_mapping
 from opticoll.errors import BadInput
 from opticoll.formulations import bounds_of, plugin_bounds
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from opticoll.analysis.result import InstanceLike, Setting
+    from opticoll.analysis.result.result import InstanceLike, Setting
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
     from opticoll.instances import Instance

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.rendering import number
-from opticoll.analysis.sensitivity import best_cut
+from opticoll.analysis.result.sensitivity import best_cut
 from opticoll.formulations import bounds_of
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.matrix.stated_model import StatedProgram

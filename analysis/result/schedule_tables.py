@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from opticoll.analysis.result import Result
+    from opticoll.analysis.result.result import Result
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
     from opticoll.solvers.schedules.link_schedule import LinkSchedule

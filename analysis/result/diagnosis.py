@@ -12,7 +12,7 @@ from opticoll.formulations.model import states
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.analysis.result import Result
+    from opticoll.analysis.result.result import Result
     from opticoll.types import Json
 
 #: Number of names and links that are printed.
@@ -26,8 +26,8 @@ class Reasons(Printed):
     Attributes
     ----------
     kind
-        That of :class:`opticoll.analysis.sensitivity.Bottleneck`, ``"conflict"`` without a solution, or None if nothing
-        can be said for the ``reason``.
+        That of :class:`opticoll.analysis.result.sensitivity.Bottleneck`, ``"conflict"`` without a solution, or None if
+        nothing can be said for the ``reason``.
     reason
         The proof in words; for a conflict that of the program without a solution, None where only the solver says so.
     sides
@@ -39,7 +39,7 @@ class Reasons(Printed):
     rows
         The rows and bounds that contradict each other: ``kind``, ``name``, ``statement``; None if there is a solution.
     facts
-        What else is known of a conflict (:func:`opticoll.analysis.conflict_table.conflict`).
+        What else is known of a conflict (:func:`opticoll.analysis.result.conflict_table.conflict`).
     """
 
     kind: str | None
@@ -61,7 +61,7 @@ class Reasons(Printed):
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             lines[side] = ", ".join(map(str, names[:SHOWN])) + more
         if self.lengths is not None:
-            from opticoll.analysis.sensitivity import lengths_line
+            from opticoll.analysis.result.sensitivity import lengths_line
 
             lines["lengths"] = lengths_line(self.lengths)
         return lines

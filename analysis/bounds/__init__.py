@@ -1,0 +1,1 @@
+"""Analytic bounds of instances, and bounds tested on many instances."""

@@ -1,0 +1,1 @@
+"""Formulations on instances, and their models, to change by hand."""

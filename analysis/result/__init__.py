@@ -1,0 +1,1 @@
+"""Results: values with labels, tables, schedules, what limits them, and files of them."""
