@@ -171,6 +171,7 @@ def builds_of(name):
 def code_of(build):
     """The functions of :mod:`opticoll.formulations` that a build runs, itself included, without ``SHARED``.
 
+    Nor those that only refuse a model, whose names begin with ``refuse_``.
     Properties of the problem are its data, which the builds share.
     """
     trees, left = {}, [build]
@@ -193,7 +194,7 @@ def _read(function):
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             target = getattr(function.__globals__.get(node.value.id), node.attr, None)
         known = inspect.isfunction(target) and target.__module__.startswith("opticoll.formulations.")
-        if known and target.__name__ not in SHARED:
+        if known and target.__name__ not in SHARED and not target.__name__.startswith("refuse_"):
             called.append(target)
     return tree, called
 

@@ -23,7 +23,8 @@ from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.design import Design, design_data, least_time
+from opticoll.formulations.topology.design import Design, design_data
+from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.topology import Topology, link_groups
 from opticoll.solvers.task import Proof, Task

@@ -299,7 +299,7 @@ def _design_on(topology: Topology, task: Task) -> dict[str, NDArray[np.float64]]
     BadInput
         If the task designs no topology, or one of another number of nodes.
     """
-    from opticoll.formulations.topology.design import values_on
+    from opticoll.formulations.topology.design_solution import values_on
 
     model, nodes = formulation_named(task.formulation), as_instance(task.instance).n
     if model.name != "topology.design" or topology.n != nodes:

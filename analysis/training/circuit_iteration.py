@@ -18,7 +18,8 @@ import numpy as np
 from opticoll.errors import NoSolution
 from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_of
 from opticoll.formulations.lumorph.circuit_replay import CircuitIteration, residuals
-from opticoll.formulations.lumorph.iteration import NAME, StagedCalls, values_of
+from opticoll.formulations.lumorph.iteration import NAME, StagedCalls
+from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.instances.families.machines import ideal_switch
 from opticoll.instances.training.iteration_stages import iteration_stages
 from opticoll.instances.training.task_graph import ALL_REDUCE, COMPUTING

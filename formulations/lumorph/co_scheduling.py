@@ -24,72 +24,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Array, Axis
-from opticoll.instances.training.training_iteration import TrainingIteration
+from opticoll.formulations.lumorph import co_scheduling_solution, lumorph_sizes
+from opticoll.formulations.lumorph.timed_calls import COSTS, timed_calls
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from opticoll.formulations.lumorph.cost_formulas import Variant
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
 NAME = "lumorph.co-scheduling"
-#: Maximum number of calls: their pairs are listed.
-MOST_CALLS = 2000
-_ALGORITHMS = {"lumorph-4": LUMORPH_4, "lumorph-2": LUMORPH_2, "ring": RING}
-#: Parameters that determine the times of calls.
-COSTS = (
-    Parameter(
-        "algorithm",
-        str,
-        default="lumorph-4",
-        help="algorithm that determines the times",
-        choices=tuple(_ALGORITHMS),
-    ),
-    Parameter(
-        "variant",
-        str,
-        default="plotted",
-        help="the authors' costs as printed, plotted or coded",
-        choices=("printed", "plotted", "coded"),
-    ),
-)
-
-
-def timed_calls(instance: object, parameters: Settings, formulation: str) -> tuple[Mask, F64, I64]:
-    """Calls of more than one GPU, longest first: ``member`` ``(K, n)``, ``time`` [us] and ``call``, ``(K,)`` each.
-
-    Raises
-    ------
-    NotApplicable
-        For anything but a training iteration, or one without calls of more than one GPU, or with too many.
-    """
-    if not isinstance(instance, TrainingIteration):
-        msg = f"{formulation}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
-        raise NotApplicable(msg)
-    shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
-    if not 0 < len(shared) <= MOST_CALLS:
-        msg = f"{formulation}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"
-        raise NotApplicable(msg)
-    name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
-    cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
-    times = [cost[len(call.ranks)].time(call.size) if call.time_us is None else call.time_us for _, call in shared]
-    time = np.array([round(each, 3) for each in times])
-    member = np.zeros((len(shared), instance.n), dtype=bool)
-    for row, (_, call) in enumerate(shared):
-        member[row, list(call.ranks)] = True
-    order = np.argsort(-time, kind="stable")
-    return member[order], time[order], np.array([k for k, _ in shared])[order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,25 +132,6 @@ class CallBatches(Formulation):
         b.row("apart", lambda g, j: quicksum(x[j, k] for k in users[g, j]) <= x[j, j], over=users)
         return b.minimize(quicksum(t[j] * x[j, j] for j in K))
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        j, k = self.pairs
-        later = j != k
-        crossed = self.member[k[later]]
-        which, gpu = np.nonzero(crossed)
-        rows = np.unique(gpu * self.time.size + j[later][which]).size
-        return {
-            "variables": j.size,
-            "constraints": self.time.size + rows,
-            "nonzeros": j.size + which.size + rows,
-            "integers": j.size,
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """The choice x, of the first call of the batch and the call, by their numbers in the instance."""
-        first, call = (self.call[one].tolist() for one in self.pairs)
-        return {"x": Array((Axis("pair", len(call), {"first": first, "call": call}),))}
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, absolute, from numpy alone."""
         (j, k), x = self.pairs, np.asarray(values["x"], dtype=float)
@@ -219,40 +151,10 @@ class CallBatches(Formulation):
         (j, k), x = self.pairs, np.asarray(values["x"], dtype=float)
         return float(self.time @ x[j == k]) if x.shape == j.shape else np.inf
 
-    def bounds(self) -> list[Bound]:
-        """Bound from the calls of the busiest GPU, which run sequentially."""
-        busy = self.time @ self.member
-        worst = int(busy.argmax())
-        value = float(rounding.down(busy[worst], self.time.size + 1))
-        reason = f"the {int(self.member[:, worst].sum())} calls of GPU {worst} take turns"
-        return [Bound("busiest-gpu", value, reason, "lumorph")]
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Sequential time, the share of it that is saved, and whether all calls conflict."""
-        whole = self.sequential
-        return {
-            "sequential_us": whole,
-            "saved": None if value is None else round(max(0.0, 1.0 - value / whole), 9),
-            "calls": int(self.time.size),
-            "conflicts": int(np.triu(self.conflicts, 1).sum()),
-            "all_conflict": bool(self.conflicts.all()),
-        }
-
-
-def values_of(data: CallBatches, batches: list[list[int]]) -> dict[str, F64]:
-    """The values x of batches, given as lists of calls by their numbers in the model."""
-    j, k = data.pairs
-    first = np.full(data.time.size, -1)
-    for batch in batches:
-        first[batch] = min(batch)
-    return {"x": (first[k] == j).astype(float)}
-
-
-def decode(data: CallBatches, values: Mapping[str, F64]) -> list[list[int]]:
-    """Return the batches, each a list of call numbers in the instance, in the order of their first calls."""
-    (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
-    taken = x > 0.5
-    return [data.call[k[taken & (j == first)]].tolist() for first in np.unique(j[taken]).tolist()]
+    estimate = lumorph_sizes.batches_size
+    arrays = co_scheduling_solution.batch_arrays
+    bounds = co_scheduling_solution.busiest_gpu
+    metrics = co_scheduling_solution.batch_metrics
 
 
 FORMULATION = CallBatches

@@ -46,28 +46,19 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import unphased_rounds
-from opticoll.formulations.lumorph.round_bounds import PAPER
-from opticoll.formulations.lumorph.rounds import Circuit
+from opticoll.formulations.lumorph import forwarded_solution, lumorph_sizes, rounds_solution, unphased_rounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
-from opticoll.formulations.model import Bound, NotApplicable, Parameter
+from opticoll.formulations.model import Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
-from opticoll.formulations.rounds.round_schedule import (
-    RoundSchedule,
-    schedule_arrays,
-)
-from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.topology import I64, Mask
     from opticoll.types import Settings
 
 NAME = "lumorph.forwarded-rounds"
@@ -84,12 +75,15 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardedRounds(unphased_rounds.UnphasedRounds):
+class ForwardedRounds(Formulation):
     """Data of the model; ``plain`` is the same collective without forwarding, one chunk a circuit."""
 
     name = NAME
     where = "section 4, appendix C"
     example = "lightpath:2x2,lasers=1,waveguides=1"
+    sense = "min"
+    problem = "MILP"
+    meaning = "rounds of circuits"
     parameters = PARAMETERS
     variables: ClassVar = {"D": ("circuit",), "X": ("sent",), "B": ("state",), "R": ("round",)}
     constraints: ClassVar = {
@@ -102,6 +96,14 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
         "waveguide": ("waveguide",),
         "order": ("order",),
     }
+
+    topology = cached_property(unphased_rounds.topology)
+    collective = cached_property(unphased_rounds.collective)
+    least = cached_property(unphased_rounds.least)
+    floor = cached_property(unphased_rounds.floor)
+    horizon = cached_property(unphased_rounds.horizon)
+    peers = cached_property(forwarded_solution.most_peers)
+    known_bounds = cached_property(forwarded_solution.known_forwarded_bounds)
 
     @cached_property
     def limits(self) -> Limits:
@@ -136,64 +138,19 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
         return result
 
     @cached_property
-    def peers(self) -> int:
-        """k: the most circuits that a vertex sends, or receives, in a round."""
-        limits, topology = self.limits, self.topology
-        room = limits.room(topology).astype(float)
-        on_arcs = int(max(topology.outflow(room).max(), topology.inflow(room).max()))
-        each = on_arcs if limits.ports is None else min(on_arcs, limits.ports)
-        return each * limits.wavelengths
-
-    @cached_property
-    def known_bounds(self) -> list[Bound]:
-        """Analytic bounds on the number of rounds, for any routes."""
-        k, bounds = self.peers, []
-        spread = [(int(h.sum()), int((h | w).sum())) for h, w in zip(self.given, self.wanted, strict=True)]
-        holders, reached = max(spread, key=lambda pair: _rounds(k, *pair))
-        reason = f"chunks of {holders} vertices reach {reached}; with {k} peers a round their number grows {k + 1}-fold"
-        bounds.append(Bound("spread", float(_rounds(k, holders, reached)), reason, PAPER))
-        alone = self.given.sum(axis=1) == 1  # classes with the same single holder are one class
-        heard = (self.wanted & alone[:, None]).sum(axis=0) + 1
-        v = int(heard.argmax())
-        reason = f"vertex {v} hears from {int(heard[v]) - 1} others; with {k} peers a round, {k + 1} times as many"
-        bounds.append(Bound("gather", float(_rounds(k, 1, int(heard[v]))), reason, PAPER))
-        return bounds
-
-    @cached_property
     def routes(self) -> RouteSet:
         """P_sd of all ordered pairs of vertices, ascending."""
         n = self.topology.n
         source, target = np.divmod(np.flatnonzero(~np.eye(n, dtype=bool).ravel()), n)
         return candidate_routes(self.topology, source, target, self.plain.routes_kind, self.plain.paths)
 
+    plain: RoundModel
+    rmax: int
+    use_bounds: bool
+
     chosen = ("D", "X")
     relays = True
     unlisted = "index-algorithm"
-
-    def sufficient(self) -> int:
-        """Rounds of doubling steps, whose circuits are packed into rounds first fit: always enough."""
-        members = np.flatnonzero((self.given | self.wanted).any(axis=0))
-        routes, n, p = self.routes, self.topology.n, members.size
-        room = self.limits.room(self.topology).tolist()
-        total, stride = 0, 1
-        while stride < p:
-            used: defaultdict[tuple[int, str, int, int], int] = defaultdict(int)
-            last = 0
-            for position, s in enumerate(members.tolist()):
-                d = int(members[(position + stride) % p])
-                pair = s * (n - 1) + d - (d > s)
-                needs = [("arc", arc, room[arc]) for arc in routes.path(int(routes.first[pair]))]
-                if self.limits.ports is not None:
-                    needs += [("laser", s, self.limits.ports), ("photodiode", d, self.limits.ports)]
-                slot = 0
-                while any(used[slot, kind, item, 0] >= most for kind, item, most in needs):
-                    slot += 1
-                for kind, item, _ in needs:
-                    used[slot, kind, item, 0] += 1
-                last = max(last, slot)
-            total += last // self.limits.wavelengths + 1
-            stride *= 2
-        return total
 
     @cached_property
     def columns(self) -> dict[str, I64]:
@@ -232,7 +189,7 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
         NotApplicable
             As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that sum.
         """
-        plain, rmax, use_bounds = cls.read(instance, parameters)
+        plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, parameters)
         if plain.collective.summing:
             msg = f"{NAME}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"
             raise NotApplicable(msg)
@@ -342,92 +299,21 @@ class ForwardedRounds(unphased_rounds.UnphasedRounds):
         b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
         return b.minimize(quicksum(R.values()))
 
-    def estimate(self) -> dict[str, int]:
-        """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
-        n, T = self.topology.n, self.rmax or max(self.least, 1)
-        waves = self.limits.wavelengths
-        D, B = T * n * (n - 1) * self.plain.paths * waves, T * int((~self.given).sum())
-        X = B * (n - 1)
-        hops = self.topology.hops
-        far = float(hops[np.isfinite(hops)].max(initial=1.0))
-        ends = 0 if self.limits.ports is None else 2 * n
-        return {
-            "variables": D + X + B + T,
-            "constraints": B + int(self.wanted.sum()) + 2 * X + T * waves * (ends + self.topology.arcs) + T,
-            "nonzeros": int(D * (2 + far)) + 2 * B + X * (4 + self.plain.paths * waves),
-            "integers": D + X + B + T,
-        }
-
-    # Solutions ----------------------------------------------------------------------------------------------------
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Arrays of a schedule, of the program, or of both."""
-        result: dict[str, Array] = {}
-        if "transfer_round" in names or "D" not in names:
-            result |= schedule_arrays(self.topology, self.collective.chunks)
-        if {"D", "X"} & set(names):
-            sizes = {"D": self.columns["r"].size, "X": self.sends[0].size, "B": self.states[0].size, "R": self.horizon}
-            axes = {"D": "circuit", "X": "sent", "B": "state", "R": "round"}
-            result |= {name: Array((Axis(axes[name], size),), required=name in "DX") for name, size in sizes.items()}
-        return result
-
-    def of_program(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-        """The schedule that D and X encode."""
-        return _of_program(self, values)
-
-    def candidates(self) -> set[Circuit]:
-        """Source, target, any wavelength (-1) and arcs of every candidate route."""
-        routes = self.routes
-        ends = zip(routes.source[routes.pair].tolist(), routes.target[routes.pair].tolist(), strict=True)
-        return {(s, d, -1, tuple(routes.path(p))) for p, (s, d) in enumerate(ends)}
-
-    def repair(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-        """Round D and X and add the schedule; None if D or X is missing or invalid."""
-        if any(name not in values or not np.isfinite(values[name]).all() for name in ("D", "X")):
-            return None
-        D, X = (np.rint(np.asarray(values[name], dtype=float)) for name in ("D", "X"))
-        if D.shape != self.columns["r"].shape or X.shape != self.sends[0].shape:
-            return None
-        return self.unfold({"D": D, "X": X})
-
-
-def _rounds(k: int, held: int, reached: int) -> int:
-    """Least R with held (k+1)^R >= reached, in integers."""
-    rounds = 0
-    while held < reached:
-        held, rounds = held * (k + 1), rounds + 1
-    return rounds
-
-
-def _of_program(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """The circuits that carry something, and the transfers of the chunks that somebody further on requires."""
-    D, X = (np.asarray(values[name], dtype=float) for name in ("D", "X"))
-    if (
-        D.shape != data.columns["r"].shape
-        or X.shape != data.sends[0].shape
-        or not np.isfinite([D.sum(), X.sum()]).all()
-    ):
-        return None
-    n, members = data.topology.n, [np.flatnonzero(data.class_of == q) for q in range(len(data.given))]
-    needed = np.zeros((data.collective.chunks, n), dtype=bool)
-    needed[tuple(data.collective.deliveries.T)] = True
-    xr, xq, xs, xd = (key[X > 0.5] for key in data.sends)
-    parts = []
-    for k in range(xr.size - 1, -1, -1):  # backwards in time: X is in the order of rounds
-        q, sender, receiver = int(xq[k]), int(xs[k]), int(xd[k])
-        chunks = members[q][needed[members[q], receiver]]
-        if not data.given[q, sender]:
-            needed[chunks, sender] = True
-        parts.append(np.column_stack([np.broadcast_to([xr[k], sender, receiver], (chunks.size, 3)), chunks]))
-    moved = np.concatenate(parts[::-1]) if parts else np.zeros((0, 4), dtype=np.int64)
-    when, source, target, chunk = moved.T
-    taken = np.flatnonzero(D > 0.5)
-    key = (data.columns["r"][taken] * n + data.columns["s"][taken]) * n + data.columns["d"][taken]
-    taken = taken[np.isin(key, (when * n + source) * n + target)]
-    start, arcs = select(data.routes.start, data.routes.arcs, data.columns["path"][taken])
-    r, s, d, w = (data.columns[name][taken] for name in ("r", "s", "d", "w"))
-    adds = np.zeros(when.size, dtype=bool)
-    return RoundSchedule(r, s, d, w, start, arcs, when, source, target, chunk, adds)
+    of_program = forwarded_solution.schedule_of_circuits
+    sufficient = forwarded_solution.doubling_rounds
+    estimate = lumorph_sizes.forwarded_size
+    residuals = unphased_rounds.residuals
+    objective = unphased_rounds.objective
+    schedule = unphased_rounds.schedule
+    bounds = unphased_rounds.bounds
+    refute = unphased_rounds.refute
+    unfold = unphased_rounds.unfold
+    rounds = unphased_rounds.rounds
+    replay = unphased_rounds.replay
+    links = rounds_solution.rounds_links
+    metrics = unphased_rounds.metrics
+    arrays = forwarded_solution.forwarded_arrays
+    repair = forwarded_solution.rounded_forwarding
 
 
 FORMULATION = ForwardedRounds

@@ -47,21 +47,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph.co_scheduling import COSTS, timed_calls
+from opticoll.formulations.lumorph import iteration_solution, lumorph_sizes
 from opticoll.formulations.lumorph.cost_formulas import layer_time
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Array, Axis
+from opticoll.formulations.lumorph.timed_calls import COSTS, timed_calls
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.training.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training.training_iteration import Stage
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
 NAME = "lumorph.iteration"
 #: Maximum number of variables x.
@@ -263,35 +262,6 @@ class StagedCalls(Formulation):
         b.row("end", lambda: z - s[last] - batches(last) >= sent[last])
         return b.minimize(z)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        b, j, k = self.choices
-        later = j != k
-        which, gpu = np.nonzero(self.member[k[later]])
-        gpus, count = self.member.shape[1], self.time.size
-        rows = np.unique((b[later][which] * gpus + gpu) * count + j[later][which]).size
-        return {
-            "variables": j.size + self.stages + 1,
-            "constraints": count + rows + 2 * self.stages,
-            "nonzeros": j.size
-            + which.size
-            + rows
-            + 3 * self.stages
-            + int((self.before >= 0).sum())
-            + 2 * int((j == k).sum()),
-            "integers": j.size,
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """The choices x, by stage, first call of the batch and call as the instance numbers them; the starts s; z."""
-        b, j, k = self.choices
-        named = {"stage": b.tolist(), "first": self.call[j].tolist(), "call": self.call[k].tolist()}
-        return {
-            "x": Array((Axis("choice", b.size, named),)),
-            "s": Array((Axis("stage", self.stages),), unit="µs"),
-            "z": Array(unit="µs"),
-        }
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; of times relative to the best bound on z."""
         (b, j, k), x = self.choices, np.asarray(values["x"], dtype=float)
@@ -330,47 +300,11 @@ class StagedCalls(Formulation):
         """The given z; :meth:`residuals` checks that the iteration ends by then."""
         return float(np.asarray(values["z"]))
 
-    def bounds(self) -> list[Bound]:
-        """Bounds from computing alone, and from what the device has to do after every stage."""
-        alone = float(rounding.down(self.computing.sum() + self.transfers.sum(), 2 * self.stages))
-        best, reason = 0.0, ""
-        for b in range(self.stages):
-            open_calls = self.ready >= b if self.overlap else np.full(self.ready.size, b == self.stages - 1)
-            if not open_calls.any():
-                continue
-            share = self.time[open_calls] @ self.member[open_calls] if self.batches else [self.time[open_calls].sum()]
-            before = self.computing[: b + 1].sum() + self.transfers[:b].sum()
-            value = float(before + self.transfers[b:].sum() + np.max(share))
-            if value > best:
-                best = value
-                who = f"the calls of GPU {int(np.argmax(share))} take turns" if self.batches else "calls take turns"
-                reason = f"after the computing of stage {b}, its transfers and all later ones are sent, and {who}"
-        additions = 2 * self.stages + self.time.size + 3
-        return [
-            Bound("computing", alone, "all stages compute and send their transfers", "lumorph"),
-            Bound("device", float(rounding.down(best, additions)), reason, "lumorph"),
-        ]
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Computing, transfers and calls [us], the naive time of all calls at the end, and the share that is saved."""
-        parts = [float(each.sum()) for each in (self.computing, self.transfers, self.time)]
-        return {
-            "computing_us": parts[0],
-            "transfers_us": parts[1],
-            "calls_us": parts[2],
-            "naive_us": sum(parts),
-            "saved": None if value is None else round(max(0.0, 1.0 - value / sum(parts)), 9),
-            "stages": self.stages,
-            "calls": int(self.time.size),
-        }
-
-    def derived(self) -> list[Any]:
-        """Transfers and computing between two starts, which are sums."""
-        computing, sent = ([rounding.decimal(v) for v in each.tolist()] for each in (self.computing, self.transfers))
-        return [
-            sum(computing[p + 1 : b + 1], sent[p] if p >= 0 else rounding.decimal(0.0))
-            for b, p in enumerate(self.before.tolist())
-        ]
+    estimate = lumorph_sizes.iteration_size
+    arrays = iteration_solution.iteration_arrays
+    bounds = iteration_solution.iteration_bounds
+    metrics = iteration_solution.iteration_metrics
+    derived = iteration_solution.exact_iteration_numbers
 
 
 def _transfer_time(instance: TrainingIteration, stage: Stage) -> float:
@@ -379,27 +313,6 @@ def _transfer_time(instance: TrainingIteration, stage: Stage) -> float:
         return stage.transfers_us
     layers = [each for each in instance.transfers if each.layer == stage.layer >= 0]
     return float(sum(layer_time(each.sources, each.targets, each.size) for each in layers))
-
-
-def values_of(data: StagedCalls, batches: Sequence[tuple[int, Sequence[int]]]) -> dict[str, F64]:
-    """The values of batches, each its stage and its calls by their numbers in the model; s and z follow from them."""
-    b, j, k = data.choices
-    place = {key: at for at, key in enumerate(zip(b.tolist(), j.tolist(), k.tolist(), strict=True))}
-    x, busy = np.zeros(b.size), np.zeros(data.stages)
-    for stage, calls in batches:
-        first = min(calls)
-        busy[stage] += data.time[first]
-        x[[place[stage, first, call] for call in calls]] = 1.0
-    starts: list[float] = []
-    at = 0.0
-    for stage, previous in enumerate(data.before.tolist()):
-        start = float(data.gap[stage])
-        if previous >= 0:
-            start += starts[previous] + (busy[previous] if data.first == "calls" else 0.0)
-        start = max(start, at + (busy[stage - 1] if stage else 0.0))
-        starts.append(start)
-        at = start + data.transfers[stage]
-    return {"x": x, "s": np.array(starts), "z": np.asarray(at + busy[-1])}
 
 
 FORMULATION = StagedCalls

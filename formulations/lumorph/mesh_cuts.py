@@ -32,10 +32,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.flows.path_flow import bounded_distances, unit_capacities, whole_paths
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.formulations.lumorph.circuits import Circuits
+    from opticoll.formulations.lumorph.min_overlap import Overlap
     from opticoll.instances.topology import F64, I64, Mask, Topology
 
 #: Maximum entries of the histogram of all rectangles; on larger grids only straight cuts are evaluated.
@@ -178,3 +182,70 @@ def cut_bounds(topology: Topology, pairs: tuple[I64, I64]) -> list[Bound]:
         if topology.n**2 <= MOST_RECTANGLES:
             cuts.append(rectangle_cuts(topology, pairs, shape))
     return sorted(cuts, key=lambda bound: -bound.value)
+
+
+def overlap_cuts(data: Overlap) -> list[Bound]:
+    """Cut bounds and the closed form, best first."""
+    result = cut_bounds(data.topology, data.commodities)
+    shape = grid_shape(data.topology)
+    if shape is not None and unit_capacities(data) and is_mesh(data.topology, shape):
+        value = exchange_overlap(data.circuits, shape)
+        if value is not None:
+            reason = f"{data.circuits.name} on an intact {shape[0]}x{shape[1]} mesh: XY routes meet the straight cut"
+            exact = data.rule.unrestricted
+            result.append(Bound("recursive-exchange", float(value), reason, exact=exact))
+    return sorted(result, key=lambda bound: -bound.value)
+
+
+def hop_bound(data: Overlap) -> Bound:
+    """Bound of unit lengths: every circuit loads at least as many arcs as the distance between its ends."""
+    value = length_bound(data, np.ones(data.topology.arcs))
+    total = "number of arcs" if unit_capacities(data) else "capacity of all arcs"
+    return Bound("hop-lengths", value, f"hops of all circuits over the {total}, rounded up")
+
+
+def any_lengths_bound(data: Overlap, duals: Mapping[str, F64]) -> Bound | None:
+    """Bound proven by the duals of ``congestion`` (or ``capacity``), read as arc lengths."""
+    name = "congestion" if "congestion" in duals else "capacity"
+    if name not in duals:
+        return None
+    value = length_bound(data, np.abs(np.asarray(duals[name], dtype=float)))
+    if value <= 0:
+        return None
+    return Bound("any-lengths", value, "arc lengths from duals: shortest paths over total length, rounded up")
+
+
+def overlap_bounds(data: Overlap) -> list[Bound]:
+    """Bounds from cuts, the closed form where it applies, and unit lengths."""
+    return sorted([*data.cuts, data.hop_bound], key=lambda bound: -bound.value)
+
+
+def length_bound(data: Overlap, lengths: F64) -> float:
+    """``sum_k dist_l(s_k, d_k) / sum_a c_a l_a`` over the allowed routes, for any lengths, ``(m,)``; 0 if empty.
+
+    Rounded up to a multiple of some ``1 / c_a``. Exact: lengths are scaled to integers small enough that every sum of
+    them is exact in double precision.
+    """
+    topology, (s, d) = data.topology, data.commodities
+    lengths = np.asarray(lengths, dtype=float)
+    lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
+    if lengths.shape != (topology.arcs,) or not lengths.any():
+        return 0.0
+    lengths = np.ldexp(lengths, -rounding.exponent(lengths))
+    most = 2.0**52 / (max(s.size, int(topology.capacity.sum())) * topology.n)
+    whole = np.maximum(np.floor(lengths / lengths.max() * most), 1.0)
+    if data.rule.kind != "all":
+        reach = data.paths.shortest(whole)
+    elif data.rule.lmax is not None:
+        table = bounded_distances(topology, whole, data.rule.lmax)[-1]
+        reach = table[np.searchsorted(topology.terminals, s), d]
+    elif (whole == whole[0]).all() and np.isin(s, topology.terminals).all():
+        reach = topology.hops[np.searchsorted(topology.terminals, s), d] * whole[0]
+    else:
+        from scipy.sparse.csgraph import dijkstra
+
+        starts, which = np.unique(s, return_inverse=True)
+        reach = dijkstra(topology.length_matrix(whole), indices=starts)[which, d]
+    total, cost = sum(int(r) for r in reach), int((whole * topology.capacity).sum())
+    capacities = map(Fraction, np.unique(topology.capacity).tolist())
+    return rounding.fraction_down(whole_paths(Fraction(total, cost), capacities, Fraction(1)))

@@ -48,30 +48,29 @@ Methods may return the routes of the arc form as paths: x has one entry per circ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
-    arc_load,
-    bounded_distances,
-    known_paths,
     named_paths,
     unit_capacities,
-    whole_paths,
 )
-from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
+from opticoll.formulations.flows.path_sets import PathRule, check_reach, read_rule, rule_parameters
 from opticoll.formulations.index import Index
+from opticoll.formulations.lumorph import lumorph_sizes, overlap_solution
 from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits
-from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
+from opticoll.formulations.lumorph.mesh_cuts import (
+    any_lengths_bound,
+    hop_bound,
+    overlap_bounds,
+    overlap_cuts,
+)
 from opticoll.formulations.model import (
-    Bound,
     CvxpyModel,
     Formulation,
     NotApplicable,
@@ -81,28 +80,20 @@ from opticoll.formulations.model import (
 )
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import (
-    Array,
-    Axis,
-    Links,
-    Names,
-    arc_axis,
     entries,
     incident_arcs,
-    pair_labels,
     pair_names,
 )
 from opticoll.instances.photonics import LightpathMesh
 from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
 NAME = "lumorph.min-overlap"
-#: Maximum number of variables x for which the arc form is built.
-MOST_VARIABLES = 4_000_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -138,32 +129,13 @@ class Overlap(PathFlow, Formulation):
 
     load_unit: ClassVar[str] = "circuits"
 
+    cuts = cached_property(overlap_cuts)
+    hop_bound = cached_property(hop_bound)
+
     @cached_property
     def commodities(self) -> tuple[I64, I64]:
         """s_k and d_k, each ``(|L|,)``."""
         return self.circuits.sources, self.circuits.targets
-
-    @cached_property
-    def cuts(self) -> list[Bound]:
-        """Cut bounds and the closed form, best first."""
-        result = cut_bounds(self.topology, self.commodities)
-        shape = grid_shape(self.topology)
-        if shape is not None and unit_capacities(self) and is_mesh(self.topology, shape):
-            value = exchange_overlap(self.circuits, shape)
-            if value is not None:
-                reason = (
-                    f"{self.circuits.name} on an intact {shape[0]}x{shape[1]} mesh: XY routes meet the straight cut"
-                )
-                exact = self.rule.unrestricted
-                result.append(Bound("recursive-exchange", float(value), reason, exact=exact))
-        return sorted(result, key=lambda bound: -bound.value)
-
-    @cached_property
-    def hop_bound(self) -> Bound:
-        """Bound of unit lengths: every circuit loads at least as many arcs as the distance between its ends."""
-        value = length_bound(self, np.ones(self.topology.arcs))
-        total = "number of arcs" if unit_capacities(self) else "capacity of all arcs"
-        return Bound("hop-lengths", value, f"hops of all circuits over the {total}, rounded up")
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -222,7 +194,7 @@ class Overlap(PathFlow, Formulation):
             b.row("congestion", A @ x <= Lambda * c[used], over=Index.table("arc", {"arc": used}))
             b.row("choose", self.paths.membership @ x == 1)
             return b.minimize(Lambda)
-        _refuse_large(self)
+        lumorph_sizes.refuse_large_overlap(self)
         (s, d), vertices = self.commodities, np.arange(topology.n)[:, None]
         x, M = b.var("x", upper=1, integer=True), topology.incidence()
         into, out_of, k = M.maximum(0) @ x, (-M).maximum(0) @ x, np.arange(count)
@@ -252,7 +224,7 @@ class Overlap(PathFlow, Formulation):
             b.row("congestion", lambda a: quicksum(x[p] for p in over[a]) <= c[a,] * Lambda, where=lambda a: a in over)
             b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == 1)
             return b.minimize(Lambda)
-        _refuse_large(self)
+        lumorph_sizes.refuse_large_overlap(self)
         s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in self.commodities)
 
         def on(arcs: list[str], k: tuple[Any, ...]) -> Any:
@@ -275,46 +247,6 @@ class Overlap(PathFlow, Formulation):
         b.row("arrive", lambda *k: on(into[d[k]], k) == 1)
         return b.minimize(Lambda)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model; the path form lists the route set for this, since the model needs it anyway."""
-        if self.model == "path":
-            return path_flow.estimate(self)
-        topology, count = self.topology, self.circuits.count
-        degree = {"in": topology.in_degree, "out": topology.out_degree}
-        some = {side: d > 0 for side, d in degree.items()}
-        either = some["in"] | some["out"]
-        ends = self.commodities
-        inner = sum(int(there.sum()) * count - int(there[np.stack(ends)].sum()) for there in (either, *some.values()))
-        rows = topology.arcs + inner + sum(int(some[side][v].sum()) for v in ends for side in ("in", "out"))
-        at_ends = sum(int(degree[side][v].sum()) for v in ends for side in ("in", "out"))
-        nonzeros = topology.arcs * (count + 1) + 2 * (2 * topology.arcs * count - at_ends) + at_ends
-        loops = int((topology.tail == topology.head).sum())
-        return {
-            "variables": topology.arcs * count + 1,
-            "constraints": rows,
-            "nonzeros": nonzeros - 2 * loops * count,
-            "integers": topology.arcs * count + int(unit_capacities(self)),
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of x and Lambda, on arcs or on paths; equal circuits are numbered by the list."""
-        if self.model == "arc" and "path_arcs" not in names:
-            count = self.circuits.count
-
-            def circuits(_values: object) -> Names:
-                return {"circuit": range(count), "commodity": pair_labels(self.topology, *self.commodities)}
-
-            x = Array((arc_axis(self.topology), Axis("circuit", count, circuits)))
-            return {"x": x, "Lambda": Array(unit=self.load_unit), **path_flow.dual_arrays(self)}
-        return path_flow.arrays(self, names)
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Number of circuits over every arc, relative to the busiest arc."""
-        x = np.asarray(values["x"], dtype=float)
-        load = x.sum(axis=1) if _on_arcs(self, values) else arc_load(known_paths(self, values), x)
-        capacity = self.topology.capacity
-        return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), "circuits", "arcs")
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 
@@ -322,7 +254,7 @@ class Overlap(PathFlow, Formulation):
         between the ends of its circuit, else infinite), ``binary`` and ``choose``. ``congestion`` is relative to
         Lambda.
         """
-        if not _on_arcs(self, values):
+        if not overlap_solution.is_on_arcs(self, values):
             return path_flow.residuals(self, values)
         x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
         count = self.circuits.count
@@ -365,76 +297,20 @@ class Overlap(PathFlow, Formulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Recomputed overlap of the routes; infinite if the values contain no routes."""
-        if not _on_arcs(self, values):
+        if not overlap_solution.is_on_arcs(self, values):
             return path_flow.objective(self, values)
-        routes = traced(self, np.asarray(values["x"], dtype=float))
-        return np.inf if routes is None else overlap(routes)
+        routes = overlap_solution.traced(self, np.asarray(values["x"], dtype=float))
+        return np.inf if routes is None else overlap_solution.overlap(routes)
 
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Trace integral routes in x, without cycles, with their overlap as Lambda; None if x contains no routes."""
-        if not _on_arcs(self, values):
-            return path_flow.repair(self, values)
-        routes = traced(self, np.asarray(values["x"], dtype=float))
-        if routes is None:
-            return None
-        return _on_all_arcs(self, routes)
-
-    def unfold(self, values: Mapping[str, F64]) -> dict[str, F64]:
-        """The arc form of a solution that lists its own routes, if it is not too large; else the values."""
-        size = self.topology.arcs * self.circuits.count
-        if self.model != "arc" or _on_arcs(self, values) or size > MOST_VARIABLES:
-            return dict(values)
-        try:
-            return _on_all_arcs(self, path_flow.chosen_paths(self, values))
-        except NotApplicable:  # no routes, which the checker reports
-            return dict(values)
-
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """Bound proven by the duals of ``congestion`` (or ``capacity``), read as arc lengths."""
-        name = "congestion" if "congestion" in duals else "capacity"
-        if name not in duals:
-            return None
-        value = length_bound(self, np.abs(np.asarray(duals[name], dtype=float)))
-        if value <= 0:
-            return None
-        return Bound("any-lengths", value, "arc lengths from duals: shortest paths over total length, rounded up")
-
-    def bounds(self) -> list[Bound]:
-        """Bounds from cuts, the closed form where it applies, and unit lengths."""
-        return sorted([*self.cuts, self.hop_bound], key=lambda bound: -bound.value)
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """The overlap, the circuit list and form, and every analytic bound by name; the bounds hold for all routes."""
-        bounds = self.bounds()
-        proven = value is not None and bool(value <= max((bound.value for bound in bounds), default=-np.inf))
-        return {
-            "max_load": value,
-            "circuits": self.circuits.count,
-            "circuit_list": self.circuits.name,
-            "ranks": self.topology.num_ranks,
-            "model": self.model,
-            "path_set": str(self.rule),
-            **self._capacities(),
-            "bounds": {b.name: int(b.value) if b.value.is_integer() else b.value for b in bounds},
-            "unrestricted_proven": None if value is None else proven,
-            "conditional_on": None if proven or self.model == "arc" else path_flow.restriction(self),
-        }
-
-    def _capacities(self) -> dict[str, Json]:
-        """c_a on a wafer and between wafers, where they differ."""
-        fibres = self.topology.scarce_fibres if isinstance(self.topology, LightpathMesh) else None
-        if fibres is None:
-            return {}
-        between = fibres.joins(self.topology)
-        capacity = self.topology.capacity
-        return {
-            "capacity_on_wafer": int(capacity[~between].max(initial=0.0)),
-            "capacity_between_wafers": int(capacity[between].max(initial=0.0)),
-        }
-
-    def closed_forms(self) -> list[Bound]:
-        """The exact ones among the bounds."""
-        return self.bounds()
+    estimate = lumorph_sizes.overlap_size
+    arrays = overlap_solution.overlap_arrays
+    links = overlap_solution.overlap_links
+    repair = overlap_solution.traced_values
+    unfold = overlap_solution.on_arcs
+    certify = any_lengths_bound
+    bounds = overlap_bounds
+    closed_forms = overlap_bounds
+    metrics = overlap_solution.overlap_metrics
 
 
 def _refuse_unreachable(topology: Topology, circuits: Circuits) -> None:
@@ -452,91 +328,7 @@ def _refuse_unreachable(topology: Topology, circuits: Circuits) -> None:
 # The arc form -----------------------------------------------------------------------------------------------------
 
 
-def _refuse_large(data: Overlap) -> None:
-    size = data.topology.arcs * data.circuits.count
-    if size > MOST_VARIABLES:
-        msg = (
-            f"{NAME}: the arc form of {data.circuits.count:,} circuits on {data.topology.spec} has {size:,} variables, "
-            f"above {MOST_VARIABLES:,}; use model=path or --method negotiated-rerouting"
-        )
-        raise NotApplicable(msg)
-
-
 # Solutions --------------------------------------------------------------------------------------------------------
-
-
-def _on_arcs(data: Overlap, values: Mapping[str, F64]) -> bool:
-    """Whether x has one entry per arc and circuit."""
-    return data.model == "arc" and "path_arcs" not in values
-
-
-def _on_all_arcs(data: Overlap, routes: PathSet) -> dict[str, F64]:
-    """The variables of the arc form for the routes of all circuits."""
-    x = np.zeros((data.topology.arcs, data.circuits.count))
-    x[routes.arcs, np.repeat(routes.pair, routes.length)] = 1.0
-    return {"x": x, "Lambda": np.asarray(overlap(routes))}
-
-
-def traced(data: Overlap, x: F64) -> PathSet | None:
-    """Trace the path of every circuit from s_k to d_k in x, ``(m, |L|)``, and drop disjoint cycles.
-
-    None if the arcs of some circuit do not lead from its source to its target.
-    """
-    topology, (s, d), count = data.topology, data.commodities, data.circuits.count
-    if x.shape != (topology.arcs, count):
-        return None
-    arc, circuit = np.nonzero(x > 0.5)
-    following = np.full((topology.n, count), -1, dtype=np.int64)
-    following[topology.tail[arc], circuit] = arc
-    at, k, steps = s.copy(), np.arange(count), []
-    for _ in range(topology.n):
-        step = np.where(at == d, -1, following[at, k])
-        if ((step < 0) & (at != d)).any():
-            return None
-        steps.append(step)
-        at = np.where(step >= 0, topology.head[step], at)
-        if (at == d).all():
-            break
-    else:
-        return None
-    table = np.stack(steps, axis=1)
-    return assemble(topology, table[table >= 0], (table >= 0).sum(axis=1), k, (s, d))
-
-
-def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
-    """Return the path of every circuit, in list order.
-
-    Raises
-    ------
-    NotApplicable
-        If the values do not contain exactly one path per circuit.
-    """
-    if not _on_arcs(data, values):
-        return path_flow.chosen_paths(data, values)
-    result = traced(data, np.asarray(values["x"], dtype=float))
-    if result is None:
-        msg = f"{NAME}: the arcs of some circuit do not lead from its source to its destination"
-        raise NotApplicable(msg)
-    return result
-
-
-def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, list[int]]]:
-    """``(s, d, arcs of the route)`` of every circuit, in list order.
-
-    Raises
-    ------
-    NotApplicable
-        If the values do not contain exactly one path per circuit.
-    """
-    result = routes(data, values)
-    ends = zip(*(v.tolist() for v in data.commodities), strict=True)
-    return [(s, d, result.path(k)) for k, (s, d) in enumerate(ends)]
-
-
-def overlap(paths: PathSet) -> float:
-    """Number of circuits over capacity on the busiest arc, given one path per circuit."""
-    load = np.bincount(paths.arcs, minlength=paths.topology.arcs)
-    return float((load / paths.topology.capacity).max(initial=0.0))
 
 
 def in_circuits(topology: Topology) -> Topology:
@@ -551,37 +343,6 @@ def in_circuits(topology: Topology) -> Topology:
 
 
 # Bounds -----------------------------------------------------------------------------------------------------------
-
-
-def length_bound(data: Overlap, lengths: F64) -> float:
-    """``sum_k dist_l(s_k, d_k) / sum_a c_a l_a`` over the allowed routes, for any lengths, ``(m,)``; 0 if empty.
-
-    Rounded up to a multiple of some ``1 / c_a``. Exact: lengths are scaled to integers small enough that every sum of
-    them is exact in double precision.
-    """
-    topology, (s, d) = data.topology, data.commodities
-    lengths = np.asarray(lengths, dtype=float)
-    lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
-    if lengths.shape != (topology.arcs,) or not lengths.any():
-        return 0.0
-    lengths = np.ldexp(lengths, -rounding.exponent(lengths))
-    most = 2.0**52 / (max(s.size, int(topology.capacity.sum())) * topology.n)
-    whole = np.maximum(np.floor(lengths / lengths.max() * most), 1.0)
-    if data.rule.kind != "all":
-        reach = data.paths.shortest(whole)
-    elif data.rule.lmax is not None:
-        table = bounded_distances(topology, whole, data.rule.lmax)[-1]
-        reach = table[np.searchsorted(topology.terminals, s), d]
-    elif (whole == whole[0]).all() and np.isin(s, topology.terminals).all():
-        reach = topology.hops[np.searchsorted(topology.terminals, s), d] * whole[0]
-    else:
-        from scipy.sparse.csgraph import dijkstra
-
-        starts, which = np.unique(s, return_inverse=True)
-        reach = dijkstra(topology.length_matrix(whole), indices=starts)[which, d]
-    total, cost = sum(int(r) for r in reach), int((whole * topology.capacity).sum())
-    capacities = map(Fraction, np.unique(topology.capacity).tolist())
-    return rounding.fraction_down(whole_paths(Fraction(total, cost), capacities, Fraction(1)))
 
 
 def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:

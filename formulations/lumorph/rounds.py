@@ -85,45 +85,29 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import round_programs
-from opticoll.formulations.lumorph.round_bounds import PAPER, round_bounds, sum_bounds
+from opticoll.formulations.lumorph import lumorph_sizes, round_programs, rounds_bounds, rounds_limits, rounds_solution
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.model import Bound, NotApplicable, Parameter
+from opticoll.formulations.model import Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
-from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.rounds.round_schedule import (
     Limits,
-    RoundSchedule,
-    chained,
-    direct,
-    from_values,
-    opposite_arcs,
-    schedule_arrays,
-    stated,
     violations,
 )
-from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, Axis, round_links
 from opticoll.instances import Topology
-from opticoll.instances.photonics import LightpathMesh, WdmFibres
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
-    from opticoll.formulations.variables import Links
-    from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
 __doc__ = f"{__doc__}\n{round_programs.__doc__}"
 
 NAME = "lumorph.rounds"
-#: Source, target, wavelength and arcs of a circuit.
-Circuit = tuple[int, int, int, tuple[int, ...]]
 PIECES = Parameter("pieces", int, 1, "chunks per shard")
 ROUTES = Parameter(
     "routes",
@@ -168,7 +152,7 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class RoundModel(RoundFormulation):
+class RoundModel(Formulation):
     """Data of the model.
 
     ``collective`` is composed of ``phases``; ``limits`` hold per round; ``given`` programs replace the default
@@ -213,6 +197,11 @@ class RoundModel(RoundFormulation):
     composition: str = "phases"
     routes_stated: bool = False
 
+    phase_bounds = cached_property(rounds_bounds.bounds_of_phases)
+    any_bounds = cached_property(rounds_bounds.bounds_for_any_routes)
+    least = cached_property(rounds_bounds.least_rounds_of_phases)
+    floors = cached_property(rounds_bounds.first_rounds)
+
     @property
     def phased(self) -> bool:
         """Whether the collective must be done in several phases."""
@@ -227,36 +216,6 @@ class RoundModel(RoundFormulation):
         """Topology on which a phase is scheduled: reversed if the phase runs backwards."""
         t = self.topology
         return t.with_arcs(t.head, t.tail, t.capacity) if phase.backwards else t
-
-    def composed(self, schedules: list[RoundSchedule]) -> RoundSchedule:
-        """Chain the schedules of all phases, each on its :meth:`arena`, and reverse those that run backwards."""
-        forward = []
-        for phase, schedule in zip(self.phases, schedules, strict=True):
-            arcs = opposite_arcs(self.topology, self.arena(phase)) if phase.backwards else None
-            forward.append(schedule if arcs is None else schedule.backwards(arcs))
-        return chained(forward)
-
-    @cached_property
-    def phase_bounds(self) -> list[list[Bound]]:
-        """Analytic bounds of every phase."""
-        return [round_bounds(self.arena(phase), phase.copying, self.limits) for phase in self.phases]
-
-    @cached_property
-    def any_bounds(self) -> list[Bound]:
-        """Analytic bounds on the number of rounds for any routes."""
-        if len(self.phases) == 1:
-            return self.phase_bounds[0]
-        whole = sum_bounds(self.topology, self.collective, self.limits)
-        if self.free:
-            return whole
-        best = [max(bounds, key=lambda bound: bound.value) for bounds in self.phase_bounds]
-        reason = ", then ".join(f"{bound.value:g} by {bound.name}" for bound in best)
-        return [Bound("phases", sum(bound.value for bound in best), f"rounds of the phases: {reason}", PAPER), *whole]
-
-    @cached_property
-    def least(self) -> list[int]:
-        """Best analytic bound of every phase [rounds]."""
-        return [max((int(bound.value) for bound in result), default=0) for result in self.phase_bounds]
 
     @cached_property
     def programs(self) -> tuple[RoundProgram, ...]:
@@ -285,11 +244,6 @@ class RoundModel(RoundFormulation):
                 f"certified-rounds{free}"
             )
             raise NotApplicable(msg)
-
-    @cached_property
-    def floors(self) -> list[int]:
-        """R_min of every phase (8): ``rmin``, or the best bound if larger and bounds are used."""
-        return [max(self.rmin, least if self.use_bounds else 0) for least in self.least]
 
     def _default_rounds(self, phase: Phase) -> int:
         self.program(phase, max(max(self.least), 1)).refuse_size()  # before routes are listed
@@ -328,14 +282,14 @@ class RoundModel(RoundFormulation):
         if not isinstance(instance, Topology):
             msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
             raise NotApplicable(msg)
-        _refuse_numbers(given)
+        rounds_limits.refuse_numbers(NAME, given)
         root, lasers, waveguides, rmin, rmax, paths, pieces = (
             given[name] for name in ("root", "lasers", "waveguides", "rmin", "rmax", "paths", "pieces")
         )
         routes, fixed = given["routes"], given["wavelengths"] == "fixed"
         version = given["program"]
         coded = version == "coded"
-        limits = _limits_of(instance, lasers, waveguides, version)
+        limits = rounds_limits.limits_of(NAME, instance, lasers, waveguides, version)
         wanted = collective(given["collective"], instance.n, instance.terminals, root=root, pieces=pieces)
         if not len(wanted.post):
             msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
@@ -344,10 +298,10 @@ class RoundModel(RoundFormulation):
             instance = Topology(
                 instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
             )
-        _refuse_unreachable(instance, wanted)
-        _refuse_without_effect(given, wanted)
+        rounds_limits.refuse_unreachable(NAME, instance, wanted)
+        rounds_limits.refuse_without_effect(NAME, given, wanted)
         if version != "corrected":
-            _refuse_published(version, wanted, fixed=fixed)
+            rounds_limits.refuse_published(NAME, version, wanted, fixed=fixed)
             rmin = rmin or round_programs.CODED_RMIN
             rmax = rmax or (round_programs.CODED_RMAX if coded else 0)
             if rmin > rmax > 0:
@@ -486,34 +440,6 @@ class RoundModel(RoundFormulation):
         b.row("order", order.of(rounds) @ R <= order.of(rounds, r=order["r"] - 1) @ R)
         return b.minimize(cp.sum(R))
 
-    def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
-        """Add the schedule's named arrays to C, H and R if C is valid."""
-        schedule = _of_columns(self, np.asarray(values["C"], dtype=float))
-        return {**values, **({} if schedule is None else schedule.values())}
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Arrays of a schedule, of the program, or of both; as printed and coded, C and R are required."""
-        result: dict[str, Array] = {}
-        if self.version != "corrected":
-            program = self.programs[0]
-            result = {
-                "C": Array((Axis("transfer", program.columns["round"].size),)),
-                "R": Array((Axis("round", program.rounds),)),
-                "z": Array(required=False),
-            }
-            if "transfer_round" in names:
-                result |= schedule_arrays(self.topology, self.collective.chunks)
-            return result
-        if "transfer_round" in names or "C" not in names:
-            result |= schedule_arrays(self.topology, self.collective.chunks)
-        if not {"C", "H", "R"}.isdisjoint(names):
-            programs = self.programs
-            later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.forwards)
-            result["C"] = Array((Axis("transfer", sum(one.columns["round"].size for one in programs)),))
-            result["H"] = Array((Axis("delivery by round", later),), required=False)
-            result["R"] = Array((Axis("round", sum(one.rounds for one in programs)),), required=False)
-        return result
-
     def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
 
@@ -524,7 +450,7 @@ class RoundModel(RoundFormulation):
         As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.round_programs`; ``replay``
         is the worst violation of the schedule as coded.
         """
-        schedule = schedule_of(self, values)
+        schedule = rounds_solution.schedule_of(self, values)
         if self.version != "corrected":
             C, R = (np.asarray(values[name], dtype=float) for name in ("C", "R"))
             result = round_programs.residuals(self.programs[0], self.rmin, C, R)
@@ -537,123 +463,38 @@ class RoundModel(RoundFormulation):
                 np.inf if schedule is None else float(max(schedule.rounds - self.rmax * len(self.phases), 0))
             )
         if self.phased:
-            result["phases"] = np.inf if schedule is None else phase_violations(self, schedule)
+            result["phases"] = np.inf if schedule is None else rounds_solution.phase_violations(self, schedule)
         if self.fixed or self.routes_stated:
             name = "wave" if self.fixed else "candidates"
-            result[name] = np.inf if schedule is None else _off_candidates(self, schedule)
+            result[name] = np.inf if schedule is None else rounds_solution.off_candidates(self, schedule)
         if "C" in values and schedule is not None:
-            C = np.asarray(values["C"], dtype=float)
-            encoded = _of_columns(self, C)
-            same = encoded is not None and all(
-                np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
-            )
-            result["columns"] = 0.0 if same else np.inf
-            result["binary"] = float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0)) if same else np.inf
+            encoded = rounds_solution.schedule_of_transfers(self, np.asarray(values["C"], dtype=float))
+            result |= rounds_solution.encoding_residuals(encoded, values, ("C",))
         return result
 
     def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
         """Rounds of the schedule, infinite if the values contain none; as printed and coded, max r R[r]."""
         if self.version != "corrected":
             return round_programs.objective(self.programs[0], self.rmin, np.asarray(values["R"], dtype=float))
-        schedule = schedule_of(self, values)
+        schedule = rounds_solution.schedule_of(self, values)
         return np.inf if schedule is None else float(schedule.rounds)
-
-    def repair(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-        """Round C and R, recompute H, and add the schedule; None if C is missing or invalid."""
-        if "C" not in values or "R" not in values or not np.isfinite(values["C"]).all():
-            return None
-        C = np.rint(np.asarray(values["C"], dtype=float))
-        if C.shape != (sum(program.columns["round"].size for program in self.programs),):
-            return None
-        R = np.rint(np.asarray(values["R"], dtype=float))
-        if self.version != "corrected":
-            z = round_programs.objective(self.programs[0], self.rmin, R)
-            return self.unfold({"C": C, "R": R, "z": np.array(z)})
-        return self.unfold({"C": C, "H": made_by(self, C), "R": R})
-
-    def bounds(self) -> list[Bound]:
-        """Analytic bounds for any routes; none with ``bounds=false``."""
-        if not self.use_bounds or self.version == "corrected":
-            return self.any_bounds if self.use_bounds else []
-        return round_programs.bounds(self.version, self.rmin, self.any_bounds)
-
-    def refute(self) -> Bound | None:
-        """A bound that excludes every schedule within ``rmax`` rounds per phase, if there is one.
-
-        As printed, no instance has a schedule; ``bounds=false`` leaves that proof to the solver.
-        """
-        if self.version != "corrected":
-            reason = round_programs.contradiction(self.version, self.collective)
-            if reason is not None and (self.use_bounds or self.version == "coded"):
-                return Bound(f"program={self.version}", np.inf, reason, "lumorph")
-            if not self.use_bounds:
-                return None
-        for phase_bounds in self.phase_bounds if self.rmax else []:
-            best = max(phase_bounds, key=lambda bound: bound.value)
-            if best.value > self.rmax:
-                reason = f"rmax={self.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
-                return Bound(best.name, best.value - (self.version == "coded"), reason, best.paper)
-        return None
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
-        if value is not None and self.version != "corrected":
-            value += 1.0 - (self.version == "printed")  # as coded, the first round is round 0
-        proven = value is not None and bool(value <= max(b.value for b in self.any_bounds))
-        return {
-            **({} if self.version == "corrected" else {"program": self.version}),
-            "rounds": None if value is None or not np.isfinite(value) else int(value),
-            "collective": self.collective.name,
-            "chunks": self.collective.chunks,
-            "deliveries": sum(len(phase.copying.deliveries) for phase in self.phases),
-            "phases": len(self.phases),
-            **({"composition": self.composition} if len(self.phases) > 1 else {}),
-            "lasers": self.limits.wavelengths,
-            "waveguides": self.limits.waveguides,
-            **({} if self.limits.fibres is None else {"fibres": self.limits.fibres.number}),
-            "unrestricted_proven": None if value is None else proven,
-            "conditional_on": None if proven or self.free else self.restriction,
-        }
 
     @property
     def restriction(self) -> str:
         """The candidate routes, in words that follow "optimal"."""
         return f"over the candidate routes ({self.paths} {self.routes_kind} per pair)"
 
-    def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-        """Return the schedule; an error if the values contain none."""
-        return stated(schedule_of(self, values), NAME)
-
-    def estimate(self) -> dict[str, int]:
-        """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
-        self.refuse_free()
-        if self.version != "corrected":
-            return round_programs.estimate(self.program(self.phases[0], self.rmax or max(self.least[0], 1)))
-        variables = constraints = nonzeros = integers = 0
-        hops = self.topology.hops
-        far = float(hops[np.isfinite(hops)].max(initial=1.0))
-        for number, phase in enumerate(self.phases):
-            T = self.rmax or max(self.least[number], 1)
-            columns = self.program(phase, T).size
-            spread = phase.copying.spread
-            deliveries, forwarded = len(phase.copying.deliveries), int((spread * (spread - 1)).sum())
-            made = deliveries * (T - 1) if forwarded else 0
-            variables += columns + made + T
-            constraints += deliveries + made + forwarded * (T - 1)
-            ends = 0 if self.limits.ports is None else 2 * self.topology.n
-            constraints += T * self.limits.wavelengths * (ends + self.topology.arcs)
-            nonzeros += int(columns * (4 + far))
-            integers += columns + made + T
-        return {"variables": variables, "constraints": constraints, "nonzeros": nonzeros, "integers": integers}
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every link."""
-        per_round = self.limits.wavelengths * self.limits.room(self.topology)
-        return round_links(self.topology, self.rounds(values), per_round)
-
-    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
-        """Violations of an external schedule."""
-        return replace(self, version="corrected").residuals(schedule.values())
+    composed = rounds_solution.composed
+    unfold = rounds_solution.with_schedule
+    arrays = rounds_solution.rounds_arrays
+    repair = rounds_solution.rounded_transfers
+    bounds = rounds_bounds.bounds_in_use
+    refute = rounds_bounds.too_few_rounds
+    metrics = rounds_solution.rounds_metrics
+    rounds = rounds_solution.schedule_in
+    estimate = lumorph_sizes.rounds_size
+    links = rounds_solution.rounds_links
+    replay = rounds_solution.replayed
 
 
 def _listed(p: int, start: int, least: int, program: RoundProgram) -> dict[str, dict[str, Any]]:
@@ -697,87 +538,6 @@ def _transfers(program: RoundProgram, start: int) -> list[tuple[int, ...]]:
     ]
 
 
-def _refuse_numbers(given: Settings) -> None:
-    """Refuse numbers out of range, and those that exclude each other."""
-    for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
-        if int(given[name]) < 0:
-            msg = f"{NAME}: {name}={given[name]} is negative; use 0 for the default"
-            raise NotApplicable(msg)
-    rmin, rmax, paths = (int(given[name]) for name in ("rmin", "rmax", "paths"))
-    if 0 < rmax < rmin:
-        msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; remove one of them"
-        raise NotApplicable(msg)
-    if not 0 <= paths <= 64:
-        msg = f"{NAME}: paths={paths} is not between 1 and 64, nor 0 for the default"
-        raise NotApplicable(msg)
-    if given["routes"] == "algorithm-2" and paths > 1:
-        msg = f"{NAME}: routes=algorithm-2 has one route per pair; omit paths={paths}"
-        raise NotApplicable(msg)
-
-
-def _limits_of(instance: Topology, lasers: int, waveguides: int, version: Version) -> Limits:
-    """Limits of a round: the given numbers, or else those of the instance or of the authors' code."""
-    if isinstance(instance, WdmFibres):
-        if lasers or waveguides or version != "corrected":
-            msg = (
-                f"{NAME}: {instance.spec} has the wavelengths and fibres of its spec, and no tiles; remove lasers, "
-                "waveguides and program"
-            )
-            raise NotApplicable(msg)
-        return Limits(instance.wavelengths, instance.fibres, ports=None)
-    fibres = instance.scarce_fibres if isinstance(instance, LightpathMesh) else None
-    if fibres is not None and (waveguides or version != "corrected"):
-        msg = (
-            f"{NAME}: {instance.spec} has {fibres.number} fibres between wafers, so the waveguides of its arcs differ; "
-            "set waveguides and fibres in the instance, and remove waveguides and program"
-        )
-        raise NotApplicable(msg)
-    own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
-    own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if version == "coded" else own
-    lasers, waveguides = lasers or own[0], waveguides or own[1]
-    if not lasers or not waveguides:
-        msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
-        raise NotApplicable(msg)
-    return Limits(lasers, waveguides, fibres=fibres)
-
-
-def _refuse_published(version: str, wanted: Collective, *, fixed: bool) -> None:
-    """Refuse cases that Algorithm 1 as printed or coded does not cover."""
-    if wanted.summing:
-        msg = f"{NAME}: program={version} supports only copies, but {wanted.name!r} sums; use program=corrected"
-        raise NotApplicable(msg)
-    if fixed:
-        msg = f"{NAME}: program={version} offers every route on every wavelength; remove wavelengths=fixed"
-        raise NotApplicable(msg)
-
-
-def _refuse_without_effect(given: Settings, wanted: Collective) -> None:
-    """Refuse parameters that say nothing about the collective, or nothing about the program."""
-    if given["composition"] != "phases" and len(phases(wanted)) == 1:
-        msg = f"{NAME}: composition={given['composition']} has no effect on {wanted.name!r}, only on an all-reduce"
-        raise NotApplicable(msg)
-    if not given["symmetry"] and given["program"] != "corrected":
-        msg = f"{NAME}: symmetry=false has no effect on program={given['program']}, which breaks no symmetries"
-        raise NotApplicable(msg)
-
-
-def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
-    """Refuse a receiver that no holder can reach; for sums, a contributor that cannot reach the target."""
-    hops = topology.hops
-    for phase in phases(wanted):
-        reach = np.isfinite(hops.T if phase.backwards else hops)
-        chunk, vertex = phase.copying.pre.T
-        reachable = np.zeros((phase.copying.chunks, topology.n), dtype=bool)
-        np.logical_or.at(reachable, chunk, reach[vertex])
-        lost = ~reachable[phase.copying.deliveries[:, 0], phase.copying.deliveries[:, 1]]
-        if lost.any():
-            c, v = phase.copying.deliveries[lost][0].tolist()
-            msg = (
-                f"{NAME}: {topology.spec} has no path from a holder of chunk {c} to vertex {v}; use fewer failed links"
-            )
-            raise NotApplicable(msg)
-
-
 # Solutions --------------------------------------------------------------------------------------------------------
 
 
@@ -788,99 +548,6 @@ def program_only(data: RoundModel) -> str | None:
     if data.routes_stated and not data.fixed:
         return "chooses its own routes, not among the stated ones (paths, routes)"
     return None
-
-
-def schedule_of(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """Read the schedule in the values, from its named arrays or else from C; None if neither is valid."""
-    if data.version == "corrected" and ("transfer_round" in values or "C" not in values):
-        return from_values(values)
-    return _of_columns(data, np.asarray(values["C"], dtype=float))
-
-
-def _of_columns(data: RoundModel, C: F64) -> RoundSchedule | None:
-    sizes = [program.columns["round"].size for program in data.programs]
-    if C.shape != (sum(sizes),) or not np.isfinite(C).all():
-        return None
-    parts = np.split(C > 0.5, np.cumsum(sizes)[:-1])
-    return data.composed([_taken(program, part) for program, part in zip(data.programs, parts, strict=True)])
-
-
-def _taken(program: RoundProgram, taken: Mask) -> RoundSchedule:
-    indices = np.flatnonzero(taken)
-    columns, ends = program.columns, program.ends
-    start, arcs = select(program.routes.start, program.routes.arcs, columns["path"][indices])
-    return direct(
-        columns["round"][indices],
-        ends["source"][indices],
-        ends["target"][indices],
-        ends["chunk"][indices],
-        columns["wavelength"][indices],
-        start,
-        arcs,
-    )
-
-
-def phase_violations(data: RoundModel, schedule: RoundSchedule) -> float:
-    """Number of violations if the rounds up to the last one that adds are a reduction, and the others copies of it."""
-    first, last = data.phases
-    sums = int(schedule.transfer_round[schedule.transfer_adds].max(initial=-1)) + 1
-    before = schedule.taken(schedule.circuit_round < sums, schedule.transfer_round < sums)
-    after = schedule.taken(schedule.circuit_round >= sums, schedule.transfer_round >= sums).moved(-sums)
-    reduced = replace(first.copying, pre=first.copying.post, post=first.copying.pre, summing=True)
-    return sum(
-        sum(violations(data.topology, wanted, data.limits, part).values())
-        for wanted, part in ((reduced, before), (last.copying, after))
-    )
-
-
-def _off_candidates(data: RoundModel, schedule: RoundSchedule) -> float:
-    """Number of circuits that are not on a candidate route of some phase, or not on its wavelength if that is fixed."""
-    allowed: set[Circuit] = set()
-    for phase in data.phases:
-        reverse = opposite_arcs(data.topology, data.arena(phase)) if phase.backwards else None
-        allowed |= candidate_circuits(data.program_of_one(phase), reverse)
-    return circuits_off(allowed, schedule, fixed=data.fixed)
-
-
-def candidate_circuits(program: RoundProgram, reverse: I64 | None = None) -> set[Circuit]:
-    """Source, target, wavelength (-1 unless fixed) and arcs of every candidate route of a program.
-
-    ``reverse`` are the opposite arcs, ``(m,)``, if the program runs backwards.
-    """
-    routes = program.routes
-    source, target = routes.source[routes.pair], routes.target[routes.pair]
-    wave = np.full(routes.paths, -1)
-    if program.fixed:
-        wave = program.wave(source, target, np.arange(routes.paths) - routes.first[routes.pair])
-    result: set[Circuit] = set()
-    for p, (s, d, w) in enumerate(zip(source.tolist(), target.tolist(), wave.tolist(), strict=True)):
-        path = routes.path(p)
-        if reverse is None:
-            result.add((s, d, w, tuple(path)))
-        else:
-            result.add((d, s, w, tuple(reverse[list(path[::-1])].tolist())))
-    return result
-
-
-def circuits_off(allowed: set[Circuit], schedule: RoundSchedule, *, fixed: bool) -> float:
-    """Number of circuits that are not among these; their wavelengths count only if they are ``fixed``."""
-    wave = schedule.circuit_wavelength if fixed else np.full(schedule.circuits, -1)
-    ends = zip(schedule.circuit_source.tolist(), schedule.circuit_target.tolist(), wave.tolist(), strict=True)
-    return float(sum((s, d, w, tuple(schedule.path(k))) not in allowed for k, (s, d, w) in enumerate(ends)))
-
-
-def made_by(data: RoundModel, C: F64) -> F64:
-    """H of a given C: whether every delivery is made by each round."""
-    parts, first = [], 0
-    for program in data.programs:
-        columns, T = program.columns, program.rounds
-        own = C[first : first + columns["round"].size]
-        first += own.size
-        if program.forwards:
-            made = np.zeros((len(program.collective.deliveries), T))
-            np.add.at(made, (program.delivery, columns["round"]), own)
-            parts.append(np.cumsum(made, axis=1)[:, :-1].ravel())
-    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 FORMULATION = RoundModel

@@ -57,35 +57,25 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import unphased_rounds
-from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
+from opticoll.formulations.lumorph import lumorph_sizes, rounds_solution, sum_solution, unphased_rounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.lumorph.rounds import Circuit, candidate_circuits
-from opticoll.formulations.model import Bound, NotApplicable, Parameter
+from opticoll.formulations.model import Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
-from opticoll.formulations.rounds.round_schedule import (
-    RoundSchedule,
-    direct,
-    schedule_arrays,
-)
-from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.model import CvxpyModel, PyomoModel
-    from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Json, Settings
+    from opticoll.instances.topology import I64, Mask
+    from opticoll.types import Settings
 
 NAME = "lumorph.sum-rounds"
 PARAMETERS = (
@@ -101,12 +91,15 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class SumModel(unphased_rounds.UnphasedRounds):
+class SumModel(Formulation):
     """Data of the model; ``plain`` is the same collective in phases."""
 
     name = NAME
     where = "Algorithm 1, section 3.2"
     example = "lightpath:2x2,lasers=2,waveguides=1"
+    sense = "min"
+    problem = "MILP"
+    meaning = "rounds of circuits"
     parameters = PARAMETERS
     variables: ClassVar = {
         "C": ("transfer",),
@@ -139,18 +132,21 @@ class SumModel(unphased_rounds.UnphasedRounds):
         "order": ("order",),
     }
 
-    @cached_property
-    def known_bounds(self) -> list[Bound]:
-        """Analytic bounds on the number of rounds, for any routes and composition."""
-        if all(phase.backwards for phase in self.plain.phases):  # one target per chunk: copies run backwards, too
-            phase = self.plain.phases[0]
-            own = round_bounds(self.plain.arena(phase), phase.copying, self.limits)
-            return [*sum_bounds(self.topology, self.collective, self.limits), *own]
-        return sum_bounds(self.topology, self.collective, self.limits)
+    plain: RoundModel
+    rmax: int
+    use_bounds: bool
 
     chosen = ("C", "F")
     relays = False
     unlisted = "squares"
+
+    topology = cached_property(unphased_rounds.topology)
+    collective = cached_property(unphased_rounds.collective)
+    limits = cached_property(unphased_rounds.limits)
+    least = cached_property(unphased_rounds.least)
+    floor = cached_property(unphased_rounds.floor)
+    horizon = cached_property(unphased_rounds.horizon)
+    known_bounds = cached_property(sum_solution.known_sum_bounds)
 
     def sufficient(self) -> int:
         """Rounds of both phases one after the other."""
@@ -185,6 +181,11 @@ class SumModel(unphased_rounds.UnphasedRounds):
             symmetry=False,
             version="printed",
         )
+
+    @property
+    def routes(self) -> RouteSet:
+        """P_sd of all ordered pairs of vertices."""
+        return self.program.routes
 
     @cached_property
     def columns(self) -> dict[str, I64]:
@@ -234,7 +235,7 @@ class SumModel(unphased_rounds.UnphasedRounds):
         NotApplicable
             As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that copy.
         """
-        plain, rmax, use_bounds = cls.read(instance, parameters)
+        plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, parameters)
         if not plain.collective.summing:
             msg = f"{NAME}: {plain.collective.name!r} copies and does not sum; use lumorph.rounds"
             raise NotApplicable(msg)
@@ -249,7 +250,7 @@ class SumModel(unphased_rounds.UnphasedRounds):
     def indices(self) -> dict[str, Index]:
         """Variables, arcs of transfers, and the rows of every constraint, in order."""
         T, collective, room = self.horizon, self.collective, self.limits.room(self.topology)
-        columns, routes = self.columns, self.program.routes
+        columns, routes = self.columns, self.routes
         wanted = np.bincount(collective.post[:, 0], minlength=collective.chunks)
         pre = Index.of_mask("c u", self.given)
         C = {**columns, "i": columns["path"] - routes.first[routes.pair[columns["path"]]]}
@@ -327,7 +328,7 @@ class SumModel(unphased_rounds.UnphasedRounds):
         b, T, rounds = Pyo(self), self.horizon, range(self.horizon)
         W, P, waves = (
             self.limits.room(self.topology).tolist(),
-            self.program.routes.by_pair,
+            self.routes.by_pair,
             range(self.limits.wavelengths),
         )
         pre, post = _by_chunk(self.collective.pre), _by_chunk(self.collective.post)
@@ -391,60 +392,20 @@ class SumModel(unphased_rounds.UnphasedRounds):
         b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
         return b.minimize(quicksum(R.values()))
 
-    # Solutions ----------------------------------------------------------------------------------------------------
-
-    def of_program(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-        """The schedule that C and F encode."""
-        return _of_program(self, values)
-
-    def candidates(self) -> set[Circuit]:
-        """Source, target, any wavelength (-1) and arcs of every candidate route."""
-        return candidate_circuits(self.program)
-
-    def repair(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-        """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
-        if any(name not in values or not np.isfinite(values[name]).all() for name in ("C", "F")):
-            return None
-        C, F = (np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "F"))
-        if C.shape != self.columns["r"].shape or F.shape != self.drops[0].shape:
-            return None
-        return self.unfold({"C": C, "F": F, **derived(self, C, F)})
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Arrays of a schedule, of the program, or of both."""
-        result: dict[str, Array] = {}
-        if "transfer_round" in names or "C" not in names:
-            result |= schedule_arrays(self.topology, self.collective.chunks)
-        if {"C", "F"} & set(names):
-            T, state = self.horizon, int((self.member.sum(axis=1) * self.given.sum(axis=1)).sum())
-            own, sent = int(self.given[self.drops[2]].sum()), int(self.given[self.moves[3]].sum())
-            result["C"] = Array((Axis("transfer", self.columns["r"].size),))
-            result["F"] = Array((Axis("replacement", self.drops[0].size),))
-            sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
-            axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
-            result |= {name: Array((Axis(axes[name], size),), required=False) for name, size in sizes.items()}
-        return result
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
-        return {**super().metrics(value), "composition_bound": sum(self.plain.least)}
-
-    def estimate(self) -> dict[str, int]:
-        """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns; K routes for all pairs."""
-        member, given = self.member.sum(axis=1), self.given.sum(axis=1)
-        pairs, T = int((member * (member - 1)).sum()), self.rmax or max(self.least, 1)
-        C = T * pairs * self.plain.paths * self.limits.wavelengths
-        F, Y, X = T * int(member.sum()), T * int((member * given).sum()), T * int((member * (member - 1) * given).sum())
-        B = Y + Y // T
-        ends = 2 * T * self.topology.n * self.limits.wavelengths + T * self.topology.arcs * self.limits.wavelengths
-        hops = self.topology.hops
-        far = float(hops[np.isfinite(hops)].max(initial=1.0))
-        return {
-            "variables": C + F + B + X + 2 * Y + T,
-            "constraints": 3 * X + 6 * Y + B + T * pairs + F + ends + T + self.collective.chunks,
-            "nonzeros": int(C * (4 + far)) + 2 * X * (2 + self.plain.paths * self.limits.wavelengths) + 3 * X + 16 * Y,
-            "integers": C + F + B + X + 2 * Y + T,
-        }
+    of_program = sum_solution.schedule_of_sums
+    repair = sum_solution.completed_sums
+    arrays = sum_solution.sum_arrays
+    metrics = sum_solution.sum_metrics
+    residuals = unphased_rounds.residuals
+    objective = unphased_rounds.objective
+    schedule = unphased_rounds.schedule
+    bounds = unphased_rounds.bounds
+    refute = unphased_rounds.refute
+    unfold = unphased_rounds.unfold
+    rounds = unphased_rounds.rounds
+    replay = unphased_rounds.replay
+    links = rounds_solution.rounds_links
+    estimate = lumorph_sizes.sums_size
 
 
 def _by_chunk(pairs: I64) -> dict[int, list[int]]:
@@ -461,78 +422,6 @@ def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:
 
 
 # Solutions ------------------------------------------------------------------------------------------------------------
-
-
-def _of_program(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    C, F = (np.asarray(values[name], dtype=float) for name in ("C", "F"))
-    if (
-        C.shape != data.columns["r"].shape
-        or F.shape != data.drops[0].shape
-        or not np.isfinite([C.sum(), F.sum()]).all()
-    ):
-        return None
-    indices = np.flatnonzero(C > 0.5)
-    r, s, d, c, w, path = (data.columns[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
-    start, arcs = select(data.program.routes.start, data.program.routes.arcs, path)
-    adds = np.ones(indices.size, dtype=bool)
-    has = _initial(data)
-    replaced = {
-        key for key, taken in zip(zip(*(k.tolist() for k in data.drops), strict=True), F > 0.5, strict=True) if taken
-    }
-    for first, last in pairwise(np.searchsorted(r, np.arange(data.horizon + 1)).tolist()):
-        before = has.copy()
-        for k in range(first, last):
-            key = (int(r[k]), int(d[k]), int(c[k]))
-            if key in replaced and np.any(before[c[k], s[k]] > before[c[k], d[k]]):
-                replaced.remove(key)
-                adds[k] = False
-        for k in range(first, last):
-            if not adds[k]:
-                has[c[k], d[k]] = before[c[k], s[k]]
-        for k in range(first, last):
-            if adds[k]:
-                has[c[k], d[k]] += before[c[k], s[k]]
-    return None if replaced else direct(r, s, d, c, w, start, arcs, adds=adds)
-
-
-def _initial(data: SumModel) -> I64:
-    """Contributions in every partial sum at the start, ``(chunks, n, n)``."""
-    has = np.zeros((data.collective.chunks, data.collective.n, data.collective.n), dtype=np.int64)
-    chunk, vertex = data.collective.pre.T
-    has[chunk, vertex, vertex] = 1
-    return has
-
-
-def derived(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
-    """B, X, Y, G and R that follow from C and F, flat in the order of their indices.
-
-    Contributions that are counted more than once remain so, and violate the bounds on B.
-    """
-    n, T = data.collective.n, data.horizon
-    (mr, ms, md, mc), (fr, fd, fc) = data.moves, data.drops
-    chunks = data.collective.chunks
-    taken = np.zeros((T, n, n, chunks))
-    np.add.at(taken, tuple(data.columns[name] for name in ("r", "s", "d", "c")), C)
-    dropped = np.zeros((T, n, chunks))
-    dropped[fr, fd, fc] = F
-    has, before = [_initial(data).astype(float)], []
-    for r in range(T):
-        before.append(has[-1])
-        got = np.einsum("sdc,csu->cdu", taken[r], has[-1])
-        has.append(has[-1] * (1.0 - dropped[r].T[:, :, None]) + got)
-    B, old = np.array(has), np.array(before)
-    x, u = np.nonzero(data.given[mc])
-    y, v = np.nonzero(data.given[fc])
-    own = old[fr[y], fc[y], fd[y], v]
-    chunk, vertex, contribution = np.nonzero(data.member[:, :, None] & data.given[:, None, :])
-    used = (taken.reshape(T, -1) > 0).sum(axis=1) > 0
-    return {
-        "B": B[:, chunk, vertex, contribution].ravel(),
-        "X": taken[mr[x], ms[x], md[x], mc[x]] * old[mr[x], mc[x], ms[x], u],
-        "Y": F[y] * own,
-        "G": np.maximum(B[fr[y] + 1, fc[y], fd[y], v] - own, 0.0),
-        "R": np.maximum.accumulate(used[::-1])[::-1].astype(float),
-    }
 
 
 FORMULATION = SumModel

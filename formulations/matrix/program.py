@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, PyomoModel
+from opticoll.formulations.matrix import contradictions
+from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, PyomoModel
 from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.matrix_program import MatrixProgram
@@ -193,45 +194,6 @@ class FileProgram(Formulation):
         program = self.program
         return float(program.offset + program.cost @ np.asarray(values["x"], dtype=float))
 
-    def refute(self) -> Bound | None:
-        """A column or row that no value satisfies: bounds that cross, bounds without an integer, an empty row."""
-        program = self.program
-        low, high, whole = program.col_lower, program.col_upper, program.integer
-        row_low, row_high = program.row_lower, program.row_upper
-        empty = np.bincount(program.indices, minlength=program.rows) == 0
-        columns, rows = program.column_names, program.row_names
-        for what, names, wrong, lower, upper, reason in (
-            ("column", columns, low > high, low, high, "its lower bound {} is above its upper bound {}"),
-            ("column", columns, whole & (np.ceil(low) > np.floor(high)), low, high, "no integer is between {} and {}"),
-            ("row", rows, row_low > row_high, row_low, row_high, "its lower end {} is above its upper end {}"),
-            (
-                "row",
-                rows,
-                empty & ((row_low > 0) | (row_high < 0)),
-                row_low,
-                row_high,
-                "it is empty, and 0 is not in [{}, {}]",
-            ),
-        ):
-            if wrong.any():
-                first = int(wrong.argmax())
-                name = f"{what} {names[first]}"
-                ends = reason.format(f"{lower[first]:.15g}", f"{upper[first]:.15g}")
-                return Bound(name, np.inf if program.sense == "min" else -np.inf, f"{name}: {ends}", "matrix")
-        return None
-
-    def unfold(self, values: Values) -> dict[str, F64]:
-        """Set columns that appear nowhere, which modelling layers omit, to a value within their bounds."""
-        program = self.program
-        absent = (np.diff(program.indptr) == 0) & (program.cost == 0)
-        if not absent.any():
-            return dict(values)
-        low, high = program.col_lower[absent], program.col_upper[absent]
-        whole = program.integer[absent]
-        x = np.array(values["x"], dtype=float)
-        x[absent] = np.clip(0.0, np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high))
-        return {**values, "x": x}
-
     def estimate(self) -> dict[str, int]:
         """Size of the matrix."""
         program = self.program
@@ -245,6 +207,9 @@ class FileProgram(Formulation):
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """One value per column."""
         return {"x": Array((Axis("column", self.program.n),))}
+
+    refute = contradictions.contradiction
+    unfold = contradictions.with_absent_columns
 
 
 FORMULATION = FileProgram

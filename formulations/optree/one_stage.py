@@ -27,23 +27,16 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.rounds.collectives import collective
-from opticoll.formulations.rounds.round_formulation import RoundFormulation
-from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
-from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.optree import one_stage_solution, optree_sizes
 from opticoll.formulations.rounds.wavelengths import (
     arcs_taken,
-    assign,
     lemma_1,
-    load_bound,
-    wavelengths_needed,
     whole_fibres,
 )
-from opticoll.formulations.variables import Array, Axis, Links, members, pair_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64, I64, Mask
@@ -54,12 +47,10 @@ NAME = "optree.one-stage"
 MOST_NODES = 1024
 #: Number of (wavelength, arc) entries that the checker handles at a time.
 BLOCK = 4_000_000
-#: Maximum size of a matrix that is built.
-MOST_NONZEROS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class AllToAll(RoundFormulation):
+class AllToAll(Formulation):
     """Data of the model: fibres and number of available wavelengths."""
 
     name = NAME
@@ -149,7 +140,7 @@ class AllToAll(RoundFormulation):
         """The model in CVXPY."""
         import cvxpy as cp
 
-        _refuse_large(self)
+        optree_sizes.refuse_large_one_stage(self)
         b, C, (arc, route) = Cvx(self), self.colours, self.taken
         wavelengths, pairs = Index.grid(wavelength=C), Index.grid(pair=self.n * (self.n - 1))
         routes = Index.table("route", {"route": np.arange(self.routes), "pair": self.pair})
@@ -167,7 +158,7 @@ class AllToAll(RoundFormulation):
         """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
         from pyomo.core import quicksum
 
-        _refuse_large(self)
+        optree_sizes.refuse_large_one_stage(self)
         b, fibres, n, ring = Pyo(self), self.fibres, self.n, self.fibres.circular
         A, C = b.sets("arc", "wavelength")
         up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
@@ -188,42 +179,9 @@ class AllToAll(RoundFormulation):
             b.row("symmetry", lambda c: y[c + 1] <= y[c])
         return b.minimize(quicksum(y[c] for c in C))
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        count = self.colours
-        return {
-            "variables": (self.routes + 1) * count,
-            "constraints": self.n * (self.n - 1) + self.fibres.arcs * count + count - 1,
-            "nonzeros": self.nonzeros,
-            "integers": (self.routes + 1) * count,
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of ``route_colour``, or of x and y; a route has a commodity and a direction."""
-
-        def routes(_values: object) -> dict[str, list[str]]:
-            source, target, onward = self.ends
-            ways = ["onward" if one else "backward" for one in onward.tolist()]
-            return {"commodity": pair_labels(self.fibres, source, target), "direction": ways}
-
-        route = Axis("route", self.routes, routes)
-        if "route_colour" in names:
-            return {"route_colour": members(route, of=Axis("wavelength", self.routes + 1), low=-1)}
-        wavelength = Axis("wavelength", self.colours)
-        return {"x": Array((route, wavelength)), "y": Array((wavelength,), required=False)}
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Number of circuits over every fibre, within the rounds that its wavelengths need."""
-        taken = _matrix_or_colours(self, values)
-        used = np.zeros(self.routes) if taken is None else np.bincount(taken[0], minlength=self.routes)
-        arc, route = self.taken
-        load, width = np.bincount(arc, used[route], self.fibres.arcs).astype(float), self.fibres.channels
-        rounds = -(-self.objective(values) // width)
-        return Links(self.fibres, load, np.full(load.size, float(width)), rounds, "circuits", "wavelengths per round")
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst absolute violation of every block, from numpy alone; ``conflict`` counts excess circuits."""
-        read = _matrix_or_colours(self, values)
+        read = one_stage_solution.routes_and_colours(self, values)
         if read is None:
             return dict.fromkeys(("binary", "colours", "choose", "conflict"), np.inf)
         routes, colours, fraction = read
@@ -237,98 +195,21 @@ class AllToAll(RoundFormulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Number of wavelengths in use."""
-        read = _matrix_or_colours(self, values)
+        read = one_stage_solution.routes_and_colours(self, values)
         return np.inf if read is None else float(np.unique(read[1]).size)
-
-    def bounds(self) -> list[Bound]:
-        """Arc-counting bound, and the closed form that an assignment attains for every n."""
-        n, ring = self.n, self.fibres.circular
-        reason = (
-            "shortest paths use more arcs than fewer wavelengths provide" if ring else "pairs across the middle arc"
-        )
-        return [
-            Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
-            Bound(
-                "full-circles" if ring else "chains",
-                float(wavelengths_needed(n, ring=ring)),
-                "attained by an assignment in closed form",
-                "optree",
-                exact=True,
-            ),
-        ]
-
-    def refute(self) -> Bound | None:
-        """Bound that proves infeasibility if ``colours`` is below the number of wavelengths needed."""
-        needed = wavelengths_needed(self.n, ring=self.fibres.circular)
-        if self.colours >= needed:
-            return None
-        reason = f"colours={self.colours}, but the pairs of {self.n} nodes need {needed} wavelengths"
-        return Bound("full-circles" if self.fibres.circular else "chains", float(needed), reason, "optree", exact=True)
-
-    def metrics(self, value: float | None) -> dict[str, float | int | None]:
-        """Wavelengths, Lemma 1's number, and rounds with the channels of the fibres."""
-        lemma = lemma_1(self.n, ring=self.fibres.circular)
-        return {
-            "wavelengths": value,
-            "lemma_1": lemma,
-            "lemma_excess": None if value is None else lemma - value,
-            "rounds": None if value is None else int(-(-value // self.fibres.channels)),
-            "nodes": self.n,
-        }
-
-    def rounds(self, values: Mapping[str, F64]) -> RoundSchedule:
-        """Return the circuits, in as many rounds as the fibres' wavelengths need; chunk s n + t goes from s to t.
-
-        Raises
-        ------
-        NotApplicable
-            If the values are malformed.
-        """
-        read = _matrix_or_colours(self, values)
-        if read is None:
-            msg = f"{NAME}: the values are not an assignment of wavelengths"
-            raise NotApplicable(msg)
-        routes, colour, _ = read
-        when, channel = np.divmod(colour, self.fibres.channels)
-        wavelength = channel % self.fibres.wavelengths
-        order = np.lexsort((routes, when))
-        arc, owner = self.taken
-        start, arcs = select(np.searchsorted(owner, np.arange(self.routes + 1)), arc, routes[order])
-        source, target, _ = (ends[routes[order]] for ends in self.ends)
-        return direct(when[order], source, target, source * self.n + target, wavelength[order], start, arcs)
-
-    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
-        """Violations of a schedule of rounds: one circuit per wavelength of a fibre, one chunk per circuit."""
-        limits = Limits(self.fibres.wavelengths, waveguides=self.fibres.fibres, ports=None, load=1)
-        return violations(self.fibres, collective(self.performs, self.n), limits, schedule)
 
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""
         return self.bounds()
 
-
-def _refuse_large(data: AllToAll) -> None:
-    if data.nonzeros > MOST_NONZEROS:
-        msg = f"{NAME}: the model would have {data.nonzeros:,} non-zeros; use fewer nodes, or --method cycle-cover"
-        raise NotApplicable(msg)
-
-
-def _matrix_or_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, I64, float] | None:
-    """Routes taken, their wavelengths, and the distance from integers; None if the values are malformed."""
-    if "route_colour" in values:
-        given = np.asarray(values["route_colour"], dtype=float)
-        if given.shape != (data.routes,) or not np.isfinite(given).all() or (given < -1).any():
-            return None
-        whole = np.rint(given)
-        if (whole > data.routes).any():
-            return None
-        routes = np.flatnonzero(whole >= 0)
-        return routes, whole[routes].astype(np.int64), float(np.abs(given - whole).max(initial=0.0))
-    x = np.asarray(values.get("x", ()), dtype=float)
-    if x.shape != (data.routes, data.colours) or not np.isfinite(x).all():
-        return None
-    routes, colours = np.nonzero(x > 0.5)
-    return routes, colours, float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
+    estimate = optree_sizes.one_stage_size
+    arrays = one_stage_solution.one_stage_arrays
+    links = one_stage_solution.one_stage_links
+    bounds = one_stage_solution.one_stage_bounds
+    refute = one_stage_solution.too_few_colours
+    metrics = one_stage_solution.one_stage_metrics
+    rounds = one_stage_solution.rounds_of_channels
+    replay = one_stage_solution.replayed
 
 
 def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
@@ -352,16 +233,6 @@ def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
         load = np.cumsum(change.reshape(-1, 2 * n), axis=1)
         worst = max(worst, int((load[:, :n] + load[:, n:]).max(initial=0)))
     return worst
-
-
-def values_of(data: AllToAll) -> dict[str, F64]:
-    """The closed-form assignment, as ``route_colour``."""
-    n, ring = data.n, data.fibres.circular
-    pairs = assign(n, ring=ring)
-    onward, colour = pairs.by_pair()
-    source, target, way = data.ends
-    chosen = onward[source, target] == way
-    return {"route_colour": np.where(chosen, colour[source, target], -1).astype(float)}
 
 
 FORMULATION = AllToAll

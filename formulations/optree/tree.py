@@ -28,41 +28,46 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.errors import BadInput
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree import step_counts, step_times
-from opticoll.formulations.optree.radix_trees import MOST_NODES, Fabric, check_radices, walks
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.optree import optree_sizes, step_times
+from opticoll.formulations.optree.radix_trees import MOST_NODES, Fabric, walks
 from opticoll.formulations.optree.step_counts import COUNTS
-from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
-from opticoll.formulations.rounds.round_formulation import RoundFormulation
+from opticoll.formulations.optree.tree_schedules import fabric_of
+from opticoll.formulations.optree.tree_solution import (
+    CHECKED_NODES,
+    described_tree,
+    least_steps,
+    potentials_bound,
+    radices_of,
+    replayed,
+    rounds_of_tree,
+    schedule_faults,
+    tree_arrays,
+    tree_bounds,
+    tree_links,
+    tree_metrics,
+)
 from opticoll.formulations.rounds.wavelengths import whole_fibres
-from opticoll.formulations.variables import Array, Axis, SolutionSize, round_links
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from opticoll.formulations.optree.radix_trees import RadixGraph
-    from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.formulations.variables import Links
     from opticoll.instances.photonics import WdmFibres
-    from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json, Settings
+    from opticoll.instances.topology import F64
+    from opticoll.types import Settings
 
 NAME = "optree.tree"
-#: Maximum number of nodes for which the checker builds the schedule.
-CHECKED_NODES = 128
 
 
 @dataclass(frozen=True, eq=False)
-class TreeChoice(RoundFormulation):
+class TreeChoice(Formulation):
     """Data of the model: fibres, count of the stages' steps, and depth (0: any).
 
     ``message`` per node [bytes] (0: not given) and ``cost`` determine the time of the tree.
@@ -103,15 +108,12 @@ class TreeChoice(RoundFormulation):
     message: float = 0.0
     cost: step_times.StepCost = field(default_factory=step_times.StepCost)
 
+    layers = cached_property(least_steps)
+
     @cached_property
     def graph(self) -> RadixGraph:
         """All stages with their steps."""
         return walks(self.fabric)
-
-    @cached_property
-    def layers(self) -> list[I64]:
-        """Minimum steps to every product by exactly j stages, ``(n + 1,)`` each, up to ``depth`` or the largest."""
-        return self.graph.layers(self.depth or self.fabric.deepest)
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -184,27 +186,6 @@ class TreeChoice(RoundFormulation):
             b.row("stages", lambda: quicksum(y.values()) == self.depth)
         return b.minimize(quicksum(c[e] * y[e] for e in E))
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        arcs, deep = self.graph.arcs, int(self.depth > 0)
-        return {
-            "variables": arcs,
-            "constraints": self.fabric.n + deep,
-            "nonzeros": (2 + deep) * arcs,
-            "integers": arcs,
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of ``radices``, numbered from 1, or of y by product and radix; and of the duals of ``walk``."""
-        walk = Array((Axis("product", self.fabric.n),), dual=True)
-        if "radices" in names:
-            size = SolutionSize("stages", most=self.fabric.n)
-            stage = Axis("stage", size, lambda values: range(1, values["radices"].size + 1))
-            return {"radices": Array((stage,), low=2, high=self.fabric.n + 1), "walk": walk}
-        graph = self.graph
-        named = Axis("stage", graph.arcs, lambda _: {"product": graph.product.tolist(), "radix": graph.radix.tolist()})
-        return {"y": Array((named,)), "walk": walk}
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 
@@ -220,7 +201,7 @@ class TreeChoice(RoundFormulation):
             "walk": 0.0,
             "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
             "stages": float(abs(len(radices) - self.depth)) if self.depth else 0.0,
-            "schedule": _schedule_faults(self, radices) if self.fabric.n <= CHECKED_NODES else 0.0,
+            "schedule": schedule_faults(self, radices) if self.fabric.n <= CHECKED_NODES else 0.0,
         }
 
     def objective(self, values: Mapping[str, F64]) -> float:
@@ -228,154 +209,19 @@ class TreeChoice(RoundFormulation):
         radices = radices_of(self, values)
         return np.inf if radices is None else float(sum(self.fabric.stages(radices)))
 
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """Bound proven by any potentials of products; not for a fixed depth.
-
-        With u the duals of ``walk`` (either sign): the smallest c_e + u_P - u_Q, if negative, counts once per possible
-        stage.
-        """
-        if "walk" not in duals or self.depth:
-            return None
-        u = np.asarray(duals["walk"], dtype=float)
-        graph = self.graph
-        if u.shape != (self.fabric.n,) or not np.isfinite(u).all():
-            return None
-        best = -np.inf
-        with np.errstate(over="ignore", invalid="ignore"):
-            lost = rounding.gamma(8) * (2 * np.abs(u).max() + float(graph.cost.max()))
-            for sign in (1.0, -1.0):
-                v = sign * u
-                slack = float((graph.cost + v[graph.product - 1] - v[graph.reached - 1]).min() - lost)
-                terms = [v[-1], -v[0], float(rounding.down(min(slack, 0.0) * self.fabric.deepest))]
-                best = max(best, rounding.sum_down(terms))
-        if not np.isfinite(best):
-            return None
-        # ``best`` is rounded down, so round-off cannot lift it above an integer.
-        reason = "no stage is cheaper than the difference of its products' potentials"
-        return Bound("potentials", float(np.ceil(best)), reason, "optree")
-
-    def bounds(self) -> list[Bound]:
-        """Bounds from dynamic programming, checked against every stage, and from the chunks that a node receives.
-
-        The first holds for the given count. The second holds for any all-gather, and so for the schedule of a tree,
-        but not for the steps of count ``printed``.
-        """
-        layers, graph = self.layers, self.graph
-        depth = self.depth or int(np.argmin([layer[-1] for layer in layers]))
-        # Potentials of (stages so far, product): no stage may reach a product at a lower cost.
-        for before, after in pairwise(layers):
-            if (before[graph.product] + graph.cost < after[graph.reached]).any():
-                msg = f"{NAME}: a stage has a lower cost than the potentials of the dynamic program"
-                raise ArithmeticError(msg)
-        results = [
-            Bound(
-                "dynamic-program",
-                float(layers[depth][-1]),
-                "no stage undercuts the minimum steps to its product",
-                "optree",
-                exact=True,
-                detail={"depth": depth},
-            ),
-        ]
-        if self.fabric.count != "printed":
-            fabric = self.fabric
-            least = step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)
-            results.append(Bound("receptions", float(least), "a node receives n - 1 chunks over its fibres", "optree"))
-        return results
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
-        fabric = self.fabric
-        rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
-        restricted = [rule.get(fabric.count), f"at depth {self.depth}" if self.depth else None]
-        result: dict[str, Json] = {
-            "rounds": None if value is None else int(value),
-            "any_schedule_bound": step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
-            "conditional_on": ", ".join(part for part in restricted if part) or None,
-        }
-        if fabric.ring:
-            result["theorem_depth"] = step_counts.theorem_2(fabric.n)
-            result["theorem_steps"] = step_counts.optree_steps(fabric.n, fabric.wavelengths)
-        if self.message > 0:
-            result["packets"] = self.cost.packets(self.message)
-            result["step_us"] = 1e6 * self.cost.step(self.message)
-            result["time_us"] = None if value is None else 1e6 * self.cost.gather(value, self.message)
-        return result
-
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """The tree's radices and depth, and the rounds of its schedule (up to ``CHECKED_NODES`` nodes)."""
-        radices = radices_of(self, values)
-        if radices is None:
-            return {}
-        result: dict[str, Json] = {
-            "depth": len(radices),
-            "radices": radices,
-            "stage_steps": self.fabric.stages(radices),
-        }
-        if self.fabric.n <= CHECKED_NODES:
-            result["schedule_rounds"] = tree_schedule(self.fibres, radices).rounds
-        return result
-
-    def rounds(self, values: Mapping[str, F64]) -> RoundSchedule:
-        """Return the schedule of the tree, circuit by circuit.
-
-        Raises
-        ------
-        NotApplicable
-            If the values are not a tree, or the schedule is too large to list.
-        """
-        radices = radices_of(self, values)
-        if radices is None:
-            msg = f"{NAME}: the values are not a tree: the stages must be a walk from 1 to {self.fabric.n}"
-            raise NotApplicable(msg)
-        return tree_schedule(self.fibres, radices)
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every link."""
-        return round_links(self.fibres, self.rounds(values), np.full(self.fibres.arcs, self.fibres.channels))
-
-    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
-        """Violations of an external schedule."""
-        return violations(self.fibres, schedule)
-
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""
         return self.bounds()
 
-
-def radices_of(data: TreeChoice, values: Mapping[str, F64]) -> list[int] | None:
-    """Read the radices, first stage first; None if the values are not a walk from 1 to n."""
-    if "radices" in values:
-        given = np.asarray(values["radices"], dtype=float)
-        if given.ndim != 1 or not np.isfinite(given).all() or (given != np.rint(given)).any() or (given > 2**31).any():
-            return None
-        results = [int(m) for m in given]
-        try:
-            check_radices(data.fabric.n, results)
-        except BadInput:
-            return None
-        return results
-    y = np.asarray(values.get("y", ()), dtype=float)
-    graph = data.graph
-    if y.shape != (graph.arcs,) or not np.isfinite(y).all():
-        return None
-    taken = np.flatnonzero(y > 0.5)
-    stages = {int(graph.product[e]): int(e) for e in taken}
-    results, at = [], 1
-    while at in stages:
-        e = stages.pop(at)
-        results.append(int(graph.radix[e]))
-        at = int(graph.reached[e])
-    return results if at == data.fabric.n and len(results) == taken.size else None
-
-
-def _schedule_faults(data: TreeChoice, radices: list[int]) -> float:
-    """Violations of the schedule, and rounds beyond the count."""
-    schedule = tree_schedule(data.fibres, radices)
-    violated = sum(violations(data.fibres, schedule).values())
-    if data.fabric.count == "printed":
-        return violated
-    return violated + max(0, schedule.rounds - sum(data.fabric.stages(radices)))
+    estimate = optree_sizes.tree_size
+    arrays = tree_arrays
+    certify = potentials_bound
+    bounds = tree_bounds
+    metrics = tree_metrics
+    describe = described_tree
+    rounds = rounds_of_tree
+    links = tree_links
+    replay = replayed
 
 
 FORMULATION = TreeChoice

@@ -1,11 +1,8 @@
-"""Formulations whose solutions are schedules of rounds."""
+"""What a formulation whose solutions are schedules of rounds has."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
-
-from opticoll.formulations.model import Formulation
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,19 +11,12 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
 
 
-class RoundFormulation(Formulation, ABC):
+@runtime_checkable
+class RoundFormulation(Protocol):
     """A formulation with a solution that is a :class:`~opticoll.formulations.rounds.round_schedule.RoundSchedule`."""
 
-    @abstractmethod
     def rounds(self, values: Mapping[str, F64]) -> RoundSchedule:
-        """The schedule that a solution is.
+        """The schedule that a solution is; an error if the values contain none."""
 
-        Raises
-        ------
-        NotApplicable
-            If the values contain none.
-        """
-
-    @abstractmethod
     def replay(self, schedule: RoundSchedule) -> dict[str, float]:
         """The violations of an external schedule, by block."""

@@ -37,23 +37,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.rounds.wavelengths import matchings
-from opticoll.formulations.sipml.chords import chord_count, chords, pair_axis, pair_links
-from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
-from opticoll.formulations.variables import Array, Axis, members
+from opticoll.formulations.sipml import ocs_solution, sipml_sizes
+from opticoll.formulations.sipml.chords import chords
+from opticoll.formulations.sipml.transfers import Transfers, transfers_of
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from fractions import Fraction
+    from collections.abc import Mapping, Sequence
 
-    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
 NAME = "sipml.ocs-circuits"
 MODELS = ("counts", "switches")
@@ -87,6 +83,9 @@ class OcsCircuits(Formulation):
     transfers: Transfers
     model: str
 
+    by_server = cached_property(ocs_solution.pairs_by_port)
+    server_times = cached_property(ocs_solution.least_server_times)
+
     @property
     def degree(self) -> int:
         """Number D of ports of a server, and of switches."""
@@ -110,21 +109,6 @@ class OcsCircuits(Formulation):
         fuller = np.maximum(out[self.transfers.source], into[self.transfers.target])
         return np.maximum(self.degree + 1 - fuller, 1)
 
-    @cached_property
-    def by_server(self) -> tuple[I64, I64]:
-        """Entries (group, pair) of the port limits: group i is out of server i, n + j into server j."""
-        moves = self.transfers
-        group = np.concatenate([moves.source, self.n + moves.target])
-        return group, np.tile(np.arange(moves.pairs), 2)
-
-    @cached_property
-    def server_times(self) -> F64:
-        """Smallest T allowed by the ports out of (first n) and into (last n) each server [s]."""
-        group, pair = self.by_server
-        capacity = np.full(2 * self.n, float(self.degree))
-        result = least_times(self.transfers, group, pair, np.ones(pair.size), capacity)
-        return np.where(np.bincount(group, minlength=2 * self.n) > 0, result, 0.0)
-
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
         """The data of the model.
@@ -143,16 +127,6 @@ class OcsCircuits(Formulation):
         given = cls._completed(parameters)
         transfers = transfers_of(instance.traffic, given["bandwidth"], f"{NAME}: {instance.spec}")
         return cls(instance, transfers, given["model"])
-
-    def refute(self) -> Bound | None:
-        """Bound that proves infeasibility if a server has more peers than ports."""
-        out, into = self.peers
-        for count, verb in ((out, "sends to"), (into, "receives from")):
-            i = int(count.argmax())
-            if count[i] > self.degree:
-                reason = f"server {i} {verb} {int(count[i])} others but has {self.degree} ports"
-                return Bound("ports", np.inf, reason, "sipml")
-        return None
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j), numbers of circuits, servers and switches."""
@@ -210,35 +184,6 @@ class OcsCircuits(Formulation):
             )
         return b.minimize(moves.unit_time * t)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        pairs, d = self.transfers.pairs, self.degree
-        rows = chord_count(np.ones(pairs, dtype=np.int64), self.high)
-        used = sum(int((count > 0).sum()) for count in self.peers)
-        split = self.model == "switches"
-        return {
-            "variables": pairs + 1 + split * pairs * d,
-            "constraints": rows + (pairs + used * d if split else used),
-            "nonzeros": 2 * rows + (pairs + 3 * pairs * d if split else 2 * pairs),
-            "integers": pairs + split * pairs * d,
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of ``match``, x or c, and t if given."""
-        pair, switch, server = pair_axis(self.transfers), Axis("switch", self.degree), Axis("server", self.n)
-        return {
-            "match": members(switch, server, of=server, low=-1, required=False),
-            "x": Array((pair, switch), required=False),
-            "c": Array((pair,), required={"match", "x"}.isdisjoint(names), unit="circuits"),
-            "t": Array(required=False),
-        }
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Bytes over the circuits of every pair, within the time of the slowest transfer."""
-        moves, circuits = self.transfers, circuits_of(self, values)
-        assert circuits is not None
-        return pair_links(moves, circuits, self.objective(values))
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 
@@ -250,12 +195,12 @@ class OcsCircuits(Formulation):
         """
         blocks = ("integer", "served", "ports", "switch", "count", "time")
         moves, n, d = self.transfers, self.n, self.degree
-        c = circuits_of(self, values)
+        c = ocs_solution.circuits_of(self, values)
         if c is None:
             return dict.fromkeys(blocks, np.inf)
         worst = dict.fromkeys(blocks, 0.0)
         if "match" in values:
-            read = _from_match(self, np.asarray(values["match"], dtype=float))
+            read = ocs_solution.from_match(self, np.asarray(values["match"], dtype=float))
             assert read is not None
             worst["switch"] = read[1]
         if "x" in values:
@@ -284,115 +229,22 @@ class OcsCircuits(Formulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
-        c = circuits_of(self, values)
+        c = ocs_solution.circuits_of(self, values)
         return np.inf if c is None else self.transfers.slowest(c)
-
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Round to integer circuits and recompute t; None if they are malformed."""
-        c = circuits_of(self, values)
-        if c is None or (c < 1).any():
-            return None
-        rounded = {name: np.rint(np.asarray(values[name], dtype=float)) for name in ("match", "x") if name in values}
-        return {"c": c, "t": np.asarray(self.transfers.slowest(c) / self.transfers.unit_time), **rounded}
-
-    def bounds(self) -> list[Bound]:
-        """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
-        moves, n = self.transfers, self.n
-        sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
-        volume = max(float(side.max()) for side in sides) / self.degree / moves.bandwidth
-        result = [Bound("volume", float(rounding.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
-        worst = int(self.server_times.argmax())
-        side = f"{'out of' if worst < n else 'into'} server {worst % n}"
-        reason = f"less time needs more circuits {side} than its {self.degree} ports; attained by Koenig's theorem"
-        least = float(rounding.down(self.server_times[worst], TIME_ROUNDINGS))
-        result.append(Bound("ports", least, reason, "sipml", exact=True))
-        return result
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """The slowest transfer, and its ratio to the time with fractional circuits."""
-        moves = self.transfers
-        sides = (np.bincount(moves.source, moves.volume, self.n), np.bincount(moves.target, moves.volume, self.n))
-        ideal = max(float(side.max()) for side in sides) / self.degree / moves.bandwidth
-        return {
-            "transfer_s": value,
-            "max_load": None if value is None else value * moves.bandwidth,
-            "whole_circuits_cost": None if value is None else value / ideal,
-            "pairs": moves.pairs,
-            "switches": self.degree,
-        }
-
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """Number of circuits in use, and their fraction of all ports."""
-        c = circuits_of(self, values)
-        if c is None:
-            return {}
-        return {"circuits": int(c.sum()), "port_use": float(c.sum() / (self.n * self.degree))}
-
-    def derived(self) -> Iterable[Fraction]:
-        """Numbers of the matrix that are computed from the data."""
-        return derived(self.transfers, self.high)
 
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""
         return self.bounds()
 
-
-def _from_match(data: OcsCircuits, match: F64) -> tuple[F64, float] | None:
-    """Circuits of every pair and the largest excess of circuits on one port; None if malformed."""
-    n, d = data.n, data.degree
-    if match.shape != (d, n) or not np.isfinite(match).all() or (match != np.rint(match)).any():
-        return None
-    if (match < -1).any() or (match >= n).any():
-        return None
-    switch, source = np.nonzero(match >= 0)
-    target = match[switch, source].astype(np.int64)
-    arrivals = np.bincount(switch * n + target, minlength=d * n)
-    counts = np.bincount(source * n + target, minlength=n * n)
-    loops = float((source == target).sum())
-    moves = data.transfers
-    return counts[moves.source * n + moves.target].astype(float), max(float(arrivals.max(initial=0)) - 1.0, loops, 0.0)
-
-
-def circuits_of(data: OcsCircuits, values: Mapping[str, F64]) -> F64 | None:
-    """Circuits of every pair, ``(|P|,)``, from ``match``, else ``x``, else ``c``; None if malformed."""
-    pairs, d = data.transfers.pairs, data.degree
-    if "match" in values:
-        circuits = _from_match(data, np.asarray(values["match"], dtype=float))
-        return None if circuits is None else circuits[0]
-    if "x" in values:
-        x = np.asarray(values["x"], dtype=float)
-        return np.rint(x).sum(axis=1) if x.shape == (pairs, d) and np.isfinite(x).all() else None
-    c = np.asarray(values.get("c", ()), dtype=float)
-    return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
-
-
-def decode(data: OcsCircuits, values: Mapping[str, F64]) -> I64:
-    """Return the matching of every switch, ``(D, n)``: the server to which i sends on switch q, -1 for none.
-
-    Raises
-    ------
-    NotApplicable
-        If the values are not circuits within the ports.
-    """
-    if max(data.residuals(values).values()) > 1e-6:
-        msg = f"{NAME}: the values are not circuits within the ports"
-        raise NotApplicable(msg)
-    if "match" in values:
-        return np.asarray(values["match"]).astype(np.int64)
-    if "x" in values:
-        match = np.full((data.degree, data.n), -1, dtype=np.int64)
-        pair, switch = np.nonzero(np.asarray(values["x"]) > 0.5)
-        match[switch, data.transfers.source[pair]] = data.transfers.target[pair]
-        return match
-    c = circuits_of(data, values)
-    assert c is not None
-    return matchings_of(data, c.astype(np.int64))
-
-
-def matchings_of(data: OcsCircuits, circuits: I64) -> I64:
-    """Split the circuits of every pair, ``(|P|,)``, into one matching per switch, ``(D, n)``."""
-    moves = data.transfers
-    return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)
+    refute = ocs_solution.too_few_ports
+    estimate = sipml_sizes.ocs_size
+    arrays = ocs_solution.ocs_arrays
+    links = ocs_solution.ocs_links
+    repair = ocs_solution.rounded_circuits
+    bounds = ocs_solution.ocs_bounds
+    metrics = ocs_solution.ocs_metrics
+    describe = ocs_solution.described_circuits
+    derived = ocs_solution.exact_ocs_numbers
 
 
 FORMULATION = OcsCircuits

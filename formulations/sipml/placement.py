@@ -38,33 +38,29 @@ A placement may also be given as ``device`` (n,) and ``start`` (n,) [us].
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.sipml import transfers
+from opticoll.formulations.sipml import placement_bounds, placement_solution, sipml_sizes, transfers
 from opticoll.formulations.sipml.transfers import chains
-from opticoll.formulations.variables import Array, Axis, entries, members
+from opticoll.formulations.variables import entries
 from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
 NAME = "sipml.placement"
 RULES = ("distance", "degree")
-#: Maximum number of GPUs in a group, and maximum size of a matrix that is built.
-MOST_DEVICES, MOST_NONZEROS = 4096, 5_000_000
-#: Maximum number of sub-operations whose pairs are listed for a matrix.
-MOST_MODELLED = 2000
+#: Maximum number of GPUs in a group.
+MOST_DEVICES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,22 +219,6 @@ class Placement(Formulation):
             raise NotApplicable(msg)
         return data
 
-    def derived(self) -> list[Fraction]:
-        """Durations and delays in units of the horizon, their differences to 1, 2 and 3, the horizon, and memory."""
-        durations = [rounding.decimal(value) for value in self.graph.duration.tolist()]
-        horizon, delays = sum(durations, Fraction(0)), []
-        if self.bandwidth:
-            rate = rounding.entered(self.bandwidth) / 10**6
-            delays = [rounding.decimal(value) / rate for value in self.graph.volume.tolist()]
-        if self.memory:
-            horizon += sum(delays, Fraction(0))
-        shares = {value / horizon for value in durations}
-        results = [horizon, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
-        results += [delay / horizon for delay in delays]
-        if self.memory:
-            results += [rounding.entered(held) / rounding.entered(self.memory) for held in self.occupied.tolist()]
-        return results
-
     def sets(self) -> dict[str, Sequence[Any]]:
         """Sub-operations, GPUs, dependencies (u,v) and pairs u < v of which neither precedes the other."""
         tail, head = self.graph.tail.tolist(), self.graph.head.tolist()
@@ -250,7 +230,7 @@ class Placement(Formulation):
         """The model in CVXPY, over arrays (sub-operation, GPU)."""
         import cvxpy as cp
 
-        _refuse_large(self)
+        sipml_sizes.refuse_large_placement(self)
         b, n, k, Delta, H = Cvx(self), self.n, self.devices, self.delta, self.horizon
         p, wait, (first, second) = self.graph.duration / H, self.delay / H, self.unordered
         ops, gpus, places, there = Index.grid(op=n), Index.grid(gpu=k), Index.grid(op=n, gpu=k), Index.grid(op=n, to=k)
@@ -291,7 +271,7 @@ class Placement(Formulation):
         """The model in Pyomo, by sub-operations and GPUs; a dependency is (u,v)."""
         from pyomo.core import quicksum
 
-        _refuse_large(self)
+        sipml_sizes.refuse_large_placement(self)
         b, k, Delta, H = Pyo(self), self.devices, self.delta, self.horizon
         V, G, E, U = b.sets("op", "gpu", "dependency", "pair")
         p, wait = (self.graph.duration / H).tolist(), entries(self.delay / H, E)
@@ -322,43 +302,6 @@ class Placement(Formulation):
             b.row("reach", lambda u, v, g: a[u, g] + quicksum(a[v, h] for h in G if (h - g) % k > Delta) <= 1)
         return b.minimize(H * C)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model; with more than ``MOST_MODELLED`` sub-operations as if no pair were ordered."""
-        n, k, m = self.n, self.devices, self.graph.dependencies
-        pairs = self.unordered[0].size if n <= MOST_MODELLED else n * (n - 1) // 2
-        rows, entries, integers = 2 * n, n * k + 2 * n, n * k + pairs
-        rows += m * (k if self.bandwidth else 1) + 2 * pairs * k
-        entries += m * (4 * k if self.bandwidth else 2) + 10 * pairs * k
-        if self.crowded:
-            rows += k
-            entries += k * int(np.count_nonzero(self.occupied))
-        if m and not self.free:
-            if self.rule == "degree":
-                rows += m * k * (k - 1) + 2 * k
-                entries += 3 * m * k * (k - 1) + 2 * k * (k - 1)
-                integers += k * (k - 1)
-            else:
-                rows += m * k
-                entries += m * k * (k - self.delta)
-        return {"variables": integers + n + 1, "constraints": rows, "nonzeros": entries, "integers": integers}
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of ``device`` and ``start``, or of a and S; and of the other variables if given."""
-        k, gpu = self.devices, Axis("gpu", self.devices)
-        named = {"sub-operation": range(self.n), "operation": self.graph.operation.tolist()}
-        op = Axis("sub-operation", self.n, named)
-        result = {"q": Array((Axis("src_gpu", k), Axis("dst_gpu", k)), required=False), "C": Array(required=False)}
-        own = "device" not in names
-        if not own:
-            result["device"] = members(op, of=gpu)
-            result["start"] = Array((op,), unit="us")
-        result |= {"a": Array((op, gpu), required=own), "S": Array((op,), required=own)}
-        if "y" in names:
-            first, second = self.unordered
-            pair = Axis("unordered pair", first.size, lambda _: [f"{u}, {v}" for u, v in np.c_[first, second].tolist()])
-            result["y"] = Array((pair,), required=False)
-        return result
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; times relative to the total work.
 
@@ -370,7 +313,7 @@ class Placement(Formulation):
         """
         limit = "reach" if self.rule == "distance" else "degree"
         blocks = ("placed", "start", "precede", "overlap", limit, "memory", "makespan")
-        read = placed(self, values)
+        read = placement_solution.placed(self, values)
         if read is None:
             return dict.fromkeys(blocks, np.inf)
         device, start, fraction = read
@@ -391,7 +334,9 @@ class Placement(Formulation):
             "precede": max(0.0, float((ready - start[graph.head]).max(initial=0.0))),
             "overlap": max(0.0, float(overlap.max(initial=0.0))),
             limit: float(_beyond(self, device)),
-            "memory": max(0.0, float(held_by(self, device).max()) / self.memory - 1.0) if self.memory else 0.0,
+            "memory": max(0.0, float(placement_solution.held_by(self, device).max()) / self.memory - 1.0)
+            if self.memory
+            else 0.0,
             "makespan": 0.0,
         }
         if "C" in values:
@@ -402,74 +347,15 @@ class Placement(Formulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Latest end [us]."""
-        read = placed(self, values)
+        read = placement_solution.placed(self, values)
         return np.inf if read is None else float((read[1] + self.graph.duration).max())
 
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Keep GPUs and order, and start as early as possible; None if the values are malformed."""
-        read = placed(self, values)
-        if read is None:
-            return None
-        device, start, _ = read
-        fresh = starts(self, device, np.lexsort((np.arange(self.n), np.round(start / self.work, 9))))
-        if fresh is None:
-            fresh = starts(self, device, np.arange(self.n))
-        if fresh is None:
-            return None
-        kept = {"device": device.astype(float), "start": fresh}
-        return kept if "a" not in values else {**kept, **_columns(self, device, fresh)}
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Makespan of the step, and the times with one GPU and with unlimited GPUs."""
-        return {
-            "makespan_us": value,
-            "speedup": None if value is None else self.work / value,
-            "one_gpu_us": self.work,
-            "critical_path_us": float((self.heads + self.graph.duration + self.tails).max()),
-            "sub_ops": self.n,
-            "delta": self.delta,
-            "gpus": self.devices * self.replicas,
-        }
-
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """GPUs in use, largest numbers of peers that one sends to and receives from, bytes between GPUs."""
-        read = placed(self, values)
-        if read is None:
-            return {}
-        device = read[0]
-        sends, receives = peers_of(self, device)
-        apart = device[self.graph.tail] != device[self.graph.head]
-        return {
-            "gpus_used": int(np.unique(device).size),
-            "most_sends": int(sends.max()),
-            "most_hears": int(receives.max()),
-            "bytes_between": float(self.graph.volume[apart].sum()),
-            "most_memory_gib": float(held_by(self, device).max()) / 2**30,
-        }
-
-
-def _refuse_large(data: Placement) -> None:
-    if data.n > MOST_MODELLED or data.estimate()["nonzeros"] > MOST_NONZEROS:
-        msg = f"{NAME}: the matrix of {data.n} sub-operations is too large; use fewer, or --method degree-aware"
-        raise NotApplicable(msg)
-
-
-def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float] | None:
-    """GPU and start [us] of every sub-operation, and the GPUs' distance from integers; None if malformed."""
-    n, k = data.n, data.devices
-    if "device" in values:
-        device, start = (np.asarray(values.get(name, ()), dtype=float) for name in ("device", "start"))
-        if device.shape != (n,) or start.shape != (n,) or not np.isfinite([device, start]).all():
-            return None
-        whole = np.rint(device)
-        if (whole < 0).any() or (whole >= k).any():
-            return None
-        return whole.astype(np.int64), start, float(np.abs(device - whole).max())
-    a, S = (np.asarray(values.get(name, ()), dtype=float) for name in ("a", "S"))
-    if a.shape != (n, k) or S.shape != (n,) or not np.isfinite(a).all() or not np.isfinite(S).all():
-        return None
-    worst = max(np.minimum(np.abs(a), np.abs(a - 1)).max(), np.abs(a.sum(axis=1) - 1).max())
-    return a.argmax(axis=1), S * data.horizon, float(worst)
+    derived = placement_bounds.exact_placement_numbers
+    estimate = sipml_sizes.placement_size
+    arrays = placement_solution.placement_arrays
+    repair = placement_solution.earliest_placement
+    metrics = placement_solution.placement_metrics
+    describe = placement_solution.described_placement
 
 
 def _beyond(data: Placement, device: I64) -> int:
@@ -477,59 +363,8 @@ def _beyond(data: Placement, device: I64) -> int:
     if data.rule == "distance":
         steps = (device[graph.head] - device[graph.tail]) % k
         return max(0, int(steps.max(initial=0)) - data.delta)
-    sends, receives = peers_of(data, device)
+    sends, receives = placement_solution.peers_of(data, device)
     return max(0, int(max(sends.max(), receives.max())) - data.delta)
-
-
-def held_by(data: Placement, device: I64) -> F64:
-    """Bytes held by every GPU, ``(k,)``."""
-    return np.bincount(device, data.occupied, data.devices).astype(np.float64)
-
-
-def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:
-    """Numbers of other GPUs that each GPU sends to and receives from, ``(k,)`` each."""
-    graph, k = data.graph, data.devices
-    key = np.unique(device[graph.tail] * k + device[graph.head])
-    source, target = np.divmod(key, k)
-    other = source != target
-    return np.bincount(source[other], minlength=k), np.bincount(target[other], minlength=k)
-
-
-def _columns(data: Placement, device: I64, start: F64) -> dict[str, F64]:
-    """Compute the model's variables from a placement."""
-    n, k, graph = data.n, data.devices, data.graph
-    a, q = np.zeros((n, k)), np.zeros((k, k))
-    a[np.arange(n), device] = 1.0
-    q[device[graph.tail], device[graph.head]] = 1.0
-    np.fill_diagonal(q, 0.0)
-    first, second = data.unordered
-    return {
-        "a": a,
-        "q": q,
-        "S": start / data.horizon,
-        "C": np.asarray((start + graph.duration).max() / data.horizon),
-        "y": (start[first] <= start[second]).astype(float),
-    }
-
-
-def starts(data: Placement, device: I64, order: I64) -> F64 | None:
-    """Earliest starts [us] if the GPUs run sub-operations in this order; None if it violates a dependency."""
-    graph = data.graph
-    tail, first = graph.tail.tolist(), graph.first_in.tolist()
-    delay, duration, at = data.delay.tolist(), graph.duration.tolist(), device.tolist()
-    free = [0.0] * data.devices
-    end = [-1.0] * data.n
-    begun = np.zeros(data.n)
-    for v in order.tolist():
-        ready = free[at[v]]
-        for e in range(first[v], first[v + 1]):
-            u = tail[e]
-            if end[u] < 0:
-                return None
-            ready = max(ready, end[u] + (delay[e] if at[u] != at[v] else 0.0))
-        begun[v] = ready
-        free[at[v]] = end[v] = ready + duration[v]
-    return begun
 
 
 FORMULATION = Placement

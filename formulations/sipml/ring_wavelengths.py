@@ -44,11 +44,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
-    Bound,
     CvxpyModel,
     Formulation,
     NotApplicable,
@@ -57,27 +55,31 @@ from opticoll.formulations.model import (
     changed_from_defaults,
 )
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
-from opticoll.formulations.sipml.chords import WAYS, chord_count, chords, pair_axis, ring_links, walk_axes
-from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, derived, least_times, transfers_of
+from opticoll.formulations.sipml import ring_bounds, sipml_sizes
+from opticoll.formulations.sipml.chords import chords
+from opticoll.formulations.sipml.ring_solution import (
+    MOST_NODES,
+    MOST_WAVELENGTHS,
+    circuits_of,
+    described_ring,
+    loads_of_ring,
+    ring_arrays,
+    whole_circuits,
+)
+from opticoll.formulations.sipml.transfers import Transfers, transfers_of
 from opticoll.formulations.sipml.walks import (
     Walks,
-    circuits_of_sets,
     ends_on_line,
-    heaviest_set,
     last_nodes,
-    strip,
     walks,
 )
-from opticoll.formulations.variables import Array, Axis, SolutionSize
 from opticoll.instances.families.machines import servers
 from opticoll.instances.photonics import WdmRing
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from fractions import Fraction
+    from collections.abc import Mapping, Sequence
 
-    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
     from opticoll.types import Json, Settings
 
@@ -88,12 +90,6 @@ _TRAFFIC = (
     Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random"),
     Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
 )
-#: Limits on nodes and wavelengths.
-MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
-#: Maximum size of a matrix that is built [nonzeros], and number of circuits that are checked or decomposed.
-MOST_NONZEROS, MOST_CIRCUITS = 20_000_000, 20_000_000
-#: Limits on the number of cuts whose integer circuits are counted, and on their total number of pairs.
-CUTS, CUT_ENTRIES = 256, 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,66 +140,15 @@ class RingTraffic(Formulation):
     transfers: Transfers
     model: str
 
+    distance_bound = cached_property(ring_bounds.distance_time)
+    cut_bound = cached_property(ring_bounds.cut_time)
+    least = cached_property(ring_bounds.least_ring_time)
+
     @cached_property
     def hops(self) -> I64:
         """Number of segments of every pair clockwise and anticlockwise, ``(|P|, 2)``."""
         onward = (self.transfers.target - self.transfers.source) % self.n
         return np.stack([onward, self.n - onward], axis=1)
-
-    @cached_property
-    def distance_bound(self) -> float:
-        """Bound on T [s] from all 2 n W segments: every circuit takes at least its shortest distance."""
-        weight = self.hops.min(axis=1).astype(float)
-        return self.weighted_time(weight, 2.0 * self.n * self.wavelengths)
-
-    def weighted_time(self, weight: F64, capacity: float) -> float:
-        """Smallest T [s] at which the needs, weighted by ``(|P|,)``, fit a capacity."""
-        used = np.flatnonzero(weight > 0)
-        if used.size == 0:
-            return 0.0
-        group = np.zeros(used.size, dtype=np.int64)
-        return float(least_times(self.transfers, group, used, weight[used], np.array([capacity]))[0])
-
-    def priced_time(self, weight: F64) -> float:
-        """Bound on T [s] from weights >= 0, ``(|P|,)``."""
-        moves = self.transfers
-        sets = sum(heaviest_set(self.n, moves.source, moves.target, weight, way) for way in (0, 1))
-        capacity = float(rounding.up(self.wavelengths * sets, self.n + 3))
-        return float(rounding.down(self.weighted_time(weight, capacity), TIME_ROUNDINGS))
-
-    @cached_property
-    def cut_bound(self) -> tuple[float, int, int]:
-        """Bound on T [s] from the worst cut, the first node of its interval, and the number of nodes in it.
-
-        Cuts are ranked by volume and by pairs; integer circuits are counted for the first ``CUTS`` of each ranking
-        (fewer if there are many pairs).
-        """
-        n, moves, capacity = self.n, self.transfers, 2.0 * self.wavelengths
-        first, size = (part.ravel() for part in np.mgrid[0:n, 1:n])
-        ranks, most = [], min(CUTS, max(8, CUT_ENTRIES // moves.pairs))
-        for weight in (moves.volume, np.ones(moves.pairs)):
-            dense = np.zeros((2 * n, 2 * n))
-            for a in (0, n):
-                for b in (0, n):
-                    dense[moves.source + a, moves.target + b] = weight
-            total = np.zeros((2 * n + 1, 2 * n + 1))
-            total[1:, 1:] = dense.cumsum(axis=0).cumsum(axis=1)
-            last = first + size
-            out = total[last, first + n] - total[first, first + n] - total[last, last] + total[first, last]
-            ranks.append(np.argsort(-out, kind="stable")[:most])
-        chosen = np.unique(np.concatenate(ranks))
-        members = (moves.source[None, :] - first[chosen, None]) % n < size[chosen, None]
-        members &= (moves.target[None, :] - first[chosen, None]) % n >= size[chosen, None]
-        group, pair = np.nonzero(members)
-        times = least_times(moves, group, pair, np.ones(pair.size), np.full(chosen.size, capacity))
-        times = np.where(members.any(axis=1), times, 0.0)
-        worst = int(times.argmax())
-        return float(times[worst]), int(first[chosen[worst]]), int(size[chosen[worst]])
-
-    @cached_property
-    def least(self) -> float:
-        """Best analytic bound on T [s], infinite if the problem is infeasible."""
-        return max(self.distance_bound, self.cut_bound[0])
 
     @cached_property
     def high(self) -> I64:
@@ -260,18 +205,6 @@ class RingTraffic(Formulation):
         transfers = transfers_of(pool.traffic, given["bandwidth"], where)
         return cls(n, count, transfers, given["model"])
 
-    def refute(self) -> Bound | None:
-        """Bound that proves infeasibility if one circuit per pair exceeds the capacity of all segments or of a cut."""
-        if np.isfinite(self.least):
-            return None
-        if np.isinf(self.distance_bound):
-            segments = int(self.hops.min(axis=1).sum())
-            reason = f"one circuit per pair takes {segments} segments, more than {2 * self.n * self.wavelengths}"
-            return Bound("arc-load", np.inf, reason, "sipml")
-        _, first, size = self.cut_bound
-        reason = f"one circuit per pair is more than {2 * self.wavelengths} out of the {size} nodes from {first} on"
-        return Bound("cut", np.inf, reason, "sipml")
-
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j), numbers of circuits, directions, segments, wavelengths, and the walks."""
         moves, walk, n = self.transfers, self.walks, self.n
@@ -289,7 +222,7 @@ class RingTraffic(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
-        _refuse_large(self)
+        sipml_sizes.refuse_large_ring(self)
         b, moves, W, walk = Cvx(self), self.transfers, self.wavelengths, self.walks
         pairs, ways = Index.grid(pair=moves.pairs), Index.grid(way=2)
         rows = chords(moves.shares, np.ones(moves.pairs, dtype=np.int64), self.high, NAME)
@@ -309,7 +242,7 @@ class RingTraffic(Formulation):
         else:
             circuits = Index.grid(pair=moves.pairs, way=2, wavelength=W)
             x = b.var("x", upper=1, integer=True, over=circuits)
-            place, owner = _arc_uses(self)
+            place, owner = sipml_sizes.arc_uses(self)
             uses = Index.table("pair way segment", {"pair": owner // 2, "way": owner % 2, "segment": place % self.n})
             at = uses.by("way segment").join(Index.grid(wavelength=W)).keyed("way segment wavelength")
             b.row("free", at.of(circuits.join(uses)) @ x <= 1, over=at)
@@ -320,7 +253,7 @@ class RingTraffic(Formulation):
         """The model in Pyomo: ``c[i,j]``, ``t``; ``f[d,v,i,j]``, ``idle[d,v,a]``, ``over[d,i,j]`` or ``x[i,j,d,w]``."""
         from pyomo.core import quicksum
 
-        _refuse_large(self)
+        sipml_sizes.refuse_large_ring(self)
         b, moves, n, W = Pyo(self), self.transfers, self.n, self.wavelengths
         P = list(zip(moves.source.tolist(), moves.target.tolist(), strict=True))
         v, high = (dict(zip(P, one.tolist(), strict=True)) for one in (moves.shares, self.high))
@@ -371,60 +304,6 @@ class RingTraffic(Formulation):
         b.row("serve", lambda i, j: c[i, j] <= quicksum(carried[i, j]))
         return b.minimize(moves.unit_time * t)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        pairs, n, W = self.transfers.pairs, self.n, self.wavelengths
-        rows = chord_count(np.ones(pairs, dtype=np.int64), self.high)
-        if self.model == "arcs":
-            uses = pairs * n
-            used = np.unique(_arc_uses(self)[0]).size
-            x = 2 * pairs * W
-            return {
-                "variables": pairs + 1 + x,
-                "constraints": rows + used * W + pairs,
-                "nonzeros": 2 * rows + uses * W + pairs + x,
-                "integers": pairs + x,
-            }
-        walk = self.walks
-        whole = walk.flow_way.size + walk.over_way.size
-        ends = (
-            (walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head),
-            (walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1),
-            (walk.over_way, walk.over_head, walk.over_tail, walk.over_head),
-        )
-        entries = sum(int((walk.row_of(way, v, a) >= 0).sum()) for way, v, *both in ends for a in both)
-        entries += int(((walk.flow_start == 0) & (walk.flow_tail == 0)).sum() + 2 * walk.over_way.size)
-        entries += int(((walk.idle_start == 0) & (walk.idle_tail == 0)).sum() + walk.flow_way.size)
-        return {
-            "variables": int(pairs + 1 + whole + walk.idle_way.size),
-            "constraints": rows + walk.rows + 2 + pairs,
-            "nonzeros": int(2 * rows + pairs + entries),
-            "integers": int(pairs + whole),
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of ``circuits``, x, or the walks; with c and t if given, and of the duals of ``serve``."""
-        pair, direction = pair_axis(self.transfers), Axis("direction", 2, WAYS)
-        result = {
-            "c": Array((pair,), required=False),
-            "t": Array(required=False),
-            "serve": Array((pair,), dual=True),
-        }
-        alone = {"circuits", "x"}.isdisjoint(names)
-        if "circuits" in names:
-            fields = pair, direction, Axis("wavelength", MOST_WAVELENGTHS + 1)
-            axes = Axis("circuit", SolutionSize("circuits", most=MOST_CIRCUITS)), Axis("field", 3)
-            columns = (self.transfers.pairs, 2, MOST_WAVELENGTHS + 1)
-            result["circuits"] = Array(axes, low=0, high=columns, entries=fields)
-        if "x" in names:
-            result["x"] = Array((pair, direction, Axis("wavelength", self.wavelengths)))
-        if alone or not {"f", "idle", "over"}.isdisjoint(names):
-            circuit, idle, crossing = walk_axes(self.transfers, self.walks)
-            result["f"] = Array((circuit,), required=alone)
-            result["idle"] = Array((idle,), required=False)
-            result["over"] = Array((crossing,), required=False)
-        return result
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 
@@ -470,44 +349,6 @@ class RingTraffic(Formulation):
             return np.inf
         return self.transfers.slowest(np.bincount(read[0][:, 0], minlength=self.transfers.pairs))
 
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Round to integer flows (or x) and recompute c and t; None if they are malformed."""
-        read = circuits_of(self, values)
-        if read is None:
-            return None
-        there = np.bincount(read[0][:, 0], minlength=self.transfers.pairs)
-        if (there < 1).any():
-            return None
-        whole = {name: np.rint(values[name]) for name in ("circuits", "x", "f", "idle", "over") if name in values}
-        c = np.minimum(there, self.high).astype(float)
-        return {**whole, "c": c, "t": np.asarray(self.transfers.slowest(c) / self.transfers.unit_time)}
-
-    def bounds(self) -> list[Bound]:
-        """Bounds from the total of segments, and from the worst cut."""
-        time, first, size = self.cut_bound
-        arcs, time = (
-            float(t) if np.isinf(t) else max(float(rounding.down(t, TIME_ROUNDINGS)), 0.0)
-            for t in (self.distance_bound, time)
-        )
-        reason = f"at most {2 * self.wavelengths} circuits leave the {size} nodes from {first} on"
-        return [
-            Bound("arc-load", arcs, "in less time the circuits take more segments than exist", "sipml"),
-            Bound("cut", time, reason, "sipml"),
-        ]
-
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """Bound proven by any prices of pairs; the heaviest sets are recomputed."""
-        if "serve" not in duals:
-            return None
-        weight = np.abs(np.asarray(duals["serve"], dtype=float))
-        weight = np.where(np.isfinite(weight), weight, 0.0)
-        if weight.shape != (self.transfers.pairs,) or not weight.max(initial=0.0) > 0:
-            return None
-        value = self.priced_time(weight / weight.max())
-        if not np.isfinite(value):
-            return None
-        return Bound("sets", value, "prices of pairs; no wavelength carries more than the heaviest set", "sipml")
-
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The slowest transfer and the size of the problem."""
         moves = self.transfers
@@ -519,97 +360,22 @@ class RingTraffic(Formulation):
             "nodes": self.n,
         }
 
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer side."""
-        read = circuits_of(self, values)
-        if read is None:
-            return {}
-        pair, way, wavelength = read[0].T
-        hops = self.hops[pair, way]
-        return {
-            "circuits": int(pair.size),
-            "wavelengths": int(wavelength.max(initial=-1) + 1),
-            "use": float(hops.sum() / (2 * self.n * self.wavelengths)),
-            "detours": int((hops > self.hops[pair].min(axis=1)).sum()),
-        }
-
-    def derived(self) -> Iterable[Fraction]:
-        """Numbers of the matrix that are computed from the data."""
-        return derived(self.transfers, self.high)
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every link."""
-        return ring_links(self.n, decode(self, values), self.wavelengths)
+    priced_time = ring_bounds.priced_time
+    refute = ring_bounds.too_many_pairs
+    estimate = sipml_sizes.ring_size
+    arrays = ring_arrays
+    repair = whole_circuits
+    bounds = ring_bounds.ring_bounds
+    certify = ring_bounds.heaviest_sets_bound
+    describe = described_ring
+    derived = ring_bounds.exact_ring_numbers
+    links = loads_of_ring
 
 
 def _refuse_size(n: int, wavelengths: int) -> None:
     if n > MOST_NODES or wavelengths > MOST_WAVELENGTHS:
         msg = f"{NAME}: {n} nodes with {wavelengths} wavelengths; use at most {MOST_NODES} and {MOST_WAVELENGTHS}"
         raise NotApplicable(msg)
-
-
-def _arc_uses(data: RingTraffic) -> tuple[I64, I64]:
-    """For ``model=arcs``: (direction, segment) as d n + s, and (pair, direction) as 2 p + d, of every use."""
-    moves = data.transfers
-    source, target = np.repeat(moves.source, 2), np.repeat(moves.target, 2)
-    onward = np.tile([True, False], moves.pairs)
-    span, _, owner = arcs_taken(data.n, source, target, onward)
-    return np.where(onward[owner], span, data.n + span), owner
-
-
-def _refuse_large(data: RingTraffic) -> None:
-    nonzeros = data.estimate()["nonzeros"]
-    if nonzeros > MOST_NONZEROS:
-        msg = f"{NAME}: the model would have {nonzeros:,} non-zeros; model=sets or --method ring-first-fit needs less"
-        raise NotApplicable(msg)
-
-
-def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, float] | None:
-    """Circuits (pair, direction, wavelength), ``(E, 3)``, and their distance from integers; None if malformed."""
-    if "circuits" in values:
-        given = np.asarray(values["circuits"], dtype=float)
-        if given.ndim != 2 or given.shape[1] != 3 or given.shape[0] > MOST_CIRCUITS or not np.isfinite(given).all():
-            return None
-        whole = np.rint(given)
-        top = np.array([data.transfers.pairs, 2, 2**52])
-        if (whole < 0).any() or (whole >= top).any():
-            return None
-        return whole.astype(np.int64), float(np.abs(given - whole).max(initial=0.0))
-    if "x" in values:
-        x = np.asarray(values["x"], dtype=float)
-        if x.shape != (data.transfers.pairs, 2, data.wavelengths) or not np.isfinite(x).all():
-            return None
-        return np.argwhere(x > 0.5), float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
-    walk = data.walks
-    flows, fraction = [], 0.0
-    for name, size in (("f", walk.flow_way.size), ("idle", walk.idle_way.size), ("over", walk.over_way.size)):
-        given = np.asarray(values.get(name, np.zeros(0)), dtype=float)
-        valid = given.shape == (size,) and np.isfinite(given).all() and not (given < -0.5).any()
-        if not valid or given.sum() > MOST_CIRCUITS:
-            return None
-        flows.append(np.rint(given).astype(np.int64))
-        fraction = max(fraction, float(np.abs(given - np.rint(given)).max(initial=0.0)))
-    sets = strip(walk, *flows)
-    if sets is None:
-        return None
-    return circuits_of_sets(sets), fraction
-
-
-def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int, bool, int]]:
-    """Circuits as (source, target, clockwise, wavelength).
-
-    Raises
-    ------
-    NotApplicable
-        If the values are not a valid assignment.
-    """
-    read = circuits_of(data, values)
-    if read is None or max(data.residuals(values).values()) > 1e-6:
-        msg = f"{NAME}: the values are not a valid assignment of wavelengths"
-        raise NotApplicable(msg)
-    pair, way, wavelength = read[0].T
-    ends = (data.transfers.source[pair], data.transfers.target[pair], way == 0, wavelength)
-    return list(zip(*(part.tolist() for part in ends), strict=True))
 
 
 FORMULATION = RingTraffic

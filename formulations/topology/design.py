@@ -37,30 +37,25 @@ links, so the quotient is a lower bound on T.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Array, Axis, Links
-from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topology import design_bounds, design_solution, topology_sizes
+from opticoll.formulations.topology.node_demand import refuse_racks
 from opticoll.instances.servers import ServerPool
-from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64
     from opticoll.types import Json, Settings
 
 
 NAME = "topology.design"
-#: Maximum number of nodes: the flows of a solution are n^3 numbers.
-MOST_NODES = 256
 
 
 @dataclass(frozen=True)
@@ -157,15 +152,6 @@ class Design(Formulation):
         data = design_data(instance.n, instance.degree, given["directed"], **limits)
         return cls(**vars(data))
 
-    def bounds(self) -> list[Bound]:
-        """Bounds from distances in any topology of the degree, and from cuts between racks."""
-        time, reason = _moore_time(self)
-        result = [Bound("moore", rounding.fraction_up(1 / time), reason, "topology", fraction=1 / time)]
-        if self.rack:
-            time, reason = _cut_time(self)
-            result.append(Bound("rack-cut", rounding.fraction_up(1 / time), reason, "topology", fraction=1 / time))
-        return result
-
     def sets(self) -> dict[str, range]:
         """Nodes, as ends of links, as sources and by themselves, and racks."""
         V, P = range(self.n), range(self.racks)
@@ -173,7 +159,7 @@ class Design(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the possible links and flows."""
-        _refuse_large(self)
+        topology_sizes.refuse_many_nodes(self)
         b, nodes, d = Cvx(self), np.arange(self.n), self.degree
         apart = nodes[:, None] != nodes
         links = Index.of_mask("src dst", apart)
@@ -203,7 +189,7 @@ class Design(Formulation):
         """The model in Pyomo, by nodes and racks."""
         from pyomo.core import quicksum
 
-        _refuse_large(self)
+        topology_sizes.refuse_many_nodes(self)
         b, d, V, P = Pyo(self), self.degree, range(self.n), range(self.racks)
         R = [[i for i in V if i // (self.rack or self.n) == p] for p in P]
         rest = [[j for j in V if j not in R[p]] for p in P]
@@ -225,26 +211,6 @@ class Design(Formulation):
         b.row("balance", lambda u, s: quicksum(g[s, v, u] - g[s, u, v] for v in V) >= F, where=lambda u, s: u != s)
         b.row("capacity", lambda i, j: quicksum(g[s, i, j] for s in V) <= x[i, j], where=lambda i, j: i != j)
         return b.maximize(F)
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        n = self.n
-        m, flows, mutual = n * (n - 1), n * (n - 1) ** 2, 0 if self.directed else n * (n - 1) // 2
-        entries = flows + (flows - m) + m + flows + m  # of balance: into, out of (not s itself), F; of capacity: g, x
-        K, crossing = self.racks, int((self.rack_of[:, None] != self.rack_of[None, :]).sum())
-        rows = (K * (K - 1) if self.cables else 0) + (2 * K if self.uplinks else 0)
-        wired = crossing * (bool(self.cables) + 2 * bool(self.uplinks))
-        return {
-            "variables": m + flows + 1,
-            "constraints": 2 * n + 2 * m + mutual + rows,
-            "nonzeros": 2 * m + entries + 2 * mutual + wired,
-            "integers": m,
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of the variables."""
-        pair = Axis("src", self.n), Axis("dst", self.n)
-        return {"x": Array(pair), "g": Array((Axis("source", self.n), *pair)), "F": Array()}
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block; flows relative to F."""
@@ -270,21 +236,15 @@ class Design(Formulation):
         """F."""
         return float(values["F"])
 
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """Properties of a verified solution: its links, and the topology as a spec."""
-        topology = topology_of(self, values)
-        spec = digraph_spec(topology)
-        return {"links": topology.arcs} | ({} if spec is None else {"topology": spec})
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Flow over every link, all sources together."""
-        topology = topology_of(self, values)
-        total = np.asarray(values["g"], dtype=float).sum(axis=0)[topology.tail, topology.head]
-        return Links(topology, total, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-
     def metrics(self, value: float | None) -> Mapping[str, Json]:
         """Figures at a value."""
         return {} if not value else {"F": value, "T": 1.0 / value}
+
+    bounds = design_bounds.design_bounds
+    estimate = topology_sizes.design_size
+    arrays = design_solution.design_arrays
+    describe = design_solution.described_design
+    links = design_solution.design_links
 
 
 def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0) -> Design:
@@ -318,95 +278,7 @@ def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: i
     return Design(n, degree, directed, rack, cables, uplinks)
 
 
-def refuse_racks(name: str, n: int, rack: int, cables: int, uplinks: int) -> None:
-    """Refuse limits of racks that are out of range or without racks.
-
-    Raises
-    ------
-    NotApplicable
-        If they are.
-    """
-    if min(rack, cables, uplinks) < 0 or rack >= n:
-        msg = f"{name}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
-        raise NotApplicable(msg + "use racks of 1 to n-1 nodes and limits of at least 1")
-    if bool(rack) != bool(cables or uplinks):
-        msg = f"{name}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
-        raise NotApplicable(msg)
-
-
-def _refuse_large(data: Design) -> None:
-    if data.n > MOST_NODES:
-        msg = (
-            f"{NAME}: {data.n} nodes have too many flows to store; run opticoll design n={data.n} degree={data.degree}"
-        )
-        raise NotApplicable(msg)
-
-
 # bounds ---------------------------------------------------------------------------------------------------------------
-
-
-def depth_sum(n: int, first: int, onward: int) -> int:
-    """Minimum sum of distances to n-1 others: ``first`` at distance 1, and ``onward`` times as many at each next one.
-
-    With ``onward`` = 0, all but ``first`` are unreachable; the sum is then that of the nodes at distance 1.
-    """
-    left, layer, depth, total = n - 1, first, 1, 0
-    while left > 0 and layer > 0:
-        taken = min(layer, left)
-        total += depth * taken
-        left, depth, layer = left - taken, depth + 1, layer * onward
-    return total
-
-
-def least_time(data: Design) -> tuple[Fraction, str]:
-    """Lower bound on T that holds for every topology, and its reason."""
-    return max(_moore_time(data), _cut_time(data), key=lambda bound: bound[0])
-
-
-def _cut_time(data: Design) -> tuple[Fraction, str]:
-    """Lower bound on T from the shards that whole racks send over their cables; 0 without racks."""
-    best = Fraction(0), "no racks"
-    for racks in range(1, data.racks):
-        size = racks * data.rack
-        links = data.leaving(size, racks)
-        time = Fraction(size * (data.n - size), links)
-        if time > best[0]:
-            several = "a rack sends" if racks == 1 else f"{racks} racks send"
-            best = time, f"{several} {size * (data.n - size)} shards over at most {links} links"
-    return best
-
-
-def _moore_time(data: Design) -> tuple[Fraction, str]:
-    """Lower bound on T from the distances in any topology."""
-    n, d = data.n, data.degree
-    onward = d if data.directed else d - 1
-    each = depth_sum(n, d, onward)
-    total, reason = n * each, f"minimum sum of distances {each} for every node"
-    if not data.directed and n * d % 2:
-        fewer = depth_sum(n, d - 1, onward)
-        total += fewer - each
-        reason += f", {fewer} for one that lacks a link, since {n} x {d} is odd"
-    diameter = _moore_diameter(data)
-    if data.directed and d >= 2 and diameter >= 2:
-        total += 1
-        reason += ", attained by no digraph (Bridges & Toueg)"
-    elif not data.directed and d >= 3 and diameter >= 2 and not (diameter == 2 and d in {3, 7, 57}):
-        total += 2
-        reason += ", attained by no graph (Hoffman & Singleton; Damerell; Bannai & Ito)"
-    if data.most_links < n * d - n * d % 2:
-        reason += f", and at most {data.most_links} links within and between the racks"
-    return Fraction(total, data.most_links), reason
-
-
-def _moore_diameter(data: Design) -> int:
-    """Diameter k for which n is the Moore bound of degree d; 0 if there is none."""
-    d, nodes, k = data.degree, 1, 0
-    while nodes < data.n:
-        nodes += d ** (k + 1) if data.directed else d * (d - 1) ** k
-        k += 1
-        if d < 2:
-            return 0
-    return k if nodes == data.n else 0
 
 
 # solutions ------------------------------------------------------------------------------------------------------------
@@ -426,21 +298,6 @@ def rack_excess(data: Design, links: F64) -> dict[str, float]:
         result["uplinks_out"] = float(max((between.sum(axis=1) - data.uplinks).max(), 0.0))
         result["uplinks_in"] = float(max((between.sum(axis=0) - data.uplinks).max(), 0.0))
     return result
-
-
-def topology_of(data: Design, values: Mapping[str, F64]) -> Topology:
-    """Build the topology of the chosen links."""
-    tail, head = np.nonzero(np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))) == 1)
-    return Topology(data.n, tail, head)
-
-
-def values_on(topology: Topology, flow: F64, throughput: float) -> dict[str, F64]:
-    """The solution with the links of a topology: flows by source over its arcs, ``(m, n)``, and F."""
-    n = topology.n
-    x, g = np.zeros((n, n)), np.zeros((n, n, n))
-    x[topology.tail, topology.head] = 1.0
-    g[:, topology.tail, topology.head] = flow.T
-    return {"x": x, "g": g, "F": np.asarray(throughput)}
 
 
 FORMULATION = Design

@@ -63,6 +63,8 @@ from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import largest, least
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.formulations.topology.matchings import TopologyMatchings
     from opticoll.instances.topology import F64, I64
 
@@ -284,3 +286,27 @@ def most_useful(demand: F64, switches: int, delay: float) -> tuple[int, int]:
     others = (switches - 1) * (known - wait)
     on_one = min(few, math.floor((known - max(rho - others, Fraction(0))) / wait))
     return max(on_one, 1), math.floor((switches * known - rho) / wait)
+
+
+def exact_demands(data: TopologyMatchings) -> list[Fraction]:
+    """The demands."""
+    return rounding.decimals(data.demand)
+
+
+def without_delay(data: TopologyMatchings) -> list[Bound]:
+    """Without delay, the bound of the ports."""
+    return [bound for bound in data.bounds() if bound.exact]
+
+
+def too_few_matchings(data: TopologyMatchings) -> Bound | None:
+    """Bound that excludes every schedule: too few matchings for the partners of a node."""
+    return next((bound for bound in data.bounds() if bound.value == np.inf), None)
+
+
+def priced_bound(data: TopologyMatchings, duals: Mapping[str, F64]) -> Bound | None:
+    """Bound from the duals of ``served`` as prices of the pairs."""
+    prices = np.asarray(duals.get("served", ()), dtype=float)
+    if prices.shape != data.demand.shape:
+        return None
+    value = max(price_bound(data, sign * prices) for sign in (1.0, -1.0))
+    return Bound("prices", value, "no matching serves more than its time is worth, at the duals of served")

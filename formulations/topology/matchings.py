@@ -36,32 +36,26 @@ switch stands already; the optimum is then one delay less, with the same matchin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import matching_bounds
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topology import matching_bounds, matchings_solution, topology_sizes
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
-from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links, SolutionSize
-from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from opticoll.instances.topology import F64, I64
     from opticoll.types import Json, Settings
 
 
 NAME = "topology.matchings"
-#: Maximum number of circuits of a stated model.
-MOST_CIRCUITS = 2_000_000
 #: Maximum numbers of switches and of configurations of a switch.
 MOST_SWITCHES, MOST_CONFIGURATIONS = 1_024, 100_000
 
@@ -140,30 +134,6 @@ class TopologyMatchings(Formulation):
             configurations=given["configurations"],
         )
 
-    def derived(self) -> list[Fraction]:
-        """The demands."""
-        return rounding.decimals(self.demand)
-
-    def bounds(self) -> list[Bound]:
-        """Bounds on every schedule, from ports, partners and the delay."""
-        return matching_bounds.bounds(self)
-
-    def closed_forms(self) -> list[Bound]:
-        """Without delay, the bound of the ports."""
-        return [bound for bound in self.bounds() if bound.exact]
-
-    def refute(self) -> Bound | None:
-        """Bound that excludes every schedule: too few matchings for the partners of a node."""
-        return next((bound for bound in self.bounds() if bound.value == np.inf), None)
-
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """Bound from the duals of ``served`` as prices of the pairs."""
-        prices = np.asarray(duals.get("served", ()), dtype=float)
-        if prices.shape != self.demand.shape:
-            return None
-        value = max(matching_bounds.price_bound(self, sign * prices) for sign in (1.0, -1.0))
-        return Bound("prices", value, "no matching serves more than its time is worth, at the duals of served")
-
     def sets(self) -> dict[str, range]:
         """Switches and configurations, also all but the last of each, and nodes."""
         H, K, V = range(self.switches), range(self.configurations), range(self.n)
@@ -174,7 +144,7 @@ class TopologyMatchings(Formulation):
         """The model in CVXPY, over the pairs with demand."""
         import cvxpy as cp
 
-        _refuse_large(self)
+        topology_sizes.refuse_many_circuits(self)
         b, s, K = Cvx(self), self.switches, self.configurations
         pairs = Index.of_mask("src dst", self.demand > 0)
         switches, slots = Index.grid(switch=s), Index.grid(switch=s, configuration=K)
@@ -208,7 +178,7 @@ class TopologyMatchings(Formulation):
         """The model in Pyomo, by switches, configurations and nodes."""
         from pyomo.core import quicksum
 
-        _refuse_large(self)
+        topology_sizes.refuse_many_circuits(self)
         b, D = Pyo(self), self.demand.tolist()
         H, K, V = b.sets("switch", "configuration", "src")
         to = [[j for j in V if D[i][j] > 0] for i in V]
@@ -250,53 +220,12 @@ class TopologyMatchings(Formulation):
             b.row("switches", lambda h: t[h, 0] >= t[h + 1, 0])
         return b.minimize(T)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        s, K, P = self.switches, self.configurations, len(self.pairs)
-        ends = int(self.demand.any(axis=1).sum() + self.demand.any(axis=0).sum())
-        slots, charged = s * K, s * K if self.first else s * (K - 1)
-        waiting = charged if self.delay > 0 else 0
-        ordered, limited = s * (K - 1), int(self.total > 0)
-        return {
-            "variables": 2 * slots * P + 2 * slots + 1,
-            "constraints": 2 * slots * ends + slots * P + P + s + 2 * ordered + s - 1 + limited,
-            "nonzeros": 2 * slots * (2 * P + ends)
-            + 2 * slots * P
-            + slots * P
-            + slots
-            + waiting
-            + s
-            + 4 * ordered
-            + 2 * (s - 1)
-            + slots * limited,
-            "integers": slots * P + slots,
-        }
-
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """Shapes of the variables; a solution may have fewer configurations. Amounts and T follow from the others."""
-        size = SolutionSize("configurations", most=None if self.enough else self.configurations)
-        slots = Axis("switch", self.switches), Axis("configuration", size)
-        pair = Axis("src", self.n), Axis("dst", self.n)
-        return {
-            "x": Array((*slots, *pair)),
-            "t": Array(slots, unit=TIME),
-            "z": Array(slots, required=False),
-            "w": Array((*slots, *pair), unit=SHARDS, required=False),
-            "T": Array((), unit=TIME, required=False),
-            "served": Array(pair, dual=True),
-        }
-
-    def _read(self, values: Mapping[str, F64]) -> tuple[F64, F64, F64]:
-        """Circuits as given and rounded, ``(s, K, n, n)``, and lengths, ``(s, K)``; none where nothing is due."""
-        given = np.nan_to_num(np.asarray(values["x"], dtype=float)) * (self.demand > 0)
-        return given, np.rint(np.clip(given, 0.0, 1.0)), np.nan_to_num(np.asarray(values["t"], dtype=float))
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, amounts relative to the largest demand.
 
         What a circuit carries is how long it is held; z, w and T are not read.
         """
-        given, circuits, t = self._read(values)
+        given, circuits, t = matchings_solution.circuits_and_lengths(self, values)
         carried = np.einsum("hkij,hk->ij", circuits, t)
         top = float(self.demand.max())
         return {
@@ -309,69 +238,26 @@ class TopologyMatchings(Formulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Makespan: the lengths and delays of the matchings that are set, on the switch that ends last."""
-        _, circuits, t = self._read(values)
+        _, circuits, t = matchings_solution.circuits_and_lengths(self, values)
         numbers = circuits.any(axis=(2, 3)).sum(axis=1)
         charged = numbers if self.first else np.maximum(numbers - 1, 0)
         return float((t.sum(axis=1) + self.delay * charged).max(initial=0.0))
 
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Round circuits, and hold all of them longer by the same factor until everything is served."""
-        if {"x", "t"} - set(values):
-            return None
-        _, circuits, t = self._read(values)
-        if circuits.sum(axis=3).max(initial=0.0) > 1 or circuits.sum(axis=2).max(initial=0.0) > 1:
-            return None
-        t = np.where(circuits.any(axis=(2, 3)), np.maximum(t, 0.0), 0.0)
-        carried = np.einsum("hkij,hk->ij", circuits, t)
-        due = self.demand > 0
-        if (carried[due] <= 0).any():
-            return None
-        factor = max(float((self.demand[due] / carried[due]).max()), 1.0)
-        return self.filled(circuits, t * factor * (1 + 4 * rounding.UNIT) if factor > 1 else t)
-
-    def filled(self, circuits: F64, lengths: F64) -> dict[str, F64]:
-        """All arrays of a schedule in the model's order, from its circuits (s,K,n,n) and lengths (s,K)."""
-        used = circuits.any(axis=(2, 3))
-        t = np.where(used, lengths, 0.0)
-        order = np.lexsort((~used, -t), axis=1)
-        t = np.take_along_axis(t, order, axis=1)
-        z = np.take_along_axis(used, order, axis=1).astype(float)
-        x = np.take_along_axis(circuits, order[:, :, None, None], axis=1)
-        by_longest = np.argsort(-t[:, 0], kind="stable")
-        x, z, t = x[by_longest], z[by_longest], t[by_longest]
-        room = x * t[:, :, None, None]
-        before = np.cumsum(room.reshape(-1, self.n, self.n), axis=0).reshape(room.shape) - room
-        charged = z if self.first else z[:, 1:]
-        makespan = (t.sum(axis=1) + self.delay * charged.sum(axis=1)).max()
-        return {"x": x, "z": z, "t": t, "w": np.clip(self.demand - before, 0.0, room), "T": np.array(makespan)}
-
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """Properties of a verified solution: every switch's matchings as circuits, when they begin and how long."""
-        _, circuits, t = self._read(values)
-        schedule: list[Json] = []
-        for h in range(self.switches):
-            now = 0.0
-            for k in np.flatnonzero(circuits[h].any(axis=(1, 2))).tolist():
-                now += self.delay if self.first or now > 0 else 0.0
-                pairs = np.argwhere(circuits[h, k] > 0).tolist()
-                schedule.append({"switch": h, "begin": now, "length": float(t[h, k]), "circuits": pairs})
-                now += float(t[h, k])
-        return {
-            "matchings": len(schedule),
-            "lengths": float(t.sum()),
-            "schedule": schedule,
-        }
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every pair with demand, and what its circuits could carry."""
-        _, circuits, t = self._read(values)
-        room = np.einsum("hkij,hk->ij", circuits, t)
-        tail, head = self.pairs.T
-        return Links(Topology(self.n, tail, head), self.demand[tail, head], room[tail, head], 1.0, SHARDS, SHARDS)
-
     def metrics(self, value: float | None) -> Mapping[str, Json]:
         """Figures at a value."""
         return {} if value is None else {"T": value, "delay": self.delay}
+
+    derived = matching_bounds.exact_demands
+    bounds = matching_bounds.bounds
+    closed_forms = matching_bounds.without_delay
+    refute = matching_bounds.too_few_matchings
+    certify = matching_bounds.priced_bound
+    estimate = topology_sizes.matchings_size
+    arrays = matchings_solution.matching_arrays
+    repair = matchings_solution.held_longer
+    filled = matchings_solution.schedule_values
+    describe = matchings_solution.described_matchings
+    links = matchings_solution.matching_links
 
 
 def matchings_data(
@@ -405,13 +291,6 @@ def matchings_data(
         return TopologyMatchings(len(amounts), switches, configurations, amounts, delay, first)
     number, total = matching_bounds.most_useful(amounts, switches, delay)
     return TopologyMatchings(len(amounts), switches, number, amounts, delay, first, total, enough=True)
-
-
-def _refuse_large(data: TopologyMatchings) -> None:
-    circuits = data.switches * data.configurations * len(data.pairs)
-    if circuits > MOST_CIRCUITS:
-        msg = f"{NAME}: {circuits:,} circuits are too many for a stated model; give configurations=, or --method auto"
-        raise NotApplicable(msg)
 
 
 FORMULATION = TopologyMatchings

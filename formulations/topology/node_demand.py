@@ -52,3 +52,19 @@ def stated_demand(n: int, parameters: Settings, name: str) -> F64:
     nodes = parse(f"ring:{n}")
     assert isinstance(nodes, Topology)
     return read_demand(stated, nodes, name)
+
+
+def refuse_racks(name: str, n: int, rack: int, cables: int, uplinks: int) -> None:
+    """Refuse limits of racks that are out of range or without racks.
+
+    Raises
+    ------
+    NotApplicable
+        If they are.
+    """
+    if min(rack, cables, uplinks) < 0 or rack >= n:
+        msg = f"{name}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks are inconsistent; "
+        raise NotApplicable(msg + "use racks of 1 to n-1 nodes and limits of at least 1")
+    if bool(rack) != bool(cables or uplinks):
+        msg = f"{name}: racks need a limit on cables, and vice versa; give rack= with cables=, uplinks= or both"
+        raise NotApplicable(msg)

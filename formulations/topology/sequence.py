@@ -62,38 +62,29 @@ with the size of a shard and the bandwidth of a circuit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.design import Design, rack_excess, refuse_racks
-from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
-from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topology import sequence_bounds, sequence_limits, sequence_solution, topology_sizes
+from opticoll.formulations.topology.design import Design, rack_excess
+from opticoll.formulations.topology.node_demand import pool_of_nodes, refuse_racks, stated_demand
 from opticoll.instances.duration import Duration, relative, shard_seconds
-from opticoll.instances.families.regular_graphs import circuits_spec
-from opticoll.instances.topology import Topology
 from opticoll.instances.topology_setting import TopologySetting, read_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Json, Settings
 
 
 NAME = "topology.sequence"
-#: Maximum number of entries of the flows of a solution.
-MOST_FLOWS = 20_000_000
-#: Part of its demand that a solver may leave out within its tolerance.
-SHORT = 1e-5
 #: Maximum number of configurations.
 MOST_CONFIGURATIONS = 64
 
@@ -204,6 +195,8 @@ class TopologySequence(Formulation):
     cables: int = 0
     uplinks: int = 0
 
+    longest = cached_property(sequence_bounds.longest)
+
     @property
     def racks(self) -> Design:
         """The racks and the limits on their cables, as in a design."""
@@ -239,11 +232,6 @@ class TopologySequence(Formulation):
         amounts = self.demand[self.off]
         return float(amounts[0]) if amounts.min() == amounts.max() else None
 
-    @cached_property
-    def longest(self) -> float:
-        """L: no less than the length of every configuration in some optimum [shards / link bandwidth]."""
-        return sequence_bounds.longest(self)
-
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> TopologySequence:
         """Prepare the data of the model.
@@ -274,19 +262,6 @@ class TopologySequence(Formulation):
             **{name: given[name] for name in ("rack", "cables", "uplinks", "relays", "charge", "overlap", "parallel")},
         )
 
-    def derived(self) -> list[Fraction]:
-        """The demands, the times, and the bound L on the lengths, which holds with some room."""
-        times = self.delay, self.startup, self.longest
-        return [*rounding.decimals(self.demand), *map(rounding.decimal, times)]
-
-    def bounds(self) -> list[Bound]:
-        """Bounds on every sequence, from hops, ports and the delay."""
-        return sequence_bounds.bounds(self)
-
-    def refute(self) -> Bound | None:
-        """Bound that excludes every sequence: some source reaches too few nodes."""
-        return next((bound for bound in self.bounds() if bound.value == np.inf), None)
-
     def sets(self) -> dict[str, range]:
         """Configurations, changes, phases, nodes, parallel circuits and racks."""
         V, K, M, R = range(self.n), range(self.configurations), range(self.parallel), range(self.racks.racks)
@@ -302,7 +277,7 @@ class TopologySequence(Formulation):
         """The model in CVXPY, over the circuits, flows and stocks that can be above 0."""
         import cvxpy as cp
 
-        _refuse_large(self)
+        topology_sizes.refuse_many_flows(self)
         b, n, K, M, P, L = Cvx(self), self.n, self.configurations, self.parallel, self.phases, self.longest
         nodes, changing = np.arange(n), self.charge == "changed" and K > 1
         sent = self.off & (nodes[:, None, None] != nodes) & self.sends[:, None, None]  # none into its source
@@ -387,7 +362,7 @@ class TopologySequence(Formulation):
         """The model in Pyomo, by configurations, phases and nodes."""
         from pyomo.core import quicksum
 
-        _refuse_large(self)
+        topology_sizes.refuse_many_flows(self)
         b, n, D, d, L = Pyo(self), self.n, self.demand.tolist(), self.degree, self.longest
         V, K, P, M = b.sets("node", "configuration", "phase", "copy")
         S = {s for s in V if any(D[s])}
@@ -466,68 +441,6 @@ class TopologySequence(Formulation):
         b.row("served", lambda s, u: stock[P[-1], s, u] >= D[s][u], where=lambda s, u: D[s][u] > 0)
         return b.minimize(cost)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        n, K, M, P = self.n, self.configurations, self.parallel, self.phases
-        pairs, senders, due = n * (n - 1), int(self.sends.sum()), int((self.demand > 0).sum())
-        circuits, changes = K * M * pairs, (K - 1) * pairs
-        flows, states = P * senders * (n - 1) ** 2, P * senders * (n - 1)
-        windows, changing = changes * self.overlap, K > 1 and self.charge == "changed"
-        leaving = flows - states // (n - 1) * (n - 1)  # flows that do not leave their source
-        earlier = states - senders * (n - 1)
-        mutual = 0 if self.directed else circuits // 2
-        ordered, fixed = K * (M - 1) * pairs, 0 if self.standing is None else M * pairs
-        setting, waiting = changes * M * changing, windows * changing
-        step = states if self.held else 0
-        starting = K * (self.startup > 0)
-        R, rack = self.racks.racks, self.racks.rack_of
-        crossing = K * M * int((rack[:, None] != rack[None, :]).sum())
-        wiring = K * (R * (R - 1) * bool(self.cables) + 2 * R * bool(self.uplinks))
-        entries = 2 * circuits + 2 * mutual + 2 * ordered + fixed + 4 * circuits
-        entries += flows + circuits + windows + 2 * windows * (1 + M) + 2 * waiting + 3 * setting
-        entries += states + earlier + flows + leaving + (leaving + earlier if step else 0) + due
-        entries += 2 * starting + crossing * (bool(self.cables) + 2 * bool(self.uplinks))
-        return {
-            "variables": 2 * circuits + K + flows + states + windows + (K - 1) * changing + starting,
-            "constraints": 2 * K * n
-            + mutual
-            + ordered
-            + fixed
-            + 2 * circuits
-            + P * pairs
-            + 2 * windows
-            + waiting
-            + setting
-            + states
-            + step
-            + due
-            + starting
-            + wiring,
-            "nonzeros": entries,
-            "integers": circuits + (K - 1) * changing + starting,
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of the variables; capacities, stocks and kept circuits follow from the others."""
-        n, K = self.n, self.configurations
-        pair, configuration, change = (Axis("src", n), Axis("dst", n)), Axis("configuration", K), Axis("change", K - 1)
-        phase, source = Axis("phase", self.phases), Axis("source", n)
-        wide = (configuration, *pair, Axis("circuit", self.parallel))
-        result = {
-            "x": Array(wide),
-            "t": Array((configuration,), unit=TIME),
-            "w": Array(wide, unit=SHARDS, required=False),
-            "g": Array((phase, source, *pair), unit=SHARDS),
-            "b": Array((phase, source, Axis("node", n)), unit=SHARDS, required=False),
-        }
-        if K > 1 and self.charge == "changed":
-            result["z"] = Array((change,))
-        if self.startup > 0:
-            result["y"] = Array((configuration,))
-        if K > 1 and self.overlap:
-            result["e"] = Array((change, *pair), required=False)
-        return result
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block; amounts relative to the largest demand.
 
@@ -536,8 +449,8 @@ class TopologySequence(Formulation):
         given = np.nan_to_num(np.asarray(values["x"], dtype=float)) * self.off[None, :, :, None]
         bits = np.rint(np.clip(given, 0.0, 1.0))
         t, counts = np.nan_to_num(np.asarray(values["t"], dtype=float)), bits.sum(axis=3)
-        moved = self._moved(values)
-        room = self._room(counts, t)
+        moved = sequence_solution.moved_flows(self, values)
+        room = sequence_solution.phase_capacities(self, counts, t)
         arrived = moved.sum(axis=2) - moved.sum(axis=3)  # (P, s, u)
         stock = np.cumsum(arrived, axis=0)
         others, largest = self.off & self.sends[:, None], float(self.demand.max())
@@ -573,54 +486,6 @@ class TopologySequence(Formulation):
                 result["waiting"] = float(late.max()) / largest
         return result
 
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Round circuits, drop what flows where none is, serve all demand, and make configurations as long as loads.
-
-        A program may let a circuit that is not set carry its tolerance times L, which is too much in its rows. What is
-        dropped is missing in the end, as is what a solver left out within its tolerance: the flow of a source that
-        serves its demand but for a part of :data:`SHORT` grows by as much; of more, the checker decides. None without
-        the arrays.
-        """
-        if set(self.arrays(())) - set(values) - {"w", "b", "e"}:
-            return None
-        result = {name: np.rint(np.clip(values[name], 0.0, 1.0)) for name in ("x", "y", "z") if name in values}
-        x = result["x"] = result["x"] * self.off[None, :, :, None]
-        counts, stride = x.sum(axis=3), 2 if self.overlap else 1
-        t, moved = np.maximum(values["t"], 0.0), np.maximum(self._moved(values), 0.0)
-        g = np.where(self._room(counts, np.ones_like(t))[:, None] > 0, moved, 0.0)
-        g *= self._shortfall(g)[:, None, None]
-        load = g[::stride].sum(axis=1) / np.maximum(counts, 1.0)
-        t = np.maximum(t, load.max(axis=(1, 2)))
-        stock = np.cumsum(g.sum(axis=2) - g.sum(axis=3), axis=0) * (self.off & self.sends[:, None])
-        result |= {"t": t, "g": g, "w": x * t[:, None, None, None], "b": np.maximum(stock, 0.0)}
-        if "e" in self.arrays(()):
-            e = np.minimum(counts[:-1], counts[1:])
-            result["e"] = e * result["z"][:, None, None] if "z" in result else e
-        return result
-
-    def _shortfall(self, g: F64) -> F64:
-        """Demand over what is served, at the worst of a source's targets, ``(n,)``; 1 if more than SHORT is missing."""
-        served = (g.sum(axis=2) - g.sum(axis=3)).sum(axis=0)
-        ratio = np.divide(self.demand, served, out=np.ones_like(served), where=(self.demand > 0) & (served > 0))
-        worst = ratio.max(axis=1)
-        return np.where((worst > 1.0) & (worst <= 1.0 + SHORT), worst, 1.0)
-
-    def _moved(self, values: Mapping[str, F64]) -> F64:
-        """Flows without entries that no variable has, ``(P, n, n, n)``."""
-        g = np.nan_to_num(np.asarray(values["g"], dtype=float))
-        into_source = np.arange(self.n)[:, None, None] == np.arange(self.n)[None, None, :]
-        return np.where(into_source | ~self.off | ~self.sends[:, None, None], 0.0, g)
-
-    def _room(self, counts: F64, t: F64) -> F64:
-        """Capacity of every pair in every phase [shards], ``(P, n, n)``, for circuits ``(K, n, n)``."""
-        room = counts * t[:, None, None]
-        if not self.overlap or self.configurations == 1:
-            return room
-        result = np.zeros((self.phases, self.n, self.n))
-        result[::2] = room
-        result[1::2] = self.delay * np.minimum(counts[:-1], counts[1:])
-        return result
-
     def objective(self, values: Mapping[str, F64]) -> float:
         """Time of all configurations and changes."""
         changes: Any = self.configurations - 1
@@ -629,34 +494,18 @@ class TopologySequence(Formulation):
         used = np.asarray(values["y"], dtype=float).sum() if self.startup > 0 else 0.0
         return float(np.asarray(values["t"], dtype=float).sum() + self.delay * changes + self.startup * used)
 
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """Properties of a verified solution: its configurations, their lengths and topologies."""
-        counts = np.rint(np.asarray(values["x"], dtype=float)).sum(axis=3).astype(np.int64)
-        t = np.asarray(values["t"], dtype=float)
-        runs = [[0]]
-        for k in range(1, self.configurations):
-            if self.charge == "changed" and (counts[k] <= counts[k - 1]).all():
-                runs[-1].append(k)
-            else:
-                runs.append([k])
-        return {
-            "configurations": len(runs),
-            "T_flow": float(t.sum()),
-            "lengths": [float(t[run].sum()) for run in runs],
-            "topologies": [circuits_spec(counts[run[0]]) or "" for run in runs],
-        }
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """What the circuits of every phase carry, in the order of the phases, and what they could."""
-        counts = np.rint(np.asarray(values["x"], dtype=float)).sum(axis=3)
-        room = self._room(counts, np.asarray(values["t"], dtype=float))
-        phase, tail, head = np.nonzero(room)
-        load = self._moved(values).sum(axis=1)[phase, tail, head]
-        return Links(Topology(self.n, tail, head), load, room[phase, tail, head], 1.0, SHARDS, SHARDS)
-
     def metrics(self, value: float | None) -> Mapping[str, Json]:
         """Figures at a value."""
         return {} if value is None else {"T": value, "delay": self.delay}
+
+    derived = sequence_bounds.exact_numbers
+    bounds = sequence_bounds.bounds
+    refute = sequence_bounds.unreachable
+    estimate = topology_sizes.sequence_size
+    arrays = sequence_solution.sequence_arrays
+    repair = sequence_solution.repaired_sequence
+    describe = sequence_solution.described_sequence
+    links = sequence_solution.sequence_links
 
 
 def sequence_data(
@@ -703,15 +552,21 @@ def sequence_data(
             f"0 to {MOST_CONFIGURATIONS} configurations, and 0 or more parallel circuits"
         )
         raise NotApplicable(msg)
-    _refuse_times(delay, startup)
+    sequence_limits.refuse_times(NAME, delay, startup)
     refuse_racks(NAME, n, rack, cables, uplinks)
     if delay == 0:
-        _refuse_without_delay(charge=charge, overlap=overlap, chosen=configurations == 0 and startup == 0)
+        sequence_limits.refuse_without_delay(
+            NAME, charge=charge, overlap=overlap, chosen=configurations == 0 and startup == 0
+        )
     if configurations == 0 and relays == "step":
         msg = f"{NAME}: with relays=step, circuits may stay for any number of configurations; give configurations="
         raise NotApplicable(msg)
     amounts = np.ones((n, n)) - np.eye(n) if demand is None else np.asarray(demand, dtype=float)
-    standing = None if start is None else _standing(start, n, degree, directed=directed, most=parallel or degree)
+    standing = (
+        None
+        if start is None
+        else sequence_limits.standing_circuits(NAME, start, n, degree, directed=directed, most=parallel or degree)
+    )
     chosen = configurations == 0
     data = TopologySequence(
         n,
@@ -747,52 +602,6 @@ def sequence_data(
             raise NotApplicable(msg)
         object.__setattr__(data, "configurations", most)
     return data
-
-
-def _refuse_times(delay: float, startup: float) -> None:
-    for name, time in (("delay", delay), ("startup", startup)):
-        if not 0 <= time < np.inf:
-            msg = f"{NAME}: {name}={time} must be finite and nonnegative"
-            raise NotApplicable(msg)
-
-
-def _refuse_without_delay(*, charge: str, overlap: bool, chosen: bool) -> None:
-    """Refuse what has no meaning if changes take no time."""
-    needing = {"charge=changed": charge == "changed", "overlap=true": overlap, "configurations=0": chosen}
-    for word, stated in needing.items():
-        if stated:
-            msg = f"{NAME}: {word} means something only where a change takes time; give delay= greater than 0"
-            raise NotApplicable(msg)
-
-
-def _standing(start: object, n: int, degree: int, *, directed: bool, most: int) -> I64:
-    """Circuits of the topology at the start, ``(n, n)``.
-
-    Raises
-    ------
-    NotApplicable
-        If it is no topology of these nodes and ports.
-    """
-    if not isinstance(start, Topology) or start.n != n or start.num_ranks != n or (start.capacity != 1).any():
-        msg = f"{NAME}: start must be a topology of {n} nodes with links of capacity 1, such as ring:{n}"
-        raise NotApplicable(msg)
-    counts = np.zeros((n, n), dtype=np.int64)
-    np.add.at(counts, (start.tail, start.head), 1)
-    if max(counts.sum(axis=0).max(), counts.sum(axis=1).max()) > degree or counts.max() > most:
-        msg = (
-            f"{NAME}: start={start.spec} has more links at a node than {degree} ports, or between two nodes than {most}"
-        )
-        raise NotApplicable(msg)
-    if not directed and (counts != counts.T).any():
-        msg = f"{NAME}: start={start.spec} has one-way links; add directed=true"
-        raise NotApplicable(msg)
-    return counts
-
-
-def _refuse_large(data: TopologySequence) -> None:
-    if data.phases * data.n**3 > MOST_FLOWS:
-        msg = f"{NAME}: {data.phases} phases of {data.n} nodes have too many flows to store; use fewer nodes"
-        raise NotApplicable(msg)
 
 
 FORMULATION = TopologySequence

@@ -96,7 +96,8 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import largest, least
-from opticoll.formulations.topology.design import Design, least_time
+from opticoll.formulations.topology.design import Design
+from opticoll.formulations.topology.design_bounds import least_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -454,3 +455,14 @@ def most_useful(data: TopologySequence) -> int:
     spare = known if data.overlap else known - port_time(data)[0]
     each = delay if data.overlap else delay + startup
     return 1 + max(math.floor(spare / each * (1 + Fraction(1, 10**9))), 0)
+
+
+def exact_numbers(data: TopologySequence) -> list[Fraction]:
+    """The demands, the times, and the bound L on the lengths, which holds with some room."""
+    times = data.delay, data.startup, data.longest
+    return [*rounding.decimals(data.demand), *map(rounding.decimal, times)]
+
+
+def unreachable(data: TopologySequence) -> Bound | None:
+    """Bound that excludes every sequence: some source reaches too few nodes."""
+    return next((bound for bound in data.bounds() if bound.value == np.inf), None)

@@ -210,10 +210,10 @@ class TopologySteps(Formulation):
             "integers": choices,
         }
 
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of y, or of the number of every step's topology, and of v, which follows."""
         step = Axis("step", len(self.steps), [f"{i}: {name}" for i, name in enumerate(self.steps)])
-        if "topology" in _names:
+        if "topology" in names:
             return {"topology": Array((step,), low=0, high=len(self.topologies))}
         axes = step, Axis("topology", len(self.topologies), list(self.topologies))
         return {"y": Array(axes), "v": Array(axes, required=False)}

@@ -31,29 +31,26 @@ Closed form: without a memory limit every kind takes its cheapest way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topoopt import strategy_solution, strategy_traffic, topoopt_sizes
 from opticoll.formulations.topoopt.circuit_design import server_pool
-from opticoll.formulations.topoopt.forwarding import travelled
-from opticoll.formulations.variables import Array, Axis, entries
-from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.instances.training.training_jobs import JOBS, TrainingJob, measured_kinds, traffic_of, training_job
+from opticoll.formulations.variables import entries
+from opticoll.instances.servers import ServerPool
+from opticoll.instances.training.training_jobs import JOBS, TrainingJob, measured_kinds, training_job
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.training.training_jobs import Traffic
-    from opticoll.types import Json, Settings
+    from opticoll.instances.topology import F64, I64
+    from opticoll.types import Settings
 
 NAME = "topoopt.strategy"
 #: Bandwidth of an interface [bytes/s]: 100 Gb/s.
@@ -105,102 +102,14 @@ class Plane(Formulation):
     alpha: float
     measured: tuple[dict[int, float], ...] = ()
 
-    @cached_property
-    def allowed(self) -> Mask:
-        """Whether a kind can be placed in a way, ``(K, C)``."""
-        rows = []
-        for kind in self.kinds:
-            split = bool(kind.layers) and kind.layers[0].split
-            rows.append(
-                [
-                    way == "replicated" or (way == "placed" and bool(kind.tables)) or (s > 0 and split)
-                    for way, s in zip(self.ways, self.sharding, strict=True)
-                ]
-            )
-        possible = np.array(rows, dtype=bool)
-        for k, times in enumerate(self.measured):
-            possible[k] &= [s in times for s in self.sharding]
-            possible[k, 0] &= not self.kinds[k].tables
-        return possible
-
-    @cached_property
-    def work(self) -> F64:
-        """t_kc [s]; 0 if not allowed."""
-        values = np.zeros(self.allowed.shape)
-        for k, times in enumerate(self.measured):
-            values[k] = [times.get(s, 0.0) for s in self.sharding]
-        return np.where(self.allowed, values, 0.0)
-
-    def traffic(self, kind: int, way: int) -> Traffic:
-        """Point-to-point bytes, ``(n, n)``, and groups of one part."""
-        job = self.kinds[kind]
-        if self.ways[way] == "replicated":
-            return traffic_of(job, self.pool.n, "data")
-        return traffic_of(job, self.pool.n, "hybrid", self.sharding[way] or 2)
-
-    @cached_property
-    def patterns(self) -> dict[tuple[int, int], Traffic]:
-        """Traffic of every allowed kind and way."""
-        return {(k, c): self.traffic(k, c) for k, c in np.argwhere(self.allowed).tolist()}
-
-    @cached_property
-    def reduced(self) -> F64:
-        """R_kc [bytes]: k servers that sum w numbers of 4 bytes send 8 (k - 1) w, a whole number."""
-        values = np.zeros(self.allowed.shape)
-        for (k, c), (_, groups) in self.patterns.items():
-            values[k, c] = round(sum(group.total for group in groups))
-        return values
-
-    @cached_property
-    def direct(self) -> F64:
-        """A_kc [bytes]."""
-        values = np.zeros(self.allowed.shape)
-        for (k, c), (matrix, _) in self.patterns.items():
-            values[k, c] = matrix.sum()
-        return values
-
-    @cached_property
-    def hops(self) -> F64:
-        """alpha_c A_kc [bytes]: point-to-point byte-hops."""
-        if self.alpha > 0:
-            return self.alpha * self.direct
-        values = np.zeros(self.allowed.shape)
-        for (k, c), (matrix, _) in self.patterns.items():
-            values[k, c] = travelled(matrix, self.pool.degree)
-        return values
-
-    @cached_property
-    def cost(self) -> F64:
-        """Time of one part [s], ``(K, C)``; 0 if not allowed."""
-        return np.asarray(self.work + (self.reduced + self.hops) / (self.pool.n * self.pool.degree * self.bandwidth))
-
-    @cached_property
-    def held(self) -> F64:
-        """W_kc [bytes]."""
-        values = np.zeros(self.allowed.shape)
-        for k, c in self.patterns:
-            values[k, c] = float(self.weights(k, c)) * self.weight_bytes
-        return values
-
-    def weights(self, k: int, c: int) -> Fraction:
-        """Weights of one part on the fullest server."""
-        kind = self.kinds[k]
-        if self.ways[c] == "placed":
-            return Fraction(max(-(-t.count // self.pool.n) * t.rows * t.columns for t in kind.tables))
-        return Fraction(kind.dense_weights + kind.table_weights) / (self.sharding[c] or 1)
-
-    def job_pool(self, x: I64) -> ServerPool:
-        """Build the pool with the traffic of a strategy, ``(K, C)``; groups with the same members are merged."""
-        matrix = np.zeros((self.pool.n, self.pool.n))
-        together: dict[tuple[int, ...], float] = {}
-        for (k, c), (part, groups) in self.patterns.items():
-            if x[k, c]:
-                matrix += x[k, c] * part
-                for group in groups:
-                    together[group.members] = together.get(group.members, 0.0) + float(x[k, c]) * group.transfer
-        return ServerPool(
-            self.pool.n, self.pool.degree, matrix, groups=[AllReduceGroup(m, size) for m, size in together.items()]
-        )
+    allowed = cached_property(strategy_traffic.allowed_ways)
+    work = cached_property(strategy_traffic.computing_times)
+    patterns = cached_property(strategy_traffic.traffic_patterns)
+    reduced = cached_property(strategy_traffic.reduced_bytes)
+    direct = cached_property(strategy_traffic.direct_bytes)
+    hops = cached_property(strategy_traffic.byte_hops)
+    cost = cached_property(strategy_traffic.time_of_part)
+    held = cached_property(strategy_traffic.held_bytes)
 
     def time(self, x: F64) -> float:
         """Time by Eq. (1) with the alphas of the data [s]."""
@@ -227,7 +136,7 @@ class Plane(Formulation):
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
-        _refuse_numbers(numbers)
+        strategy_traffic.refuse_numbers(NAME, numbers)
         given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
         times: tuple[dict[int, float], ...] = ()
         if measured:
@@ -236,7 +145,7 @@ class Plane(Formulation):
             times = tuple(kind.seconds for kind in result)
             numbers["computing"] += rest
         else:
-            kinds, count = _parts(training_job(*given_job))
+            kinds, count = strategy_traffic.parts_of_job(training_job(*given_job))
         divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
         ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
         data = cls(
@@ -259,21 +168,6 @@ class Plane(Formulation):
             )
             raise NotApplicable(msg)
         return data
-
-    def derived(self) -> list[Fraction]:
-        """Time of one part in every way, and its share of the memory."""
-        rate = self.pool.n * self.pool.degree * rounding.entered(self.bandwidth)
-        slow = rounding.entered(self.alpha) if self.alpha > 0 else Fraction(1)
-        moved = self.direct if self.alpha > 0 else self.hops
-        parts = (array[self.allowed].tolist() for array in (self.work, self.reduced, moved))
-        results = [
-            rounding.measured(t) + (rounding.entered(r) + slow * rounding.entered(a)) / rate
-            for t, r, a in zip(*parts, strict=True)
-        ]
-        if self.memory:
-            each = rounding.entered(self.weight_bytes) / rounding.entered(self.memory / 2**30) / 2**30
-            results += [each * self.weights(k, c) for k, c in np.argwhere(self.allowed).tolist()]
-        return results
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Kinds of parts, and ways to place one."""
@@ -306,15 +200,6 @@ class Plane(Formulation):
             b.row("memory", lambda: quicksum(W[kc] / M * x[kc] for kc in x) <= 1)
         return b.minimize(self.computing + quicksum((t[kc] + (R[kc] + A[kc]) / rate) * x[kc] for kc in x))
 
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """Shape of x, by kinds of parts and ways to place one."""
-        parts = [
-            *(f"layer of {one.weights} weights" for kind in self.kinds for one in kind.layers),
-            *(f"{one.count} tables of {one.rows} x {one.columns}" for kind in self.kinds for one in kind.tables),
-        ]
-        axes = Axis("part", self.allowed.shape[0], parts), Axis("placement", self.allowed.shape[1], self.ways)
-        return {"x": Array(axes, unit="parts")}
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; memory relative to the limit."""
         x = np.asarray(values.get("x", ()), dtype=float)
@@ -338,88 +223,18 @@ class Plane(Formulation):
         """Eq. (1) [s]."""
         return self.time(np.where(self.allowed, np.asarray(values["x"], dtype=float), 0.0))
 
-    def bounds(self) -> list[Bound]:
-        """Bound of every kind in its cheapest way, and a Lagrangian bound with the best memory price of all ratios."""
-        cost, held = (np.where(self.allowed, array, np.inf) for array in (self.cost, self.held))
-        cheapest = rounding.sum_down([self.computing, rounding.dot_down(self.count, cost.min(axis=1))])
-        pick = np.argmin(cost, axis=1)
-        fits = self.memory <= 0 or float(self.count @ held[np.arange(len(pick)), pick]) <= self.memory
-        result = [Bound("separable", cheapest, "every kind is placed in its cheapest way", "topoopt", exact=fits)]
-        if not fits:
-
-            def priced(price: float) -> F64:
-                return np.where(self.allowed, rounding.down(self.cost + price * self.held, 2), np.inf)
-
-            prices = [0.0]
-            for k in range(len(self.kinds)):
-                c, h = self.cost[k, self.allowed[k]], self.held[k, self.allowed[k]]
-                rise, fall = c[:, None] - c[None, :], h[None, :] - h[:, None]
-                prices += (rise[fall > 0] / fall[fall > 0]).tolist()
-            best = max(
-                rounding.sum_down(
-                    [
-                        self.computing,
-                        rounding.dot_down(self.count, priced(price).min(axis=1)),
-                        -float(rounding.up(price * self.memory)),
-                    ]
-                )
-                for price in prices
-                if price >= 0
-            )
-            result.append(Bound("lagrangian", best, "Lagrangian relaxation of the memory limit", "topoopt"))
-        return result
-
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """Summary of a verified strategy: bytes, memory, and parts by way."""
-        x = np.where(self.allowed, np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))), 0.0)
-        return {
-            "all_reduce_bytes": float((self.reduced * x).sum()),
-            "direct_bytes": float((self.direct * x).sum()),
-            "memory_gib": float((self.held * x).sum()) / 2**30,
-            "computing_time": self.computing + float((self.work * x).sum()),
-            **{f"parts {way}": int(total) for way, total in zip(self.ways, x.sum(axis=0), strict=True) if total},
-        }
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        cells, limit = int(self.allowed.sum()), int(self.memory > 0)
-        held = int((self.held[self.allowed] != 0).sum()) * limit
-        return {
-            "variables": cells,
-            "constraints": len(self.kinds) + limit,
-            "nonzeros": cells + held,
-            "integers": cells,
-        }
-
     def closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""
         return self.bounds()
 
-
-def _refuse_numbers(numbers: Mapping[str, float]) -> None:
-    """Refuse numbers among the parameters that are out of range.
-
-    Raises
-    ------
-    NotApplicable
-        If one is.
-    """
-    for key, value in numbers.items():
-        positive = key in {"bandwidth", "weight_bytes"}
-        if not 0 <= value < np.inf or (positive and value == 0):
-            msg = f"{NAME}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
-            raise NotApplicable(msg)
-    if numbers["memory"] == 0 and numbers["weight_bytes"] != 8.0:
-        msg = f"{NAME}: weight_bytes={numbers['weight_bytes']:g} has no effect without a limit on memory; set memory"
-        raise NotApplicable(msg)
-
-
-def _parts(job: TrainingJob) -> tuple[tuple[TrainingJob, ...], list[int]]:
-    """The different layers of a job and its tables, each as a job of its own, and how often the job has them."""
-    bare = replace(job, layers=(), tables=())
-    layers = list(dict.fromkeys(job.layers))
-    kinds = [replace(bare, layers=(one,)) for one in layers] + [replace(bare, tables=(one,)) for one in job.tables]
-    return tuple(kinds), [job.layers.count(one) for one in layers] + [1] * len(job.tables)
+    traffic = strategy_traffic.traffic_of_part
+    weights = strategy_traffic.weights_of_part
+    job_pool = strategy_traffic.job_pool
+    derived = strategy_solution.exact_strategy_numbers
+    arrays = strategy_solution.strategy_arrays
+    bounds = strategy_solution.strategy_bounds
+    describe = strategy_solution.described_strategy
+    estimate = topoopt_sizes.strategy_size
 
 
 FORMULATION = Plane

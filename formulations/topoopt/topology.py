@@ -43,18 +43,14 @@ Closed form: demand only from each server to its successors on d rings over all 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from itertools import permutations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
-    Bound,
     CvxpyModel,
     Formulation,
     NotApplicable,
@@ -62,19 +58,16 @@ from opticoll.formulations.model import (
     PyomoModel,
     changed_from_defaults,
 )
-from opticoll.formulations.topoopt import circuit_design
-from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, default_rings, server_pool
-from opticoll.formulations.topoopt.forwarding import travelled
-from opticoll.formulations.topoopt.routing import routed_by_flow
-from opticoll.formulations.variables import Array, Axis, Names, entries
+from opticoll.formulations.topoopt import circuit_design, topoopt_sizes, wiring_bounds, wiring_demand, wiring_solution
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign, server_pool
+from opticoll.formulations.variables import entries
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
     #: Group, and order of the ring as text.
     RingIndex = tuple[int, str]
@@ -82,8 +75,6 @@ if TYPE_CHECKING:
 NAME = "topoopt.topology"
 OBJECTIVES = ("max-load", "bandwidth-tax")
 MEANINGS = {"max-load": "largest load of a circuit [bytes]", "bandwidth-tax": "bandwidth tax: byte-hops per byte"}
-#: Maximum number of members of a group whose cyclic orders are listed: 7 members have 720.
-MOST_MEMBERS = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +145,24 @@ class Wiring(Formulation):
     by_pair: bool
     trees: bool = False
 
+    by_default = cached_property(wiring_demand.rings_by_default)
+    default_demand = cached_property(wiring_demand.default_demand)
+    orders = cached_property(wiring_demand.listed_orders)
+    candidates = cached_property(wiring_demand.candidate_rings)
+    unit = cached_property(wiring_bounds.load_of_next_servers)
+    byte_hops = cached_property(wiring_bounds.least_byte_hops)
+    idle = cached_property(wiring_bounds.idle_bytes)
+    hops = cached_property(wiring_bounds.least_hops)
+    bounded_pool = cached_property(wiring_bounds.bounded_pool)
+    most_of_trees = cached_property(wiring_demand.most_of_trees)
+    most = cached_property(wiring_demand.most_demand)
+    most_sent = cached_property(wiring_demand.most_sent)
+    lower_bounds = cached_property(wiring_bounds.wiring_lower_bounds)
+    floor = cached_property(wiring_bounds.least_load)
+    commodities = cached_property(wiring_demand.commodities)
+    flows = cached_property(wiring_demand.flow_variables)
+    ring_hops = cached_property(wiring_demand.ring_hops)
+
     @property
     def n(self) -> int:
         """Servers."""
@@ -175,213 +184,19 @@ class Wiring(Formulation):
         return float(self.pool.point_to_point.sum()) + self.pool.all_reduce_bytes
 
     @cached_property
-    def by_default(self) -> tuple[Ring, ...]:
-        """The ring, or pair of trees, of every group in the order of its members."""
-        return default_rings(self.pool, trees=self.trees)
-
-    @cached_property
-    def default_demand(self) -> F64:
-        """Demand with the default rings or trees [bytes], ``(n, n)``."""
-        return circuit_design.ring_demand(self.pool, self.by_default)
-
-    @cached_property
     def fixed(self) -> F64:
         """Demand that is independent of the rings [bytes], ``(n, n)``."""
         return self.pool.point_to_point if self.free_rings else self.default_demand
-
-    @cached_property
-    def orders(self) -> tuple[Ring, ...]:
-        """All R cyclic orders of all groups, or pairs of trees (``rings=free``); empty otherwise.
-
-        Raises
-        ------
-        NotApplicable
-            For a group of more than ``MOST_MEMBERS`` servers.
-        """
-        if not self.free_rings:
-            return ()
-        for group in self.pool.groups:
-            if group.size > MOST_MEMBERS and not self.trees:
-                msg = (
-                    f"{NAME}: an all-reduce group of {group.size} has too many rings to list in a program; set "
-                    f"rings=default, or use --method design-search"
-                )
-                raise NotApplicable(msg)
-        return self.candidates
-
-    @cached_property
-    def candidates(self) -> tuple[Ring, ...]:
-        """Rings for a search: all rings of a group, or the +p rings if it has more than ``MOST_MEMBERS`` servers.
-
-        Of trees, those in the orders of the +p rings.
-        """
-        if not self.free_rings:
-            return ()
-        results = []
-        for number, group in enumerate(self.pool.groups):
-            if group.size > MOST_MEMBERS or self.trees:
-                steps = [p for p in range(1, group.size) if np.gcd(p, group.size) == 1]
-                results += [Ring(number, 0.0, tuple(group.ring(p).tolist()), self.trees) for p in steps]
-                continue
-            first, *others = group.members
-            results += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
-        return tuple(results)
 
     def value_of(self, design: CircuitDesign) -> float:
         """Objective value of a design."""
         return design.max_load if self.goal == "max-load" else design.bandwidth_tax
 
     @cached_property
-    def unit(self) -> float:
-        """U [bytes]: maximum load of circuits to the next servers, with default rings, rounded up to 6 digits.
-
-        Every server has d circuits, shared evenly among its next k = min(d, n-1) servers. Demand over m
-        servers takes floor(m/k) steps of k, then one of m modulo k: valid for any ``parallel`` and choice of rings.
-        """
-        n, widest = self.n, min(self.degree, self.n - 1)
-        servers, load = np.arange(n), np.zeros((widest + 1, n))
-        for distance in range(1, n):
-            demand = self.default_demand[servers, (servers + distance) % n]
-            steps, rest = divmod(distance, widest)
-            for step in range(steps):
-                load[widest] += np.roll(demand, step * widest)
-            if rest:
-                load[rest] += np.roll(demand, steps * widest)
-        circuits = np.bincount(1 + np.arange(self.degree) % (n - 1), minlength=widest + 1)[1:]
-        return rounding.digits_up(float((load[1:] / circuits[:, None]).max()) * (1 + 1e-9), 6)
-
-    @cached_property
-    def byte_hops(self) -> float:
-        """Minimum byte-hops of any design [bytes], rounded down."""
-        within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
-        by_depth = circuit_design.lower_bounds(self.bounded_pool, trees=self.trees)["bandwidth-tax"].value * self.total
-        return float(rounding.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
-
-    @cached_property
-    def idle(self) -> float:
-        """Bytes by which n d Lambda exceeds the byte-hops of every design at least, rounded down.
-
-        A server forwards F_v >= 0 bytes, so its d incoming circuits carry R_v + F_v and its d outgoing ones S_v + F_v,
-        with max(S_v, R_v) + F_v <= d Lambda. The byte-hops are sum_v (S_v + F_v), so that
-
-            n d Lambda  >=  byte-hops + sum_v max(R_v - S_v, 0).
-
-        A member of a group sends as much of a ring as it receives; of trees it may not: then this is 0.
-        :func:`opticoll.formulations.topology.sequence_bounds.unmatched` is the sum in fractions, for few nodes.
-        """
-        if self.free_rings and self.trees:
-            return 0.0
-        more = [rounding.sum_down([*self.fixed[:, v], *-self.fixed[v]]) for v in range(self.n)]
-        return max(rounding.sum_down(np.maximum(more, 0.0)), 0.0)
-
-    @cached_property
-    def hops(self) -> float:
-        """H [U], at most the minimum byte-hops: a decimal like L and U, as data of exact solves."""
-        return -rounding.digits_up(-rounding.quotient_down(self.byte_hops, self.unit), 9)
-
-    @cached_property
-    def bounded_pool(self) -> ServerPool:
-        """Pool for the bounds: with ``rings=default`` all traffic is point-to-point."""
-        return self.pool if self.free_rings else ServerPool(self.n, self.degree, self.default_demand)
-
-    @cached_property
-    def most_of_trees(self) -> F64:
-        """Largest demand of every pair and group over all pairs of trees [bytes], ``(groups, n, n)``."""
-        most = np.zeros((len(self.pool.groups), self.n, self.n))
-        for ring in self.candidates:
-            sender, receiver, part = ring.hops
-            own = most[ring.group]
-            own[sender, receiver] = np.maximum(own[sender, receiver], self.pool.groups[ring.group].transfer * part)
-        return most
-
-    @cached_property
-    def most(self) -> F64:
-        """Largest demand of every pair over all choices of rings [bytes], ``(n, n)``."""
-        most = self.fixed.copy()
-        if self.free_rings and self.trees:
-            return most + self.most_of_trees.sum(axis=0)
-        if self.free_rings:
-            for group in self.pool.groups:
-                indices = np.ix_(group.members, group.members)
-                most[indices] += group.transfer * (1 - np.eye(group.size))
-        return most
-
-    @cached_property
-    def most_sent(self) -> F64:
-        """Largest number of bytes that a server sends over all choices of rings, ``(n,)``."""
-        sent = self.fixed.sum(axis=1)
-        if not self.free_rings:
-            return sent
-        for number, group in enumerate(self.pool.groups):
-            most = np.zeros(self.n)
-            for ring in (one for one in self.candidates if self.trees and one.group == number):
-                sender, _, part = ring.hops
-                most = np.maximum(most, group.transfer * np.bincount(sender, part, self.n))
-            most[list(group.members)] = np.maximum(most[list(group.members)], 0.0 if self.trees else group.transfer)
-            sent += most
-        return sent
-
-    @cached_property
-    def lower_bounds(self) -> list[Bound]:
-        """Bounds from ports or depths, and from byte-hops (:mod:`opticoll.formulations.topoopt.forwarding`)."""
-        n, d, hops = self.n, self.degree, self.byte_hops
-        reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
-        bytes_ = float(rounding.up(self.total, n * n + len(self.pool.groups)))
-        value = rounding.quotient_down(hops, n * d if self.goal == "max-load" else bytes_)
-        return [
-            circuit_design.lower_bounds(self.bounded_pool, trees=self.trees)[self.goal],
-            Bound("transport", value, reason, "topoopt"),
-        ]
-
-    @cached_property
-    def floor(self) -> float:
-        """L [U]."""
-        best = max(bound.value for bound in self.lower_bounds) if self.goal == "max-load" else 0.0
-        return min(-rounding.digits_up(-rounding.quotient_down(best, self.unit), 9), 1.0)
-
-    @cached_property
-    def commodities(self) -> tuple[I64, F64, F64]:
-        """s_k, ``(K,)``; D_uk [U], ``(n, K)``; B_k [U], ``(K,)``."""
-        n, fixed, most = self.n, self.fixed, self.most
-        if self.by_pair:
-            source, target = np.nonzero(most > 0)
-            demand = np.zeros((n, source.size))
-            demand[target, np.arange(source.size)] = fixed[source, target]
-            return source, demand / self.unit, most[source, target] / self.unit
-        source = np.flatnonzero(most.sum(axis=1) > 0)
-        return source, np.ascontiguousarray(fixed[source].T) / self.unit, self.most_sent[source] / self.unit
-
-    @cached_property
     def pairs(self) -> tuple[I64, I64]:
         """Tail and head of every pair, ``(n (n-1),)``."""
         tail, head = np.nonzero(~np.eye(self.n, dtype=bool))
         return tail, head
-
-    @cached_property
-    def flows(self) -> tuple[I64, I64]:
-        """Commodity and pair of every flow variable; none enters the commodity's own server."""
-        source = self.commodities[0]
-        commodity, pair = np.nonzero(self.pairs[1][None, :] != source[:, None])
-        return commodity, pair
-
-    @cached_property
-    def ring_hops(self) -> tuple[I64, I64, I64, F64]:
-        """Ring, commodity, target, bytes [U] of every hop of every order."""
-        source = self.commodities[0]
-        results: list[tuple[int, int, int, float]] = []
-        if self.by_pair:
-            targets = np.nonzero(self.most > 0)[1]
-            of_pair = {(int(s), int(t)): k for k, (s, t) in enumerate(zip(source, targets, strict=True))}
-        of_server = {int(s): k for k, s in enumerate(source)}
-        for r, ring in enumerate(self.orders):
-            size = self.pool.groups[ring.group].transfer / self.unit
-            for u, v, part in zip(*(column.tolist() for column in ring.hops), strict=True):
-                results.append((r, of_pair[u, v] if self.by_pair else of_server[u], v, size * part))
-        if not results:
-            none = np.zeros(0, dtype=np.int64)
-            return none, none, none, np.zeros(0)
-        ring_, commodity, to, amount = zip(*results, strict=True)
-        return np.array(ring_), np.array(commodity), np.array(to), np.array(amount)
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -418,17 +233,6 @@ class Wiring(Formulation):
             given["flows"] == "pair",
             given["all_reduce"] == "trees",
         )
-
-    def derived(self) -> list[Fraction]:
-        """Demands in units of U, and U over the total demand; U, L and H are decimals."""
-        pairs = np.argwhere(self.most > 0) if self.by_pair else None
-        free = self.free_rings and not self.trees
-        result, total = circuit_design.demand_fractions(self.pool, self.fixed, pairs, free_rings=free)
-        if self.free_rings and self.trees:
-            hops = {float(self.pool.groups[r.group].transfer * p) for r in self.candidates for p in r.hops[2].tolist()}
-            numbers = {*hops, *self.most[self.most > 0].tolist(), *self.most_sent.tolist()}
-            result += [rounding.decimal(value) for value in sorted(numbers)]
-        return [value / rounding.entered(self.unit) for value in result] + [rounding.entered(self.unit) / total]
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Servers, parallel circuits, groups, commodities s or (s,t), and rings (group, order)."""
@@ -533,44 +337,6 @@ class Wiring(Formulation):
         b.row("total_load", lambda: flow <= n * d * t)
         return b.minimize(self.unit * t)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        n, p, groups, rings = self.n, self.copies, self.commodities[0].size, len(self.orders)
-        m, loads = n * (n - 1), self.goal == "max-load"
-        flows = groups * (n - 1) * (n - 1)
-        split = len(self.pool.groups) if rings else 0
-        hops = sum(ring.hops[0].size if self.trees else len(ring.order) for ring in self.orders)
-        rows = 2 * n + m * (p - 1) + groups * (n - 1) + flows + 1 + split
-        nonzeros = 2 * m * p + 2 * m * (p - 1) + flows * 2 - groups * (n - 1) + 2 * flows + flows + hops + rings
-        if loads:
-            rows += m + 2 * m * p + 1
-            nonzeros += flows + m * p + 2 * m * p + 3 * m * p + flows + 1
-        columns = m * p + flows + rings + (m * p + 1 if loads else 0)
-        return {"variables": columns, "constraints": rows, "nonzeros": nonzeros, "integers": m * p}
-
-    def unfold(self, values: Mapping[str, F64]) -> dict[str, F64]:
-        """Add the design that the values describe, if any."""
-        result = _design_of(self, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
-        return kept if result is None else {**kept, **result.values()}
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes of a design, and of the program's variables if given."""
-        result = circuit_design.arrays(self.pool, lambda values: decode(self, values))
-        if {"y", "f", "w", "t", "share"}.isdisjoint(names):
-            return result
-        pair = Axis("src", self.n), Axis("dst", self.n)
-        copies = Array((*pair, Axis("copy", self.copies)), required=False)
-        named: Names = self.commodities[0].tolist()
-        if self.by_pair:
-            named = [f"{s}->{t}" for s, t in np.argwhere(self.most > 0).tolist()]
-        return result | {
-            "y": copies,
-            "f": Array((Axis("commodity", self.commodities[0].size, named), *pair), required=False),
-            "w": copies,
-            "t": Array(required=False),
-            "share": Array((Axis("order", len(self.orders)),), required=False),
-        }
-
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block of :func:`.circuit_design.residuals`, and of the parameters.
 
@@ -594,85 +360,18 @@ class Wiring(Formulation):
         read = circuit_design.read_design(self.pool, values)
         return np.inf if read is None else self.value_of(read)
 
-    def bounds(self) -> list[Bound]:
-        """The :attr:`lower_bounds`, and for the maximum load what :attr:`idle` adds to them."""
-        if self.goal != "max-load" or not self.idle:
-            return self.lower_bounds
-        reason = "byte-hops of the transport bound, and circuits of servers that receive more or less than they send"
-        total = rounding.sum_down([self.byte_hops, self.idle])
-        value = rounding.quotient_down(total, self.n * self.degree)
-        return [*self.lower_bounds, Bound("imbalance", value, reason, "topoopt")]
-
-    def describe(self, values: Mapping[str, F64]) -> Mapping[str, Json]:
-        """Summary of a verified design."""
-        read = circuit_design.read_design(self.pool, values)
-        assert read is not None
-        return circuit_design.describe(read)
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every link."""
-        return circuit_design.links(decode(self, values))
-
     @property
     def meaning(self) -> str:  # type: ignore[override]
         """Meaning of the value."""
         return MEANINGS[self.goal]
 
-
-def _design_of(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign | None:
-    y, f = values.get("y"), values.get("f")
-    if y is None or f is None or not np.isfinite(f[:, *data.pairs]).any():
-        return None
-    tail, head = data.pairs
-    count = np.zeros((data.n, data.n), dtype=np.int64)
-    count[tail, head] = np.rint(np.nan_to_num(y[tail, head])).sum(axis=1).astype(np.int64)
-    rings: tuple[Ring, ...] = data.by_default
-    if data.orders:
-        rings = rings_of(data, np.asarray(values["share"], dtype=float))
-    source = data.commodities[0]
-    left = np.zeros((data.n, data.n, data.n))
-    np.add.at(left, source, np.maximum(np.nan_to_num(f), 0.0))
-    return design_from_flow(data, count, rings, left)
-
-
-def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F64) -> CircuitDesign | None:
-    """Build the design of circuits ``count``, ``(n, n)``, and flows of every server over them, ``(n, n, n)``.
-
-    A pair's circuits share its flow evenly. None if some demand is not served.
-    """
-    tail, head = np.nonzero(count)
-    number = count[tail, head]
-    circuits = np.repeat(np.stack([tail, head], axis=1), number, axis=0)
-    sources = np.flatnonzero(circuit_design.ring_demand(data.pool, rings).sum(axis=1) > 0)
-    shared = flow[sources][:, tail, head] / number
-    return routed_by_flow(data.pool, circuits, rings, sources, np.repeat(shared.T, number, axis=0))
-
-
-def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
-    """Assign the candidate rings these shares, ``(R,)``, normalized to add up to 1 for every group."""
-    share = np.where(share > 1e-9, share, 0.0)
-    group = np.array([ring.group for ring in data.candidates])
-    share = share / np.bincount(group, share)[group]
-    return tuple(
-        Ring(ring.group, float(part), ring.order, ring.trees)
-        for ring, part in zip(data.candidates, share, strict=True)
-        if part > 0
-    )
-
-
-def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
-    """Return the typed design.
-
-    Raises
-    ------
-    NotApplicable
-        If the values are malformed.
-    """
-    read = circuit_design.read_design(data.pool, values)
-    if read is None:
-        msg = f"{NAME}: the values are not a design; give circuits, rings and routes"
-        raise NotApplicable(msg)
-    return read
+    derived = wiring_bounds.exact_wiring_numbers
+    estimate = topoopt_sizes.wiring_size
+    unfold = wiring_solution.with_design
+    arrays = wiring_solution.wiring_arrays
+    bounds = wiring_bounds.wiring_bounds
+    describe = wiring_solution.described_wiring
+    links = wiring_solution.wiring_links
 
 
 FORMULATION = Wiring

@@ -17,7 +17,7 @@ from opticoll.formulations.alltoall import all_gather, link_mcf, min_congestion,
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import length_bound_and_load
-from opticoll.formulations.lumorph.min_overlap import length_bound as overlap_bound
+from opticoll.formulations.lumorph.mesh_cuts import length_bound as overlap_bound
 from opticoll.formulations.lumorph.min_overlap import unit_data
 from opticoll.formulations.lumorph.round_bounds import rounded_up
 from opticoll.formulations.sipml.ocs_circuits import OcsCircuits

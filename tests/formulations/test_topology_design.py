@@ -18,7 +18,8 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.designs import design
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.design import NAME, depth_sum, design_data, least_time
+from opticoll.formulations.topology.design import NAME, design_data
+from opticoll.formulations.topology.design_bounds import depth_sum, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.instances.topology import link_groups

@@ -16,7 +16,8 @@ from scipy.optimize import Bounds, linprog, milp
 import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import NAME as DESIGN
-from opticoll.formulations.topology.design import design_data, least_time
+from opticoll.formulations.topology.design import design_data
+from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.formulations.topology.sequence import NAME, sequence_data
 from opticoll.formulations.topology.sequence_bounds import (
     bounds,

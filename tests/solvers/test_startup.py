@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from opticoll.formulations.lumorph import round_bounds
-from opticoll.formulations.lumorph.mesh_cuts import cut_bounds
-from opticoll.formulations.lumorph.min_overlap import Overlap, length_bound
+from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, length_bound
+from opticoll.formulations.lumorph.min_overlap import Overlap
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.instances import Topology, parse
 from opticoll.solvers.adapters import adapters

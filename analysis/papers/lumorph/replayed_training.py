@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opticoll.formulations.lumorph.iteration import StagedCalls, values_of
+from opticoll.formulations.lumorph.iteration import StagedCalls
+from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.instances.training.task_graph import operator_sequence
 from opticoll.instances.training.training_iteration import AllReduceCall, Stage, TrainingIteration
 from opticoll.instances.training.training_jobs import NUMBER_BYTES, operators

@@ -11,7 +11,7 @@ from opticoll.analysis.benchmark.measured_tables import Row, Table
 
 def circuits() -> list[Row]:
     """Bisection and edge colouring on sums of random permutations, three quarters of the ports in use."""
-    from opticoll.formulations.sipml import ocs_circuits
+    from opticoll.formulations.sipml import ocs_circuits, ocs_solution
     from opticoll.instances.servers import ServerPool
     from opticoll.solvers.methods.sipml.koenig_bisection import bisect
 
@@ -25,7 +25,7 @@ def circuits() -> list[Row]:
         start = time.perf_counter()
         least, _ = bisect(data)
         bisected = time.perf_counter()
-        match = ocs_circuits.matchings_of(data, data.transfers.needs(least))
+        match = ocs_solution.matchings_of(data, data.transfers.needs(least))
         coloured = time.perf_counter()
         worst = max(data.residuals({"match": match.astype(float)}).values())
         rows.append(
@@ -43,7 +43,7 @@ def circuits() -> list[Row]:
 
 def placements() -> list[Row]:
     """Algorithm 1 with the unrolled repair, and its bounds."""
-    from opticoll.formulations.sipml import placement
+    from opticoll.formulations.sipml import placement, placement_solution
     from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 
@@ -61,7 +61,7 @@ def placements() -> list[Row]:
         state.place()
         seconds = time.perf_counter() - start
         device = np.array(state.device)
-        begun = placement.starts(data, device, np.arange(data.n))
+        begun = placement_solution.starts(data, device, np.arange(data.n))
         assert begun is not None
         makespan = float((begun + data.graph.duration).max())
         rows.append(

@@ -99,7 +99,7 @@ def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.
     "that no switch connects a GPU twice.",
 )
 def _switches(laboratory: Laboratory) -> Measurement:
-    from opticoll.formulations.sipml import ocs_circuits
+    from opticoll.formulations.sipml import ocs_circuits, ocs_solution
     from opticoll.solvers.methods.sipml.koenig_bisection import bisect
 
     sweep, full = Sweep(), 0
@@ -110,7 +110,7 @@ def _switches(laboratory: Laboratory) -> Measurement:
             matrix, degree = _random_traffic(random, most)
             data = ocs_circuits.OcsCircuits.prepare(ServerPool(matrix.shape[0], degree, matrix))
             needs = data.transfers.needs(bisect(data)[0])
-            match = ocs_circuits.matchings_of(data, needs).astype(float)
+            match = ocs_solution.matchings_of(data, needs).astype(float)
             ends = (data.transfers.source, data.transfers.target)
             used = max(float(np.bincount(end, needs).max()) for end in ends)
             full += used == degree

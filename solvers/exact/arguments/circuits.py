@@ -37,7 +37,7 @@ def circuits_parts(data: Any, values: Values, _duals: object) -> Parts:
     n, moves, problem = data.n, data.transfers, circuits_problem(data)
     taken: list[list[Any]] = []
     if hasattr(data, "pool"):
-        from opticoll.formulations.sipml.ocs_circuits import decode
+        from opticoll.formulations.sipml.ocs_solution import decode
 
         pair_of = {pair: p for p, pair in enumerate(zip(moves.source.tolist(), moves.target.tolist(), strict=True))}
         match = decode(data, values)
@@ -48,7 +48,7 @@ def circuits_parts(data: Any, values: Values, _duals: object) -> Parts:
         worst = int(data.server_times.argmax())
         prices, near = [[[worst, 1]]], data.server_times[worst]
     else:
-        from opticoll.formulations.sipml.ring_wavelengths import circuits_of
+        from opticoll.formulations.sipml.ring_solution import circuits_of
 
         read = circuits_of(data, values)
         assert read is not None

@@ -19,7 +19,7 @@ def design_problem(data: Any) -> dict[str, Json]:
 
 def design_parts(data: Any, values: Values, _duals: object) -> Parts:
     """Links with exactly solved flows, and the distances that any topology of the degree has."""
-    from opticoll.formulations.topology.design import topology_of
+    from opticoll.formulations.topology.design_solution import topology_of
 
     topology = topology_of(data, values)
     form, answer = exact_flow(topology)

@@ -31,7 +31,7 @@ def _placement_problem(data: Any) -> dict[str, Any]:
 
 
 def _placement_parts(data: Any, values: Values, _duals: object) -> Parts:
-    from opticoll.formulations.sipml.placement import placed
+    from opticoll.formulations.sipml.placement_solution import placed
 
     problem = _placement_problem(data)
     result = placed(data, values)

@@ -88,7 +88,7 @@ def routes_parts(data: Any, values: Values, duals: Values) -> Parts:
     if hasattr(data, "fibres"):
         return _colouring(data, values), _prices(data, duals)
     if hasattr(data, "circuits"):
-        from opticoll.formulations.lumorph.min_overlap import routes
+        from opticoll.formulations.lumorph.overlap_solution import routes
 
         paths = routes(data, values)
     else:

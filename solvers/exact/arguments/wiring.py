@@ -40,7 +40,7 @@ def wiring_parts(data: Any, values: Values, _duals: object) -> Parts:
     its load. The multipliers of the exact flow over one wiring are such lengths, where a circuit that the wiring lacks
     gets the distance of its ends. They often prove the load of similar wirings too.
     """
-    from opticoll.formulations.topoopt.topology import decode
+    from opticoll.formulations.topoopt.wiring_solution import decode
     from opticoll.solvers.process.isolation import call_isolated
 
     problem = wiring_problem(data)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph.co_scheduling import values_of
+from opticoll.formulations.lumorph.co_scheduling_solution import values_of
 from opticoll.solvers.methods.lumorph.collective_algorithms import independent_sets
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.flows.path_sets import PathSet
-from opticoll.formulations.lumorph.min_overlap import overlap
+from opticoll.formulations.lumorph.overlap_solution import overlap
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows import exact_routing
 from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
@@ -90,7 +90,7 @@ def run_negotiated_rerouting(context: Context) -> Answer:
     FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
     reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
     """
-    from opticoll.formulations.lumorph.min_overlap import length_bound
+    from opticoll.formulations.lumorph.mesh_cuts import length_bound
 
     data: Overlap = context.data
     if data.model != "arc":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph import rounds
+from opticoll.formulations.lumorph import rounds, rounds_solution
 from opticoll.formulations.lumorph.route_sets import RouteSet
 from opticoll.formulations.model import NotApplicable, Parameter, build_model
 from opticoll.solvers.compile.compilation import compile_model
@@ -50,7 +50,7 @@ def run_round_program(context: Context) -> Answer:
         [column_vector(program, constructed) for program, constructed in zip(programs, starts, strict=True)]
     )
     used = np.ones(sum(constructed.rounds for constructed in starts))
-    start = pack(form, {"C": C, "H": rounds.made_by(model, C), "R": used})
+    start = pack(form, {"C": C, "H": rounds_solution.made_by(model, C), "R": used})
     first = model.composed(starts).values()
     context.save(Answer(Termination.TOLERANCE, values=first), float(sum(constructed.rounds for constructed in starts)))
     solver = str(context.parameters["solver"])
@@ -64,7 +64,7 @@ def run_round_program(context: Context) -> Answer:
     outcome = solve_isolated(form, solver, request, memory_limit_gib=context.task.memory_limit_gib)
     values = first
     if outcome.x is not None:
-        schedule = rounds.schedule_of(model, form.values(outcome.x))
+        schedule = rounds_solution.schedule_of(model, form.values(outcome.x))
         if schedule is not None and schedule.rounds <= sum(constructed.rounds for constructed in starts):
             values = schedule.values()
     bound = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opticoll.formulations.optree.one_stage import values_of
+from opticoll.formulations.optree.one_stage_solution import values_of
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 

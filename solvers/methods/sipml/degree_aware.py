@@ -9,7 +9,8 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.sipml.placement import Placement, starts
+from opticoll.formulations.sipml.placement import Placement
+from opticoll.formulations.sipml.placement_solution import starts
 from opticoll.instances import parse
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.sipml.ocs_circuits import matchings_of
+from opticoll.formulations.sipml.ocs_solution import matchings_of
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.formulations.sipml.placement import starts
+from opticoll.formulations.sipml.placement_solution import starts
 from opticoll.formulations.sipml.transfers import bounds
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.sipml.degree_aware import Unrolled

@@ -11,7 +11,7 @@ import numpy as np
 
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.sequence import MOST_FLOWS
+from opticoll.formulations.topology.topology_sizes import MOST_FLOWS
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.sequence_branching import surviving
 from opticoll.solvers.methods.topology.sequence_counts import annealed_circuits

@@ -13,7 +13,9 @@ from opticoll.compiled import compiled
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topology.design import Design, least_time, topology_of, values_on
+from opticoll.formulations.topology.design import Design
+from opticoll.formulations.topology.design_bounds import least_time
+from opticoll.formulations.topology.design_solution import topology_of, values_on
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.instances.families.regular_graphs import digraph_spec

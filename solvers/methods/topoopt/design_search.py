@@ -11,7 +11,8 @@ import numpy as np
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topoopt.circuit_design import default_rings, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
+from opticoll.formulations.topoopt.wiring_demand import MOST_MEMBERS
+from opticoll.formulations.topoopt.wiring_solution import design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.link_exchanges import annealed
 from opticoll.solvers.methods.topology.metric_annealing import Metrics, anneal_loads

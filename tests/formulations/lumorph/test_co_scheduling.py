@@ -10,6 +10,7 @@ from case_families import each
 from reference import partitions
 
 from opticoll.formulations.lumorph import co_scheduling as model
+from opticoll.formulations.lumorph import co_scheduling_solution
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import TrainingIteration, parse
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS
@@ -73,16 +74,16 @@ def test_disjoint_calls_run_together():
     calls = [((0, 1), 2**20), ((2, 3), 2**22), ((1, 2), 2**20), ((3,), 2**30)]
     job = TrainingIteration(4, [AllReduceCall(ranks, size) for ranks, size in calls])
     data = model.CallBatches.prepare(job, GIVEN)
-    values = model.values_of(data, [[0, 1], [2]])
+    values = co_scheduling_solution.values_of(data, [[0, 1], [2]])
     assert max(data.residuals(values).values()) == 0
-    assert sorted(map(sorted, model.decode(data, values))) in ([[0, 1], [2]], [[0], [1, 2]])
+    assert sorted(map(sorted, co_scheduling_solution.decode(data, values))) in ([[0, 1], [2]], [[0], [1, 2]])
     assert data.objective(values) == pytest.approx(data.time[0] + data.time[2])
     assert data.call.tolist() == [1, 0, 2], "longest first, the call of one GPU left out"
 
 
 def test_every_wrong_solution_is_noticed():
     data = prepared("training:random,gpus=8,calls=6,seed=3")
-    right = model.values_of(data, [[k] for k in range(6)])
+    right = co_scheduling_solution.values_of(data, [[k] for k in range(6)])
     assert max(data.residuals(right).values()) == 0
     for position in range(right["x"].size):
         wrong = {"x": right["x"].copy()}

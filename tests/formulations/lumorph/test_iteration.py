@@ -12,7 +12,8 @@ from reference import assert_one_matrix, partitions
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.formulations.lumorph.iteration import NAME, StagedCalls, values_of
+from opticoll.formulations.lumorph.iteration import NAME, StagedCalls
+from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import TrainingIteration, parse
 from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer, Stage

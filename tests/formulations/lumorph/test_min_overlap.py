@@ -16,7 +16,7 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadFile, BadInput, MethodMismatch
 from opticoll.formulations.flows.path_sets import PathRule
-from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap
+from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap, overlap_solution
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
@@ -131,7 +131,7 @@ def test_the_arc_form_traces_to_routes_of_its_optimum(spec, pairs):
     assert value == brute_force(data)
     repaired = data.repair(values)
     assert max(data.residuals(repaired).values()) == 0
-    routes = min_overlap.decode(data, repaired)
+    routes = overlap_solution.decode(data, repaired)
     assert [(s, d) for s, d, _ in routes] == [(int(s), int(d)) for s, d in pairs]
     assert np.bincount(np.concatenate([arcs for _, _, arcs in routes])).max() == value
     assert compiled.size == data.estimate()
@@ -168,7 +168,7 @@ def test_xy_routes_attain_the_closed_form_of_every_recursive_exchange(shape):
         for step in range(len(steps)):
             data = data_of(mesh, circuits=f"recursive:{radix}:{step}")
             closed = mesh_cuts.exchange_overlap(data.circuits, (rows, columns))
-            load = min_overlap.overlap(straight_or_shortest(mesh, *data.commodities))
+            load = overlap_solution.overlap(straight_or_shortest(mesh, *data.commodities))
             if closed is None:
                 continue
             straight = mesh_cuts.straight_cuts(mesh, data.commodities, (rows, columns)).value
@@ -228,8 +228,8 @@ def test_cuts_lengths_and_loads_stand_in_order(seed):
         assert bound.value <= best
     assert lp <= best
     for _ in range(5):
-        assert min_overlap.length_bound(data, random.exponential(size=mesh.arcs) ** 3) <= best
-    assert min_overlap.length_bound(data, np.zeros(mesh.arcs)) == 0
+        assert mesh_cuts.length_bound(data, random.exponential(size=mesh.arcs) ** 3) <= best
+    assert mesh_cuts.length_bound(data, np.zeros(mesh.arcs)) == 0
     assert data.certify({}) is None
 
 
@@ -239,7 +239,7 @@ def test_a_cut_is_no_better_than_the_fluid_optimum_rounded_up():
     for number in range(2):
         lengths.append(FluidLengths(data.topology, *data.commodities))
         lengths[-1].improve(20 + 400 * number)
-    proven = [min_overlap.length_bound(data, fluid.best) for fluid in lengths]
+    proven = [mesh_cuts.length_bound(data, fluid.best) for fluid in lengths]
     assert max(b.value for b in data.cuts) <= max(proven)
     assert lengths[0].ratio[0] <= lengths[1].ratio[0]
 
@@ -275,7 +275,7 @@ def test_cycles_beside_the_path_are_feasible_and_dropped():
         x[[arc[e] for e in ((2, 3), (3, 7), (7, 6), (6, 2))], k] = 1.0
     values = {"x": x, "Lambda": np.asarray(2.0)}
     assert max(data.residuals(values).values()) == 0  # as the model is printed
-    assert min_overlap.decode(data, values) == [(0, 1, [arc[0, 1]]), (4, 5, [arc[4, 5]])]
+    assert overlap_solution.decode(data, values) == [(0, 1, [arc[0, 1]]), (4, 5, [arc[4, 5]])]
     assert data.objective(values) == 1
     assert data.repair(values)["x"].sum() == 2
 
@@ -419,7 +419,7 @@ def test_routes_in_process_need_no_grid():
     s, d = s[s != d], d[s != d]
     routes = min_overlap_routes(graph, s, d)
     assert routes.cut == "vertex-cut"
-    assert routes.load <= min_overlap.overlap(straight_or_shortest(graph, s, d))
+    assert routes.load <= overlap_solution.overlap(straight_or_shortest(graph, s, d))
 
 
 # Circuit lists ----------------------------------------------------------------------------------------------------

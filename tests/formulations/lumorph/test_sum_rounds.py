@@ -10,6 +10,7 @@ import pytest
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.lumorph import sum_rounds as model
+from opticoll.formulations.lumorph import sum_solution
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.round_schedule import violations
 from opticoll.instances import parse
@@ -97,7 +98,7 @@ def test_a_hand_made_sum_is_decoded_and_replayed():
     result = violations(data.topology, data.collective, data.limits, schedule)
     assert result.pop("post") == 6, "chunks 1 and 2 are not summed"
     assert max(result.values()) == 0
-    values = model.derived(data, C, F)
+    values = sum_solution.variables_of_sums(data, C, F)
     assert set(np.unique(np.concatenate(list(values.values())))) <= {0.0, 1.0}
     assert values["R"].tolist() == [1, 1, 1, 1]
 

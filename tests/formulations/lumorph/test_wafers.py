@@ -290,7 +290,7 @@ def test_the_overlap_of_small_wafers_is_that_of_brute_force(seed):
     for bound in data.bounds():
         assert Fraction(bound.value) <= truth
     lengths = random.exponential(size=data.topology.arcs) ** 2
-    assert Fraction(min_overlap.length_bound(data, lengths)) <= truth
+    assert Fraction(mesh_cuts.length_bound(data, lengths)) <= truth
     routes = min_overlap_routes(parse(spec), *data.commodities)
     assert routes.load >= float(truth) * (1 - 1e-12)
     assert routes.bound <= float(truth)

@@ -16,7 +16,7 @@ from reference import optimum
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import NotApplicable, build_model
-from opticoll.formulations.optree import one_stage, step_counts, step_times, tree
+from opticoll.formulations.optree import one_stage, one_stage_solution, step_counts, step_times, tree
 from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, best_tree, uniform_tree, walks
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import (
@@ -172,7 +172,7 @@ def test_cycle_cover_is_proven_through_the_runner(spec):
 @pytest.mark.parametrize("instance", [ring(7), ring(8), line(6)])
 def test_corrupted_assignments_are_refused(instance):
     data = one_stage.AllToAll.prepare(instance)
-    good = one_stage.values_of(data)["route_colour"]
+    good = one_stage_solution.values_of(data)["route_colour"]
     assert max(data.residuals({"route_colour": good}).values()) == 0
     taken = np.flatnonzero(good >= 0)
     swapped = good.copy()

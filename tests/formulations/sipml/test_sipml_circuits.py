@@ -15,7 +15,7 @@ from opticoll.analysis.papers.sipml import claims as duty_cycle
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.wavelengths import matchings
-from opticoll.formulations.sipml import ocs_circuits
+from opticoll.formulations.sipml import ocs_circuits, ocs_solution
 from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve
@@ -93,7 +93,7 @@ def assert_all_agree(pool, models=("counts",)):
     side = koenig_bisection.overfull(data, data.transfers.needs(below))
     assert side is not None
     assert koenig_bisection.certificate(data, time, side)["circuits_needed"] > pool.degree
-    match = ocs_circuits.matchings_of(data, data.transfers.needs(time)).astype(float)
+    match = ocs_solution.matchings_of(data, data.transfers.needs(time)).astype(float)
     assert max(data.residuals({"match": match}).values()) == 0
     assert data.objective({"match": match}) == time
     return time
@@ -214,7 +214,7 @@ def test_corrupted_circuits_are_refused():
         assert max(data.residuals(bad).values()) > 1e-6 or worse, change
     lonely = np.where(match == match[q, i], -1, match)
     assert data.residuals({"match": lonely})["served"] > 0
-    counts = ocs_circuits.circuits_of(data, good)
+    counts = ocs_solution.circuits_of(data, good)
     assert data.residuals({"c": counts + 3})["ports"] > 0
     assert data.residuals({"c": counts + 0.3})["integer"] > 0.2
     assert data.residuals({"match": match, "c": counts + 1})["count"] == 1
@@ -222,9 +222,9 @@ def test_corrupted_circuits_are_refused():
     for wrong in ({}, {"c": counts[:-1]}, {"match": match[:-1]}, {"x": match}):
         assert np.isinf(max(data.residuals(wrong).values()))
     with pytest.raises(NotApplicable, match="not circuits"):
-        ocs_circuits.decode(data, {"c": counts + 3})
-    assert np.array_equal(ocs_circuits.decode(data, good), match)
-    again = ocs_circuits.decode(data, {"c": counts})
+        ocs_solution.decode(data, {"c": counts + 3})
+    assert np.array_equal(ocs_solution.decode(data, good), match)
+    again = ocs_solution.decode(data, {"c": counts})
     assert max(data.residuals({"match": again.astype(float)}).values()) == 0
 
 

@@ -15,7 +15,7 @@ from reference import assert_one_matrix, optimum
 from opticoll.analysis.papers.sipml.claims import hybrid_traffic
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.sipml import ocs_circuits, placement
+from opticoll.formulations.sipml import ocs_circuits, placement, placement_solution
 from opticoll.instances import parse
 from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.solvers import solve
@@ -38,7 +38,7 @@ def placed_by(kind, data, moves=10**6):
     if not state.place():
         return None
     device = np.array(state.device)
-    return {"device": device.astype(float), "start": placement.starts(data, device, np.arange(data.n))}
+    return {"device": device.astype(float), "start": placement_solution.starts(data, device, np.arange(data.n))}
 
 
 def brute_force(data):
@@ -50,7 +50,7 @@ def brute_force(data):
         device = np.array(chosen)
         if placement._beyond(data, device) == 0:
             for order in orders:
-                begun = placement.starts(data, device, np.array(order))
+                begun = placement_solution.starts(data, device, np.array(order))
                 best = min(best, float((begun + graph.duration).max()))
     return best
 
@@ -133,7 +133,7 @@ def test_memory_by_brute_force_by_search_and_by_the_program(parameters, share):
             device = np.array(chosen)
             held = max(needs[device == g].sum() for g in range(data.devices))
             if held <= data.memory * (1 + 1e-9) and placement._beyond(data, device) == 0:
-                ends = [placement.starts(data, device, np.array(order)) + graph.duration for order in orders]
+                ends = [placement_solution.starts(data, device, np.array(order)) + graph.duration for order in orders]
                 best = min(best, *(float(end.max()) for end in ends))
         search = Enumeration(data, 10**6)
         assert search.search()
@@ -258,7 +258,7 @@ def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
     assert max(data.residuals(values).values()) == 0
     value = data.objective(values)
     assert max(bound.value for bound in data.bounds()) <= value <= data.work * (1 + 1e-9) + data.delay.sum()
-    sends, receives = placement.peers_of(data, values["device"].astype(int))
+    sends, receives = placement_solution.peers_of(data, values["device"].astype(int))
     assert max(sends.max(), receives.max()) <= data.delta
     other = placed_by(Repair, data, 500)
     if other is not None:
@@ -317,7 +317,10 @@ def test_every_range_gives_placements_within_the_distance(seed):
         state = Repair(data, 10**4, name)
         if state.place():
             device = np.array(state.device)
-            values = {"device": device.astype(float), "start": placement.starts(data, device, np.arange(data.n))}
+            values = {
+                "device": device.astype(float),
+                "start": placement_solution.starts(data, device, np.arange(data.n)),
+            }
             assert max(data.residuals(values).values()) == 0
         for v in range(data.n):
             if all(state.device[u] >= 0 for u in state.inputs(v)):

@@ -10,7 +10,7 @@ from reference import optimum
 
 from opticoll.formulations import formulation
 from opticoll.formulations.model import NotApplicable, build_model, read_parameters
-from opticoll.formulations.topoopt import routing
+from opticoll.formulations.topoopt import routing, routing_solution
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import ServerPool, parse
@@ -75,7 +75,7 @@ def test_the_optimum_as_a_design(spec, traffic):
     data = prepared(spec, traffic=traffic)
     value, values = best(data)
     repaired = data.repair(values)
-    result = routing.decode(data, repaired)
+    result = routing_solution.decode(data, repaired)
     assert isinstance(result, CircuitDesign)
     assert max(residuals(result.pool, result.values()).values()) < 1e-8
     assert result.max_load == pytest.approx(data.unit / value, rel=1e-6)

@@ -16,7 +16,8 @@ from scipy.optimize import linear_sum_assignment
 
 import opticoll as oc
 from opticoll.errors import BadInput
-from opticoll.formulations.topoopt.utility import DISCOUNTS, NAME, CircuitUtility, exact_gains
+from opticoll.formulations.topoopt.utility import DISCOUNTS, NAME, CircuitUtility
+from opticoll.formulations.topoopt.utility_solution import exact_gains
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.methods.topoopt.greedy_circuits import counted, greedy_circuits
 from opticoll.solvers.methods.topoopt.successive_matchings import matched_circuits

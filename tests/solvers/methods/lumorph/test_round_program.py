@@ -9,7 +9,7 @@ import pytest
 from slow_cases import marked
 
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph import rounds
+from opticoll.formulations.lumorph import rounds, rounds_solution
 from opticoll.instances import parse
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.round_program import _constructed, _program, column_vector
@@ -54,11 +54,11 @@ def test_a_constructed_schedule_is_a_feasible_start(spec, collective):
     stated = replace(current.data, symmetry=False, given=programs)
     C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
     form = compile_model(stated.cvxpy())
-    x = pack(form, {"C": C, "H": rounds.made_by(stated, C), "R": np.ones(sum(each.rounds for each in starts))})
+    x = pack(form, {"C": C, "H": rounds_solution.made_by(stated, C), "R": np.ones(sum(each.rounds for each in starts))})
     assert (form.A @ x <= form.row_upper + 1e-9).all()
     assert (form.A @ x >= form.row_lower - 1e-9).all()
     assert form.cost @ x == sum(each.rounds for each in starts)
-    back = rounds.schedule_of(stated, form.values(x))
+    back = rounds_solution.schedule_of(stated, form.values(x))
     assert max(current.data.residuals(back.values()).values()) == 0
 
 

@@ -1,0 +1,61 @@
+"""Solutions of ``lumorph.co-scheduling``: arrays, and batches of calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.model import Bound
+from opticoll.formulations.variables import Array, Axis
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opticoll.formulations.lumorph.co_scheduling import CallBatches
+    from opticoll.instances.topology import F64
+    from opticoll.types import Json
+
+
+def batch_arrays(data: CallBatches, names: Collection[str]) -> dict[str, Array]:
+    """The choice x, of the first call of the batch and the call, by their numbers in the instance."""
+    first, call = (data.call[one].tolist() for one in data.pairs)
+    return {"x": Array((Axis("pair", len(call), {"first": first, "call": call}),))}
+
+
+def busiest_gpu(data: CallBatches) -> list[Bound]:
+    """Bound from the calls of the busiest GPU, which run sequentially."""
+    busy = data.time @ data.member
+    worst = int(busy.argmax())
+    value = float(rounding.down(busy[worst], data.time.size + 1))
+    reason = f"the {int(data.member[:, worst].sum())} calls of GPU {worst} take turns"
+    return [Bound("busiest-gpu", value, reason, "lumorph")]
+
+
+def batch_metrics(data: CallBatches, value: float | None) -> dict[str, Json]:
+    """Sequential time, the share of it that is saved, and whether all calls conflict."""
+    whole = data.sequential
+    return {
+        "sequential_us": whole,
+        "saved": None if value is None else round(max(0.0, 1.0 - value / whole), 9),
+        "calls": int(data.time.size),
+        "conflicts": int(np.triu(data.conflicts, 1).sum()),
+        "all_conflict": bool(data.conflicts.all()),
+    }
+
+
+def values_of(data: CallBatches, batches: list[list[int]]) -> dict[str, F64]:
+    """The values x of batches, given as lists of calls by their numbers in the model."""
+    j, k = data.pairs
+    first = np.full(data.time.size, -1)
+    for batch in batches:
+        first[batch] = min(batch)
+    return {"x": (first[k] == j).astype(float)}
+
+
+def decode(data: CallBatches, values: Mapping[str, F64]) -> list[list[int]]:
+    """Return the batches, each a list of call numbers in the instance, in the order of their first calls."""
+    (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
+    taken = x > 0.5
+    return [data.call[k[taken & (j == first)]].tolist() for first in np.unique(j[taken]).tolist()]

@@ -1,0 +1,134 @@
+"""Solutions of ``lumorph.forwarded-rounds``: arrays, and the schedule that a program encodes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.lumorph.round_bounds import PAPER
+from opticoll.formulations.model import Bound
+from opticoll.formulations.rounds.round_schedule import RoundSchedule, schedule_arrays
+from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.variables import Array, Axis
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.lumorph.forwarded_rounds import ForwardedRounds
+    from opticoll.instances.topology import F64
+
+
+def most_peers(data: ForwardedRounds) -> int:
+    """k: the most circuits that a vertex sends, or receives, in a round."""
+    limits, topology = data.limits, data.topology
+    room = limits.room(topology).astype(float)
+    on_arcs = int(max(topology.outflow(room).max(), topology.inflow(room).max()))
+    each = on_arcs if limits.ports is None else min(on_arcs, limits.ports)
+    return each * limits.wavelengths
+
+
+def known_forwarded_bounds(data: ForwardedRounds) -> list[Bound]:
+    """Analytic bounds on the number of rounds, for any routes."""
+    k, bounds = data.peers, []
+    spread = [(int(h.sum()), int((h | w).sum())) for h, w in zip(data.given, data.wanted, strict=True)]
+    holders, reached = max(spread, key=lambda pair: rounds_to_reach(k, *pair))
+    reason = f"chunks of {holders} vertices reach {reached}; with {k} peers a round their number grows {k + 1}-fold"
+    bounds.append(Bound("spread", float(rounds_to_reach(k, holders, reached)), reason, PAPER))
+    alone = data.given.sum(axis=1) == 1  # classes with the same single holder are one class
+    heard = (data.wanted & alone[:, None]).sum(axis=0) + 1
+    v = int(heard.argmax())
+    reason = f"vertex {v} hears from {int(heard[v]) - 1} others; with {k} peers a round, {k + 1} times as many"
+    bounds.append(Bound("gather", float(rounds_to_reach(k, 1, int(heard[v]))), reason, PAPER))
+    return bounds
+
+
+def doubling_rounds(data: ForwardedRounds) -> int:
+    """Rounds of doubling steps, whose circuits are packed into rounds first fit: always enough."""
+    members = np.flatnonzero((data.given | data.wanted).any(axis=0))
+    routes, n, p = data.routes, data.topology.n, members.size
+    room = data.limits.room(data.topology).tolist()
+    total, stride = 0, 1
+    while stride < p:
+        used: defaultdict[tuple[int, str, int, int], int] = defaultdict(int)
+        last = 0
+        for position, s in enumerate(members.tolist()):
+            d = int(members[(position + stride) % p])
+            pair = s * (n - 1) + d - (d > s)
+            needs = [("arc", arc, room[arc]) for arc in routes.path(int(routes.first[pair]))]
+            if data.limits.ports is not None:
+                needs += [("laser", s, data.limits.ports), ("photodiode", d, data.limits.ports)]
+            slot = 0
+            while any(used[slot, kind, item, 0] >= most for kind, item, most in needs):
+                slot += 1
+            for kind, item, _ in needs:
+                used[slot, kind, item, 0] += 1
+            last = max(last, slot)
+        total += last // data.limits.wavelengths + 1
+        stride *= 2
+    return total
+
+
+def forwarded_arrays(data: ForwardedRounds, names: Collection[str]) -> dict[str, Array]:
+    """Arrays of a schedule, of the program, or of both."""
+    result: dict[str, Array] = {}
+    if "transfer_round" in names or "D" not in names:
+        result |= schedule_arrays(data.topology, data.collective.chunks)
+    if {"D", "X"} & set(names):
+        sizes = {"D": data.columns["r"].size, "X": data.sends[0].size, "B": data.states[0].size, "R": data.horizon}
+        axes = {"D": "circuit", "X": "sent", "B": "state", "R": "round"}
+        result |= {name: Array((Axis(axes[name], size),), required=name in "DX") for name, size in sizes.items()}
+    return result
+
+
+def rounded_forwarding(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+    """Round D and X and add the schedule; None if D or X is missing or invalid."""
+    if any(name not in values or not np.isfinite(values[name]).all() for name in ("D", "X")):
+        return None
+    D, X = (np.rint(np.asarray(values[name], dtype=float)) for name in ("D", "X"))
+    if D.shape != data.columns["r"].shape or X.shape != data.sends[0].shape:
+        return None
+    return data.unfold({"D": D, "X": X})
+
+
+def rounds_to_reach(k: int, held: int, reached: int) -> int:
+    """Least R with held (k+1)^R >= reached, in integers."""
+    rounds = 0
+    while held < reached:
+        held, rounds = held * (k + 1), rounds + 1
+    return rounds
+
+
+def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    """The circuits that carry something, and the transfers of the chunks that somebody further on requires."""
+    D, X = (np.asarray(values[name], dtype=float) for name in ("D", "X"))
+    if (
+        D.shape != data.columns["r"].shape
+        or X.shape != data.sends[0].shape
+        or not np.isfinite([D.sum(), X.sum()]).all()
+    ):
+        return None
+    n, members = data.topology.n, [np.flatnonzero(data.class_of == q) for q in range(len(data.given))]
+    needed = np.zeros((data.collective.chunks, n), dtype=bool)
+    needed[tuple(data.collective.deliveries.T)] = True
+    xr, xq, xs, xd = (key[X > 0.5] for key in data.sends)
+    parts = []
+    for k in range(xr.size - 1, -1, -1):  # backwards in time: X is in the order of rounds
+        q, sender, receiver = int(xq[k]), int(xs[k]), int(xd[k])
+        chunks = members[q][needed[members[q], receiver]]
+        if not data.given[q, sender]:
+            needed[chunks, sender] = True
+        parts.append(np.column_stack([np.broadcast_to([xr[k], sender, receiver], (chunks.size, 3)), chunks]))
+    moved = np.concatenate(parts[::-1]) if parts else np.zeros((0, 4), dtype=np.int64)
+    when, source, target, chunk = moved.T
+    taken = np.flatnonzero(D > 0.5)
+    key = (data.columns["r"][taken] * n + data.columns["s"][taken]) * n + data.columns["d"][taken]
+    taken = taken[np.isin(key, (when * n + source) * n + target)]
+    start, arcs = select(data.routes.start, data.routes.arcs, data.columns["path"][taken])
+    r, s, d, w = (data.columns[name][taken] for name in ("r", "s", "d", "w"))
+    adds = np.zeros(when.size, dtype=bool)
+    return RoundSchedule(r, s, d, w, start, arcs, when, source, target, chunk, adds)

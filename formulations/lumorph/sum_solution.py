@@ -1,0 +1,139 @@
+"""Solutions of ``lumorph.sum-rounds``: arrays, the schedule that a program encodes, and its other variables."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.lumorph import unphased_rounds
+from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
+from opticoll.formulations.rounds.round_schedule import direct, schedule_arrays
+from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.variables import Array, Axis
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.lumorph.sum_rounds import SumModel
+    from opticoll.formulations.model import Bound
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.topology import F64, I64
+    from opticoll.types import Json
+
+
+def known_sum_bounds(data: SumModel) -> list[Bound]:
+    """Analytic bounds on the number of rounds, for any routes and composition."""
+    if all(phase.backwards for phase in data.plain.phases):  # one target per chunk: copies run backwards, too
+        phase = data.plain.phases[0]
+        own = round_bounds(data.plain.arena(phase), phase.copying, data.limits)
+        return [*sum_bounds(data.topology, data.collective, data.limits), *own]
+    return sum_bounds(data.topology, data.collective, data.limits)
+
+
+def completed_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+    """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
+    if any(name not in values or not np.isfinite(values[name]).all() for name in ("C", "F")):
+        return None
+    C, F = (np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "F"))
+    if C.shape != data.columns["r"].shape or F.shape != data.drops[0].shape:
+        return None
+    return data.unfold({"C": C, "F": F, **variables_of_sums(data, C, F)})
+
+
+def sum_arrays(data: SumModel, names: Collection[str]) -> dict[str, Array]:
+    """Arrays of a schedule, of the program, or of both."""
+    result: dict[str, Array] = {}
+    if "transfer_round" in names or "C" not in names:
+        result |= schedule_arrays(data.topology, data.collective.chunks)
+    if {"C", "F"} & set(names):
+        T, state = data.horizon, int((data.member.sum(axis=1) * data.given.sum(axis=1)).sum())
+        own, sent = int(data.given[data.drops[2]].sum()), int(data.given[data.moves[3]].sum())
+        result["C"] = Array((Axis("transfer", data.columns["r"].size),))
+        result["F"] = Array((Axis("replacement", data.drops[0].size),))
+        sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
+        axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
+        result |= {name: Array((Axis(axes[name], size),), required=False) for name, size in sizes.items()}
+    return result
+
+
+def sum_metrics(data: SumModel, value: float | None) -> dict[str, Json]:
+    """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
+    return {**unphased_rounds.metrics(data, value), "composition_bound": sum(data.plain.least)}
+
+
+def schedule_of_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    """The schedule that C and F encode; None if they are invalid."""
+    C, F = (np.asarray(values[name], dtype=float) for name in ("C", "F"))
+    if (
+        C.shape != data.columns["r"].shape
+        or F.shape != data.drops[0].shape
+        or not np.isfinite([C.sum(), F.sum()]).all()
+    ):
+        return None
+    indices = np.flatnonzero(C > 0.5)
+    r, s, d, c, w, path = (data.columns[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
+    start, arcs = select(data.program.routes.start, data.program.routes.arcs, path)
+    adds = np.ones(indices.size, dtype=bool)
+    has = initial_sums(data)
+    replaced = {
+        key for key, taken in zip(zip(*(k.tolist() for k in data.drops), strict=True), F > 0.5, strict=True) if taken
+    }
+    for first, last in pairwise(np.searchsorted(r, np.arange(data.horizon + 1)).tolist()):
+        before = has.copy()
+        for k in range(first, last):
+            key = (int(r[k]), int(d[k]), int(c[k]))
+            if key in replaced and np.any(before[c[k], s[k]] > before[c[k], d[k]]):
+                replaced.remove(key)
+                adds[k] = False
+        for k in range(first, last):
+            if not adds[k]:
+                has[c[k], d[k]] = before[c[k], s[k]]
+        for k in range(first, last):
+            if adds[k]:
+                has[c[k], d[k]] += before[c[k], s[k]]
+    return None if replaced else direct(r, s, d, c, w, start, arcs, adds=adds)
+
+
+def initial_sums(data: SumModel) -> I64:
+    """Contributions in every partial sum at the start, ``(chunks, n, n)``."""
+    has = np.zeros((data.collective.chunks, data.collective.n, data.collective.n), dtype=np.int64)
+    chunk, vertex = data.collective.pre.T
+    has[chunk, vertex, vertex] = 1
+    return has
+
+
+def variables_of_sums(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
+    """B, X, Y, G and R that follow from C and F, flat in the order of their indices.
+
+    Contributions that are counted more than once remain so, and violate the bounds on B.
+    """
+    n, T = data.collective.n, data.horizon
+    (mr, ms, md, mc), (fr, fd, fc) = data.moves, data.drops
+    chunks = data.collective.chunks
+    taken = np.zeros((T, n, n, chunks))
+    np.add.at(taken, tuple(data.columns[name] for name in ("r", "s", "d", "c")), C)
+    dropped = np.zeros((T, n, chunks))
+    dropped[fr, fd, fc] = F
+    has, before = [initial_sums(data).astype(float)], []
+    for r in range(T):
+        before.append(has[-1])
+        got = np.einsum("sdc,csu->cdu", taken[r], has[-1])
+        has.append(has[-1] * (1.0 - dropped[r].T[:, :, None]) + got)
+    B, old = np.array(has), np.array(before)
+    x, u = np.nonzero(data.given[mc])
+    y, v = np.nonzero(data.given[fc])
+    own = old[fr[y], fc[y], fd[y], v]
+    chunk, vertex, contribution = np.nonzero(data.member[:, :, None] & data.given[:, None, :])
+    used = (taken.reshape(T, -1) > 0).sum(axis=1) > 0
+    return {
+        "B": B[:, chunk, vertex, contribution].ravel(),
+        "X": taken[mr[x], ms[x], md[x], mc[x]] * old[mr[x], mc[x], ms[x], u],
+        "Y": F[y] * own,
+        "G": np.maximum(B[fr[y] + 1, fc[y], fd[y], v] - own, 0.0),
+        "R": np.maximum.accumulate(used[::-1])[::-1].astype(float),
+    }

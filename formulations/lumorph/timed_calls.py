@@ -1,0 +1,64 @@
+"""All-reduces of a training iteration with their times by the authors' costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.instances.training.training_iteration import TrainingIteration
+
+if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.cost_formulas import Variant
+    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.types import Settings
+
+
+#: Maximum number of calls: their pairs are listed.
+MOST_CALLS = 2000
+_ALGORITHMS = {"lumorph-4": LUMORPH_4, "lumorph-2": LUMORPH_2, "ring": RING}
+#: Parameters that determine the times of calls.
+COSTS = (
+    Parameter(
+        "algorithm",
+        str,
+        default="lumorph-4",
+        help="algorithm that determines the times",
+        choices=tuple(_ALGORITHMS),
+    ),
+    Parameter(
+        "variant",
+        str,
+        default="plotted",
+        help="the authors' costs as printed, plotted or coded",
+        choices=("printed", "plotted", "coded"),
+    ),
+)
+
+
+def timed_calls(instance: object, parameters: Settings, formulation: str) -> tuple[Mask, F64, I64]:
+    """Calls of more than one GPU, longest first: ``member`` ``(K, n)``, ``time`` [us] and ``call``, ``(K,)`` each.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a training iteration, or one without calls of more than one GPU, or with too many.
+    """
+    if not isinstance(instance, TrainingIteration):
+        msg = f"{formulation}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
+        raise NotApplicable(msg)
+    shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
+    if not 0 < len(shared) <= MOST_CALLS:
+        msg = f"{formulation}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"
+        raise NotApplicable(msg)
+    name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
+    cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
+    times = [cost[len(call.ranks)].time(call.size) if call.time_us is None else call.time_us for _, call in shared]
+    time = np.array([round(each, 3) for each in times])
+    member = np.zeros((len(shared), instance.n), dtype=bool)
+    for row, (_, call) in enumerate(shared):
+        member[row, list(call.ranks)] = True
+    order = np.argsort(-time, kind="stable")
+    return member[order], time[order], np.array([k for k, _ in shared])[order]

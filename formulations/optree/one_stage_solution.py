@@ -1,0 +1,139 @@
+"""Solutions of ``optree.one-stage``: arrays, wavelengths of routes, and rounds of circuits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
+from opticoll.formulations.rounds.segments import select
+from opticoll.formulations.rounds.wavelengths import assign, lemma_1, load_bound, wavelengths_needed
+from opticoll.formulations.variables import Array, Axis, Links, members, pair_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opticoll.formulations.optree.one_stage import AllToAll
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.topology import F64, I64
+
+
+def one_stage_arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]:
+    """Shapes of ``route_colour``, or of x and y; a route has a commodity and a direction."""
+
+    def routes(_values: object) -> dict[str, list[str]]:
+        source, target, onward = data.ends
+        ways = ["onward" if one else "backward" for one in onward.tolist()]
+        return {"commodity": pair_labels(data.fibres, source, target), "direction": ways}
+
+    route = Axis("route", data.routes, routes)
+    if "route_colour" in names:
+        return {"route_colour": members(route, of=Axis("wavelength", data.routes + 1), low=-1)}
+    wavelength = Axis("wavelength", data.colours)
+    return {"x": Array((route, wavelength)), "y": Array((wavelength,), required=False)}
+
+
+def one_stage_links(data: AllToAll, values: Mapping[str, F64]) -> Links:
+    """Number of circuits over every fibre, within the rounds that its wavelengths need."""
+    taken = routes_and_colours(data, values)
+    used = np.zeros(data.routes) if taken is None else np.bincount(taken[0], minlength=data.routes)
+    arc, route = data.taken
+    load, width = np.bincount(arc, used[route], data.fibres.arcs).astype(float), data.fibres.channels
+    rounds = -(-data.objective(values) // width)
+    return Links(data.fibres, load, np.full(load.size, float(width)), rounds, "circuits", "wavelengths per round")
+
+
+def one_stage_bounds(data: AllToAll) -> list[Bound]:
+    """Arc-counting bound, and the closed form that an assignment attains for every n."""
+    n, ring = data.n, data.fibres.circular
+    reason = "shortest paths use more arcs than fewer wavelengths provide" if ring else "pairs across the middle arc"
+    return [
+        Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
+        Bound(
+            "full-circles" if ring else "chains",
+            float(wavelengths_needed(n, ring=ring)),
+            "attained by an assignment in closed form",
+            "optree",
+            exact=True,
+        ),
+    ]
+
+
+def too_few_colours(data: AllToAll) -> Bound | None:
+    """Bound that proves infeasibility if ``colours`` is below the number of wavelengths needed."""
+    needed = wavelengths_needed(data.n, ring=data.fibres.circular)
+    if data.colours >= needed:
+        return None
+    reason = f"colours={data.colours}, but the pairs of {data.n} nodes need {needed} wavelengths"
+    return Bound("full-circles" if data.fibres.circular else "chains", float(needed), reason, "optree", exact=True)
+
+
+def one_stage_metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
+    """Wavelengths, Lemma 1's number, and rounds with the channels of the fibres."""
+    lemma = lemma_1(data.n, ring=data.fibres.circular)
+    return {
+        "wavelengths": value,
+        "lemma_1": lemma,
+        "lemma_excess": None if value is None else lemma - value,
+        "rounds": None if value is None else int(-(-value // data.fibres.channels)),
+        "nodes": data.n,
+    }
+
+
+def rounds_of_channels(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedule:
+    """Return the circuits, in as many rounds as the fibres' wavelengths need; chunk s n + t goes from s to t.
+
+    Raises
+    ------
+    NotApplicable
+        If the values are malformed.
+    """
+    read = routes_and_colours(data, values)
+    if read is None:
+        msg = f"{data.name}: the values are not an assignment of wavelengths"
+        raise NotApplicable(msg)
+    routes, colour, _ = read
+    when, channel = np.divmod(colour, data.fibres.channels)
+    wavelength = channel % data.fibres.wavelengths
+    order = np.lexsort((routes, when))
+    arc, owner = data.taken
+    start, arcs = select(np.searchsorted(owner, np.arange(data.routes + 1)), arc, routes[order])
+    source, target, _ = (ends[routes[order]] for ends in data.ends)
+    return direct(when[order], source, target, source * data.n + target, wavelength[order], start, arcs)
+
+
+def replayed(data: AllToAll, schedule: RoundSchedule) -> dict[str, float]:
+    """Violations of a schedule of rounds: one circuit per wavelength of a fibre, one chunk per circuit."""
+    limits = Limits(data.fibres.wavelengths, waveguides=data.fibres.fibres, ports=None, load=1)
+    return violations(data.fibres, collective(data.performs, data.n), limits, schedule)
+
+
+def routes_and_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, I64, float] | None:
+    """Routes taken, their wavelengths, and the distance from integers; None if the values are malformed."""
+    if "route_colour" in values:
+        given = np.asarray(values["route_colour"], dtype=float)
+        if given.shape != (data.routes,) or not np.isfinite(given).all() or (given < -1).any():
+            return None
+        whole = np.rint(given)
+        if (whole > data.routes).any():
+            return None
+        routes = np.flatnonzero(whole >= 0)
+        return routes, whole[routes].astype(np.int64), float(np.abs(given - whole).max(initial=0.0))
+    x = np.asarray(values.get("x", ()), dtype=float)
+    if x.shape != (data.routes, data.colours) or not np.isfinite(x).all():
+        return None
+    routes, colours = np.nonzero(x > 0.5)
+    return routes, colours, float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
+
+
+def values_of(data: AllToAll) -> dict[str, F64]:
+    """The closed-form assignment, as ``route_colour``."""
+    n, ring = data.n, data.fibres.circular
+    pairs = assign(n, ring=ring)
+    onward, colour = pairs.by_pair()
+    source, target, way = data.ends
+    chosen = onward[source, target] == way
+    return {"route_colour": np.where(chosen, colour[source, target], -1).astype(float)}

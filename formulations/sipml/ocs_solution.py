@@ -1,0 +1,175 @@
+"""Bounds on the slowest transfer over optical switches, from the ports of a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.rounds.wavelengths import matchings
+from opticoll.formulations.sipml.chords import pair_axis, pair_links
+from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, derived, least_times
+from opticoll.formulations.variables import Array, Axis, members
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from fractions import Fraction
+
+    from opticoll.formulations.sipml.ocs_circuits import OcsCircuits
+    from opticoll.formulations.variables import Links
+    from opticoll.instances.topology import F64, I64
+    from opticoll.types import Json
+
+
+def pairs_by_port(data: OcsCircuits) -> tuple[I64, I64]:
+    """Entries (group, pair) of the port limits: group i is out of server i, n + j into server j."""
+    moves = data.transfers
+    group = np.concatenate([moves.source, data.n + moves.target])
+    return group, np.tile(np.arange(moves.pairs), 2)
+
+
+def least_server_times(data: OcsCircuits) -> F64:
+    """Smallest T allowed by the ports out of (first n) and into (last n) each server [s]."""
+    group, pair = data.by_server
+    capacity = np.full(2 * data.n, float(data.degree))
+    result = least_times(data.transfers, group, pair, np.ones(pair.size), capacity)
+    return np.where(np.bincount(group, minlength=2 * data.n) > 0, result, 0.0)
+
+
+def too_few_ports(data: OcsCircuits) -> Bound | None:
+    """Bound that proves infeasibility if a server has more peers than ports."""
+    out, into = data.peers
+    for count, verb in ((out, "sends to"), (into, "receives from")):
+        i = int(count.argmax())
+        if count[i] > data.degree:
+            reason = f"server {i} {verb} {int(count[i])} others but has {data.degree} ports"
+            return Bound("ports", np.inf, reason, "sipml")
+    return None
+
+
+def ocs_arrays(data: OcsCircuits, names: Collection[str]) -> dict[str, Array]:
+    """Shapes of ``match``, x or c, and t if given."""
+    pair, switch, server = pair_axis(data.transfers), Axis("switch", data.degree), Axis("server", data.n)
+    return {
+        "match": members(switch, server, of=server, low=-1, required=False),
+        "x": Array((pair, switch), required=False),
+        "c": Array((pair,), required={"match", "x"}.isdisjoint(names), unit="circuits"),
+        "t": Array(required=False),
+    }
+
+
+def ocs_links(data: OcsCircuits, values: Mapping[str, F64]) -> Links:
+    """Bytes over the circuits of every pair, within the time of the slowest transfer."""
+    moves, circuits = data.transfers, circuits_of(data, values)
+    assert circuits is not None
+    return pair_links(moves, circuits, data.objective(values))
+
+
+def rounded_circuits(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """Round to integer circuits and recompute t; None if they are malformed."""
+    c = circuits_of(data, values)
+    if c is None or (c < 1).any():
+        return None
+    rounded = {name: np.rint(np.asarray(values[name], dtype=float)) for name in ("match", "x") if name in values}
+    return {"c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time), **rounded}
+
+
+def ocs_bounds(data: OcsCircuits) -> list[Bound]:
+    """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
+    moves, n = data.transfers, data.n
+    sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
+    volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
+    result = [Bound("volume", float(rounding.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
+    worst = int(data.server_times.argmax())
+    side = f"{'out of' if worst < n else 'into'} server {worst % n}"
+    reason = f"less time needs more circuits {side} than its {data.degree} ports; attained by Koenig's theorem"
+    least = float(rounding.down(data.server_times[worst], TIME_ROUNDINGS))
+    result.append(Bound("ports", least, reason, "sipml", exact=True))
+    return result
+
+
+def ocs_metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
+    """The slowest transfer, and its ratio to the time with fractional circuits."""
+    moves = data.transfers
+    sides = (np.bincount(moves.source, moves.volume, data.n), np.bincount(moves.target, moves.volume, data.n))
+    ideal = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
+    return {
+        "transfer_s": value,
+        "max_load": None if value is None else value * moves.bandwidth,
+        "whole_circuits_cost": None if value is None else value / ideal,
+        "pairs": moves.pairs,
+        "switches": data.degree,
+    }
+
+
+def described_circuits(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
+    """Number of circuits in use, and their fraction of all ports."""
+    c = circuits_of(data, values)
+    if c is None:
+        return {}
+    return {"circuits": int(c.sum()), "port_use": float(c.sum() / (data.n * data.degree))}
+
+
+def exact_ocs_numbers(data: OcsCircuits) -> Iterable[Fraction]:
+    """Numbers of the matrix that are computed from the data."""
+    return derived(data.transfers, data.high)
+
+
+def from_match(data: OcsCircuits, match: F64) -> tuple[F64, float] | None:
+    """Circuits of every pair and the largest excess of circuits on one port; None if malformed."""
+    n, d = data.n, data.degree
+    if match.shape != (d, n) or not np.isfinite(match).all() or (match != np.rint(match)).any():
+        return None
+    if (match < -1).any() or (match >= n).any():
+        return None
+    switch, source = np.nonzero(match >= 0)
+    target = match[switch, source].astype(np.int64)
+    arrivals = np.bincount(switch * n + target, minlength=d * n)
+    counts = np.bincount(source * n + target, minlength=n * n)
+    loops = float((source == target).sum())
+    moves = data.transfers
+    return counts[moves.source * n + moves.target].astype(float), max(float(arrivals.max(initial=0)) - 1.0, loops, 0.0)
+
+
+def circuits_of(data: OcsCircuits, values: Mapping[str, F64]) -> F64 | None:
+    """Circuits of every pair, ``(|P|,)``, from ``match``, else ``x``, else ``c``; None if malformed."""
+    pairs, d = data.transfers.pairs, data.degree
+    if "match" in values:
+        circuits = from_match(data, np.asarray(values["match"], dtype=float))
+        return None if circuits is None else circuits[0]
+    if "x" in values:
+        x = np.asarray(values["x"], dtype=float)
+        return np.rint(x).sum(axis=1) if x.shape == (pairs, d) and np.isfinite(x).all() else None
+    c = np.asarray(values.get("c", ()), dtype=float)
+    return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
+
+
+def decode(data: OcsCircuits, values: Mapping[str, F64]) -> I64:
+    """Return the matching of every switch, ``(D, n)``: the server to which i sends on switch q, -1 for none.
+
+    Raises
+    ------
+    NotApplicable
+        If the values are not circuits within the ports.
+    """
+    if max(data.residuals(values).values()) > 1e-6:
+        msg = f"{data.name}: the values are not circuits within the ports"
+        raise NotApplicable(msg)
+    if "match" in values:
+        return np.asarray(values["match"]).astype(np.int64)
+    if "x" in values:
+        match = np.full((data.degree, data.n), -1, dtype=np.int64)
+        pair, switch = np.nonzero(np.asarray(values["x"]) > 0.5)
+        match[switch, data.transfers.source[pair]] = data.transfers.target[pair]
+        return match
+    c = circuits_of(data, values)
+    assert c is not None
+    return matchings_of(data, c.astype(np.int64))
+
+
+def matchings_of(data: OcsCircuits, circuits: I64) -> I64:
+    """Split the circuits of every pair, ``(|P|,)``, into one matching per switch, ``(D, n)``."""
+    moves = data.transfers
+    return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)

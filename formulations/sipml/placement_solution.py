@@ -1,0 +1,148 @@
+"""Solutions of ``sipml.placement``: arrays, earliest starts, and what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.variables import Array, Axis, members
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opticoll.formulations.sipml.placement import Placement
+    from opticoll.instances.topology import F64, I64
+    from opticoll.types import Json
+
+
+def placement_arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
+    """Shapes of ``device`` and ``start``, or of a and S; and of the other variables if given."""
+    k, gpu = data.devices, Axis("gpu", data.devices)
+    named = {"sub-operation": range(data.n), "operation": data.graph.operation.tolist()}
+    op = Axis("sub-operation", data.n, named)
+    result = {"q": Array((Axis("src_gpu", k), Axis("dst_gpu", k)), required=False), "C": Array(required=False)}
+    own = "device" not in names
+    if not own:
+        result["device"] = members(op, of=gpu)
+        result["start"] = Array((op,), unit="us")
+    result |= {"a": Array((op, gpu), required=own), "S": Array((op,), required=own)}
+    if "y" in names:
+        first, second = data.unordered
+        pair = Axis("unordered pair", first.size, lambda _: [f"{u}, {v}" for u, v in np.c_[first, second].tolist()])
+        result["y"] = Array((pair,), required=False)
+    return result
+
+
+def earliest_placement(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """Keep GPUs and order, and start as early as possible; None if the values are malformed."""
+    read = placed(data, values)
+    if read is None:
+        return None
+    device, start, _ = read
+    fresh = starts(data, device, np.lexsort((np.arange(data.n), np.round(start / data.work, 9))))
+    if fresh is None:
+        fresh = starts(data, device, np.arange(data.n))
+    if fresh is None:
+        return None
+    kept = {"device": device.astype(float), "start": fresh}
+    return kept if "a" not in values else {**kept, **program_values(data, device, fresh)}
+
+
+def placement_metrics(data: Placement, value: float | None) -> dict[str, Json]:
+    """Makespan of the step, and the times with one GPU and with unlimited GPUs."""
+    return {
+        "makespan_us": value,
+        "speedup": None if value is None else data.work / value,
+        "one_gpu_us": data.work,
+        "critical_path_us": float((data.heads + data.graph.duration + data.tails).max()),
+        "sub_ops": data.n,
+        "delta": data.delta,
+        "gpus": data.devices * data.replicas,
+    }
+
+
+def described_placement(data: Placement, values: Mapping[str, F64]) -> dict[str, Json]:
+    """GPUs in use, largest numbers of peers that one sends to and receives from, bytes between GPUs."""
+    read = placed(data, values)
+    if read is None:
+        return {}
+    device = read[0]
+    sends, receives = peers_of(data, device)
+    apart = device[data.graph.tail] != device[data.graph.head]
+    return {
+        "gpus_used": int(np.unique(device).size),
+        "most_sends": int(sends.max()),
+        "most_hears": int(receives.max()),
+        "bytes_between": float(data.graph.volume[apart].sum()),
+        "most_memory_gib": float(held_by(data, device).max()) / 2**30,
+    }
+
+
+def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float] | None:
+    """GPU and start [us] of every sub-operation, and the GPUs' distance from integers; None if malformed."""
+    n, k = data.n, data.devices
+    if "device" in values:
+        device, start = (np.asarray(values.get(name, ()), dtype=float) for name in ("device", "start"))
+        if device.shape != (n,) or start.shape != (n,) or not np.isfinite([device, start]).all():
+            return None
+        whole = np.rint(device)
+        if (whole < 0).any() or (whole >= k).any():
+            return None
+        return whole.astype(np.int64), start, float(np.abs(device - whole).max())
+    a, S = (np.asarray(values.get(name, ()), dtype=float) for name in ("a", "S"))
+    if a.shape != (n, k) or S.shape != (n,) or not np.isfinite(a).all() or not np.isfinite(S).all():
+        return None
+    worst = max(np.minimum(np.abs(a), np.abs(a - 1)).max(), np.abs(a.sum(axis=1) - 1).max())
+    return a.argmax(axis=1), S * data.horizon, float(worst)
+
+
+def held_by(data: Placement, device: I64) -> F64:
+    """Bytes held by every GPU, ``(k,)``."""
+    return np.bincount(device, data.occupied, data.devices).astype(np.float64)
+
+
+def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:
+    """Numbers of other GPUs that each GPU sends to and receives from, ``(k,)`` each."""
+    graph, k = data.graph, data.devices
+    key = np.unique(device[graph.tail] * k + device[graph.head])
+    source, target = np.divmod(key, k)
+    other = source != target
+    return np.bincount(source[other], minlength=k), np.bincount(target[other], minlength=k)
+
+
+def program_values(data: Placement, device: I64, start: F64) -> dict[str, F64]:
+    """Compute the model's variables from a placement."""
+    n, k, graph = data.n, data.devices, data.graph
+    a, q = np.zeros((n, k)), np.zeros((k, k))
+    a[np.arange(n), device] = 1.0
+    q[device[graph.tail], device[graph.head]] = 1.0
+    np.fill_diagonal(q, 0.0)
+    first, second = data.unordered
+    return {
+        "a": a,
+        "q": q,
+        "S": start / data.horizon,
+        "C": np.asarray((start + graph.duration).max() / data.horizon),
+        "y": (start[first] <= start[second]).astype(float),
+    }
+
+
+def starts(data: Placement, device: I64, order: I64) -> F64 | None:
+    """Earliest starts [us] if the GPUs run sub-operations in this order; None if it violates a dependency."""
+    graph = data.graph
+    tail, first = graph.tail.tolist(), graph.first_in.tolist()
+    delay, duration, at = data.delay.tolist(), graph.duration.tolist(), device.tolist()
+    free = [0.0] * data.devices
+    end = [-1.0] * data.n
+    begun = np.zeros(data.n)
+    for v in order.tolist():
+        ready = free[at[v]]
+        for e in range(first[v], first[v + 1]):
+            u = tail[e]
+            if end[u] < 0:
+                return None
+            ready = max(ready, end[u] + (delay[e] if at[u] != at[v] else 0.0))
+        begun[v] = ready
+        free[at[v]] = end[v] = ready + duration[v]
+    return begun

@@ -1,0 +1,131 @@
+"""Solutions of ``sipml.ring-wavelengths``: arrays, repair, and circuits with their wavelengths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.sipml.chords import WAYS, pair_axis, ring_links, walk_axes
+from opticoll.formulations.sipml.walks import circuits_of_sets, strip
+from opticoll.formulations.variables import Array, Axis, SolutionSize
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
+    from opticoll.formulations.variables import Links
+    from opticoll.instances.topology import F64, I64
+    from opticoll.types import Json
+
+
+#: Maximum number of circuits that are checked or decomposed.
+MOST_CIRCUITS = 20_000_000
+#: Limits on nodes and wavelengths.
+MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
+
+
+def ring_arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
+    """Shapes of ``circuits``, x, or the walks; with c and t if given, and of the duals of ``serve``."""
+    pair, direction = pair_axis(data.transfers), Axis("direction", 2, WAYS)
+    result = {
+        "c": Array((pair,), required=False),
+        "t": Array(required=False),
+        "serve": Array((pair,), dual=True),
+    }
+    alone = {"circuits", "x"}.isdisjoint(names)
+    if "circuits" in names:
+        fields = pair, direction, Axis("wavelength", MOST_WAVELENGTHS + 1)
+        axes = Axis("circuit", SolutionSize("circuits", most=MOST_CIRCUITS)), Axis("field", 3)
+        columns = (data.transfers.pairs, 2, MOST_WAVELENGTHS + 1)
+        result["circuits"] = Array(axes, low=0, high=columns, entries=fields)
+    if "x" in names:
+        result["x"] = Array((pair, direction, Axis("wavelength", data.wavelengths)))
+    if alone or not {"f", "idle", "over"}.isdisjoint(names):
+        circuit, idle, crossing = walk_axes(data.transfers, data.walks)
+        result["f"] = Array((circuit,), required=alone)
+        result["idle"] = Array((idle,), required=False)
+        result["over"] = Array((crossing,), required=False)
+    return result
+
+
+def whole_circuits(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """Round to integer flows (or x) and recompute c and t; None if they are malformed."""
+    read = circuits_of(data, values)
+    if read is None:
+        return None
+    there = np.bincount(read[0][:, 0], minlength=data.transfers.pairs)
+    if (there < 1).any():
+        return None
+    whole = {name: np.rint(values[name]) for name in ("circuits", "x", "f", "idle", "over") if name in values}
+    c = np.minimum(there, data.high).astype(float)
+    return {**whole, "c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time)}
+
+
+def described_ring(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Json]:
+    """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer side."""
+    read = circuits_of(data, values)
+    if read is None:
+        return {}
+    pair, way, wavelength = read[0].T
+    hops = data.hops[pair, way]
+    return {
+        "circuits": int(pair.size),
+        "wavelengths": int(wavelength.max(initial=-1) + 1),
+        "use": float(hops.sum() / (2 * data.n * data.wavelengths)),
+        "detours": int((hops > data.hops[pair].min(axis=1)).sum()),
+    }
+
+
+def loads_of_ring(data: RingTraffic, values: Mapping[str, F64]) -> Links:
+    """Load of every link."""
+    return ring_links(data.n, decode(data, values), data.wavelengths)
+
+
+def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, float] | None:
+    """Circuits (pair, direction, wavelength), ``(E, 3)``, and their distance from integers; None if malformed."""
+    if "circuits" in values:
+        given = np.asarray(values["circuits"], dtype=float)
+        if given.ndim != 2 or given.shape[1] != 3 or given.shape[0] > MOST_CIRCUITS or not np.isfinite(given).all():
+            return None
+        whole = np.rint(given)
+        top = np.array([data.transfers.pairs, 2, 2**52])
+        if (whole < 0).any() or (whole >= top).any():
+            return None
+        return whole.astype(np.int64), float(np.abs(given - whole).max(initial=0.0))
+    if "x" in values:
+        x = np.asarray(values["x"], dtype=float)
+        if x.shape != (data.transfers.pairs, 2, data.wavelengths) or not np.isfinite(x).all():
+            return None
+        return np.argwhere(x > 0.5), float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
+    walk = data.walks
+    flows, fraction = [], 0.0
+    for name, size in (("f", walk.flow_way.size), ("idle", walk.idle_way.size), ("over", walk.over_way.size)):
+        given = np.asarray(values.get(name, np.zeros(0)), dtype=float)
+        valid = given.shape == (size,) and np.isfinite(given).all() and not (given < -0.5).any()
+        if not valid or given.sum() > MOST_CIRCUITS:
+            return None
+        flows.append(np.rint(given).astype(np.int64))
+        fraction = max(fraction, float(np.abs(given - np.rint(given)).max(initial=0.0)))
+    sets = strip(walk, *flows)
+    if sets is None:
+        return None
+    return circuits_of_sets(sets), fraction
+
+
+def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int, bool, int]]:
+    """Circuits as (source, target, clockwise, wavelength).
+
+    Raises
+    ------
+    NotApplicable
+        If the values are not a valid assignment.
+    """
+    read = circuits_of(data, values)
+    if read is None or max(data.residuals(values).values()) > 1e-6:
+        msg = f"{data.name}: the values are not a valid assignment of wavelengths"
+        raise NotApplicable(msg)
+    pair, way, wavelength = read[0].T
+    ends = (data.transfers.source[pair], data.transfers.target[pair], way == 0, wavelength)
+    return list(zip(*(part.tolist() for part in ends), strict=True))

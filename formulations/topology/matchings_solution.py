@@ -1,0 +1,98 @@
+"""Solutions of ``topology.matchings``: arrays, repair, and the schedule of every switch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links, SolutionSize
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opticoll.formulations.topology.matchings import TopologyMatchings
+    from opticoll.instances.topology import F64
+    from opticoll.types import Json
+
+
+def matching_arrays(data: TopologyMatchings, names: Collection[str]) -> dict[str, Array]:
+    """Shapes of the variables; a solution may have fewer configurations. Amounts and T follow from the others."""
+    size = SolutionSize("configurations", most=None if data.enough else data.configurations)
+    slots = Axis("switch", data.switches), Axis("configuration", size)
+    pair = Axis("src", data.n), Axis("dst", data.n)
+    return {
+        "x": Array((*slots, *pair)),
+        "t": Array(slots, unit=TIME),
+        "z": Array(slots, required=False),
+        "w": Array((*slots, *pair), unit=SHARDS, required=False),
+        "T": Array((), unit=TIME, required=False),
+        "served": Array(pair, dual=True),
+    }
+
+
+def circuits_and_lengths(data: TopologyMatchings, values: Mapping[str, F64]) -> tuple[F64, F64, F64]:
+    """Circuits as given and rounded, ``(s, K, n, n)``, and lengths, ``(s, K)``; none where nothing is due."""
+    given = np.nan_to_num(np.asarray(values["x"], dtype=float)) * (data.demand > 0)
+    return given, np.rint(np.clip(given, 0.0, 1.0)), np.nan_to_num(np.asarray(values["t"], dtype=float))
+
+
+def held_longer(data: TopologyMatchings, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """Round circuits, and hold all of them longer by the same factor until everything is served."""
+    if {"x", "t"} - set(values):
+        return None
+    _, circuits, t = circuits_and_lengths(data, values)
+    if circuits.sum(axis=3).max(initial=0.0) > 1 or circuits.sum(axis=2).max(initial=0.0) > 1:
+        return None
+    t = np.where(circuits.any(axis=(2, 3)), np.maximum(t, 0.0), 0.0)
+    carried = np.einsum("hkij,hk->ij", circuits, t)
+    due = data.demand > 0
+    if (carried[due] <= 0).any():
+        return None
+    factor = max(float((data.demand[due] / carried[due]).max()), 1.0)
+    return data.filled(circuits, t * factor * (1 + 4 * rounding.UNIT) if factor > 1 else t)
+
+
+def schedule_values(data: TopologyMatchings, circuits: F64, lengths: F64) -> dict[str, F64]:
+    """All arrays of a schedule in the model's order, from its circuits (s,K,n,n) and lengths (s,K)."""
+    used = circuits.any(axis=(2, 3))
+    t = np.where(used, lengths, 0.0)
+    order = np.lexsort((~used, -t), axis=1)
+    t = np.take_along_axis(t, order, axis=1)
+    z = np.take_along_axis(used, order, axis=1).astype(float)
+    x = np.take_along_axis(circuits, order[:, :, None, None], axis=1)
+    by_longest = np.argsort(-t[:, 0], kind="stable")
+    x, z, t = x[by_longest], z[by_longest], t[by_longest]
+    room = x * t[:, :, None, None]
+    before = np.cumsum(room.reshape(-1, data.n, data.n), axis=0).reshape(room.shape) - room
+    charged = z if data.first else z[:, 1:]
+    makespan = (t.sum(axis=1) + data.delay * charged.sum(axis=1)).max()
+    return {"x": x, "z": z, "t": t, "w": np.clip(data.demand - before, 0.0, room), "T": np.array(makespan)}
+
+
+def described_matchings(data: TopologyMatchings, values: Mapping[str, F64]) -> dict[str, Json]:
+    """Properties of a verified solution: every switch's matchings as circuits, when they begin and how long."""
+    _, circuits, t = circuits_and_lengths(data, values)
+    schedule: list[Json] = []
+    for h in range(data.switches):
+        now = 0.0
+        for k in np.flatnonzero(circuits[h].any(axis=(1, 2))).tolist():
+            now += data.delay if data.first or now > 0 else 0.0
+            pairs = np.argwhere(circuits[h, k] > 0).tolist()
+            schedule.append({"switch": h, "begin": now, "length": float(t[h, k]), "circuits": pairs})
+            now += float(t[h, k])
+    return {
+        "matchings": len(schedule),
+        "lengths": float(t.sum()),
+        "schedule": schedule,
+    }
+
+
+def matching_links(data: TopologyMatchings, values: Mapping[str, F64]) -> Links:
+    """Load of every pair with demand, and what its circuits could carry."""
+    _, circuits, t = circuits_and_lengths(data, values)
+    room = np.einsum("hkij,hk->ij", circuits, t)
+    tail, head = data.pairs.T
+    return Links(Topology(data.n, tail, head), data.demand[tail, head], room[tail, head], 1.0, SHARDS, SHARDS)
