@@ -1,41 +1,22 @@
-"""Linear and mixed-integer programs in matrix form, read from MPS and LP files.
+"""Linear and mixed-integer programs in matrix form.
 
-Our own readers (:mod:`opticoll.instances.readers.mps_reader`, :mod:`opticoll.instances.readers.lp_reader`) read a file,
-name the line where they refuse it, and note what other programs read differently. A program is identified by its
-numbers; names of rows and columns only label results.
+A program is identified by its numbers; names of rows and columns only label results.
 """
 
 from __future__ import annotations
 
 import hashlib
-import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import read_bytes
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
-
-    from opticoll.instances.readers.program_draft import ProgramDraft
-
-
-#: Size limits of a file [bytes], before and after decompression.
-MOST_BYTES, MOST_UNPACKED = 512 << 20, 2 << 30
-#: A compressed file that unpacks to more than this [bytes] may not unpack to more than so many times its size: programs
-#: compress to a tenth or a twentieth.
-LEAST_PACKED, MOST_RATIO = 32 << 20, 200
-#: Bytes of a compressed file that are unpacked at once.
-_PORTION = 1 << 16
-_SUFFIXES = (".mps", ".lp")
-_REMEDY = "name a .mps, .mps.gz, .lp or .lp.gz file"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,124 +96,3 @@ class MatrixProgram(Instance):
         for real in (self.data, self.row_lower, self.row_upper, self.col_lower, self.col_upper, self.cost):
             digest.update((np.asarray(real, dtype=np.float64) + 0.0).tobytes())  # no -0.0
         return digest.hexdigest()
-
-
-def read_program(path: str | Path, sense: Literal["min", "max"] | None = None) -> MatrixProgram:
-    """Read a program from an MPS or LP file, optionally compressed by gzip.
-
-    Parameters
-    ----------
-    path
-        File; its suffix selects the format.
-    sense
-        Sense of the objective; None for the file's, which is min where it states none.
-
-    Raises
-    ------
-    BadFile
-        If the file cannot be read, is too large, is not complete, or contains anything but linear rows and continuous
-        or integer columns; the message names the line, row or column.
-    """
-    path = Path(path)
-    where = f"matrix file {path}"
-    name = path.name.lower()
-    packed = name.endswith(".gz")
-    suffix = Path(name.removesuffix(".gz")).suffix
-    if "," in suffix and suffix.partition(",")[0] in _SUFFIXES:
-        msg = (
-            f"{where.partition(',')[0]}: unknown option {suffix.partition(',')[2][:40]!r}; known: sense=min, sense=max"
-        )
-        raise BadFile(msg)
-    if suffix not in _SUFFIXES:
-        msg = f"{where} has {f'the unknown suffix {suffix!r}' if suffix else 'no suffix'}; {_REMEDY}"
-        raise BadFile(msg)
-    content = read_bytes(path, MOST_BYTES, _REMEDY, where)
-    if packed:
-        content = _unpacked(content, where)
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    if not content.strip():
-        msg = f"{where} is empty; {_REMEDY}"
-        raise BadFile(msg)
-    program = _read_once(content, suffix, where)
-    return replace(program) if sense is None else _with_sense(program, sense)  # a copy: the spec becomes part of it
-
-
-def _with_sense(program: MatrixProgram, sense: Literal["min", "max"]) -> MatrixProgram:
-    """The program with a stated sense, and a note if the file states the other one."""
-    notes = tuple(note for note in program.notes if ",sense=" not in note)
-    if program.sense_stated and sense != program.sense:
-        notes += (f"the file states {program.sense}; it is solved as {sense}, as ,sense={sense} says",)
-    return replace(program, sense=sense, notes=notes)
-
-
-def _unpacked(content: bytes, where: str) -> bytes:
-    """Contents of a gzip file, within limits on their size and on their ratio to the file's."""
-    pieces, size, ended = [], 0, False
-    stream = zlib.decompressobj(wbits=31)
-    for first in range(0, len(content), _PORTION):
-        given = content[first : first + _PORTION]
-        while given := given.lstrip(b"\0") if ended else given:  # zeros may follow a member, or another member
-            if ended:
-                stream, ended = zlib.decompressobj(wbits=31), False
-            try:
-                piece = stream.decompress(given)
-            except zlib.error as error:
-                msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
-                raise BadFile(msg) from None
-            pieces.append(piece)
-            size += len(piece)
-            most = min(MOST_UNPACKED, max(LEAST_PACKED, MOST_RATIO * (first + _PORTION)))
-            if size > most:
-                msg = f"{where} has more than {most} bytes after decompression; use a smaller file"
-                raise BadFile(msg)
-            ended, given = stream.eof, stream.unused_data
-    if not ended:
-        msg = f"{where} ends in the middle of its compressed data; copy the whole file"
-        raise BadFile(msg)
-    return b"".join(pieces)
-
-
-#: Program read last, by digest and suffix: a spec is parsed several times in a row.
-_READ: dict[tuple[str, str], MatrixProgram] = {}
-
-
-def _read_once(content: bytes, suffix: str, where: str) -> MatrixProgram:
-    from opticoll.instances.readers.lp_reader import read_lp
-    from opticoll.instances.readers.mps_reader import read_mps
-
-    key = (hashlib.sha256(content).hexdigest(), suffix)
-    if key not in _READ:
-        draft = (read_mps if suffix == ".mps" else read_lp)(content, where)
-        if not draft.columns:
-            msg = f"{where} has no columns; {_REMEDY}"
-            raise BadFile(msg)
-        _READ.clear()
-        _READ[key] = _program(draft)
-    return _READ[key]
-
-
-def _program(draft: ProgramDraft) -> MatrixProgram:
-    import scipy.sparse as sp
-
-    matrix = sp.csc_array(
-        (draft.entry_value, (draft.entry_row, draft.entry_column)), shape=(len(draft.rows), len(draft.columns))
-    )
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return MatrixProgram(
-        indptr=matrix.indptr.astype(np.int64),
-        indices=matrix.indices.astype(np.int64),
-        data=matrix.data,
-        row_lower=draft.row_lower,
-        row_upper=draft.row_upper,
-        col_lower=draft.lower,
-        col_upper=draft.upper,
-        cost=draft.cost,
-        offset=draft.offset,
-        integer=draft.integer,
-        sense=draft.sense or "min",
-        column_names=tuple(draft.columns),
-        row_names=tuple(draft.rows),
-        notes=tuple(draft.notes),
-        sense_stated=draft.sense is not None,
-    )

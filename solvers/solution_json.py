@@ -370,7 +370,7 @@ def check_paths(model: type[Formulation], instance: Any, path: Path, parameters:
 
 
 def check_sol(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
-    """Verify a solver's solution file (:mod:`opticoll.instances.matrix_program`).
+    """Verify a solver's solution file (:mod:`opticoll.instances.readers.solver_solutions`).
 
     Its columns are those of the program's file, or of the model as :func:`opticoll.solvers.solve.export` writes it.
     Duals in the file give a bound by weak duality, unless there are integer columns.

@@ -604,7 +604,7 @@ def program_in(program: MatrixProgram) -> Program:
 def outcomes(writer: str, suffix: str, seeds: Iterable[int], folder: Path) -> Iterator[str]:
     """``equal`` for every file that is read back as the program it states, else what happened."""
     from opticoll.errors import BadFile
-    from opticoll.instances.matrix_program import read_program
+    from opticoll.instances.readers.program_files import read_program
 
     for seed in seeds:
         file = folder / f"{writer}-{seed}{suffix}"

@@ -12,10 +12,11 @@ import numpy as np
 
 from opticoll.arguments import whole_number
 from opticoll.errors import BadFile, BadInput, BadSpec
-from opticoll.instances.matrix_program import MatrixProgram, read_program
+from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import WdmLine, WdmRing
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS, iteration
 from opticoll.instances.readers.files import read_matrix, read_specified
+from opticoll.instances.readers.program_files import read_program
 from opticoll.instances.servers import AllReduceGroup, ServerPool, check_servers
 from opticoll.instances.spec import family
 from opticoll.instances.topology import Instance, Topology, both_ways, check_size
@@ -154,7 +155,7 @@ def from_file(path: str) -> Topology:
     return read_specified(path)
 
 
-@family("mps", example="mps:PATH", source="formats: opticoll.instances.matrix_program", rest=True)
+@family("mps", example="mps:PATH", source="formats: opticoll.instances.readers.program_files", rest=True)
 def from_matrix_file(path: str) -> MatrixProgram:
     """Linear or mixed-integer program from an MPS or LP file, also compressed (.mps.gz).
 
@@ -166,8 +167,7 @@ def from_matrix_file(path: str) -> MatrixProgram:
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, contains no linear or mixed-integer program, or is read differently by
-        two readers.
+        If the file cannot be read, is too large, or contains no linear or mixed-integer program.
     """
     file, found, sense = path.partition(",sense=")
     if not found:

@@ -15,28 +15,17 @@ is noted.
 
 from __future__ import annotations
 
+import math
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Literal, NoReturn
 
-import numpy as np
-
 from opticoll.errors import BadFile
-from opticoll.instances.readers.program_draft import (
-    INFINITE,
-    Entries,
-    LineReader,
-    ProgramDraft,
-    infinite_beyond,
-    parse_number,
-    quoted,
-)
-from opticoll.instances.readers.text_blocks import has_repeated, words_of
+from opticoll.instances.readers.program_reader import INFINITE, ProgramReader, Relation, parse_number, quoted, sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opticoll.instances.readers.text_blocks import Lines
+    from opticoll.instances.matrix_program import MatrixProgram
 
 #: Sections that are read, in the order in which they may occur.
 ORDER = ("NAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
@@ -71,20 +60,32 @@ _SENSES: dict[str, Literal["min", "max"]] = {
     **dict.fromkeys(("MIN", "MINIMIZE", "MINIMISE"), "min"),
     **dict.fromkeys(("MAX", "MAXIMIZE", "MAXIMISE"), "max"),
 }
+_RELATIONS: dict[str, Relation] = {"L": "<", "G": ">", "E": "="}
+#: What the types of bounds state; None for the number on the line.
+_BOUNDS: dict[str, tuple[tuple[Relation, float | None], ...]] = {
+    "UP": (("<", None),),
+    "UI": (("<", None),),
+    "LO": ((">", None),),
+    "LI": ((">", None),),
+    "FX": (("=", None),),
+    "FR": ((">", -math.inf), ("<", math.inf)),
+    "MI": ((">", -math.inf),),
+    "PL": (("<", math.inf),),
+    "BV": ((">", 0.0), ("<", 1.0)),
+}
 #: A comment by which PuLP records the sense; no reader regards it.
 _PULP = re.compile(r"\*\s*SENSE\s*:\s*max", re.IGNORECASE)
 #: A number with an exponent of Fortran's double precision.
 _DOUBLE = re.compile(r"(?<!\S)[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[dD][+-]?[0-9]+(?!\S)")
-#: Columns of the fields of fixed format, from 0.
+#: Columns of the fields of fixed format, from 0, and of the gaps between them.
 _FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
+_GAPS = ((0, 1), (3, 4), (12, 14), (22, 24), (36, 39), (47, 49))
 _REMEDY = "write a linear program"
-#: Lines read one by one before blocks of lines are tried again.
-_LINES = 1024
 #: Row numbers of the objective and of other rows of type N.
 _OBJECTIVE, _IGNORED = -1, -2
 
 
-def read_mps(content: bytes, where: str) -> ProgramDraft:
+def read_mps(content: bytes, where: str) -> MatrixProgram:
     """Read an MPS file: in free format, and in fixed format if that fails and all lines have its fields.
 
     Raises
@@ -94,131 +95,80 @@ def read_mps(content: bytes, where: str) -> ProgramDraft:
     """
     try:
         return _Reader(content, where, str.split).read()
-    except BadFile:
-        fixed = _Reader(content, where, _fixed_fields)
-        if not fixed.has_fields_of_fixed_format():
+    except BadFile as error:
+        if not _has_fields_of_fixed_format(ProgramReader(content, where)):
             raise
         try:
-            return fixed.read()
+            return _Reader(content, where, _fixed_fields).read()
         except BadFile:
-            pass
-        raise
+            raise error from None
 
 
 def _fixed_fields(line: str) -> list[str]:
     return [field for first, last in _FIELDS if (field := line[first:last].strip())]
 
 
-def _lines_before(block: str, marks: str) -> str:
-    """The lines before the first that contains one of the characters."""
-    for mark in marks:
-        if (place := block.find(mark)) >= 0:
-            block = block[: block.rfind("\n", 0, place) + 1]
-    return block
+def _has_fields_of_fixed_format(file: ProgramReader) -> bool:
+    """Whether all data lines have text only in the columns of fixed format's fields."""
+    data = (line for _, line in file.lines() if line[:1].isspace())
+    return not any(
+        "\t" in line or line[61:].strip() or any(line[first:last].strip() for first, last in _GAPS) for line in data
+    )
 
 
-class _Reader(LineReader):
+class _Reader(ProgramReader):
     """State of reading one file. ``split`` returns the fields of a line."""
 
     def __init__(self, content: bytes, where: str, split: Callable[[str], list[str]]) -> None:
         super().__init__(content, where)
         self.split = split
-        self.sense: Literal["min", "max"] | None = None
-        self.sense_line = 0
-        self.objective_name = ""
-        self.objective_line = 0
+        self.section, self.section_line = "", 0
+        self.begun: set[str] = set()
+        self.header_is_open = False  # OBJSENSE or OBJNAME, whose word comes on the next line
+        self.sense_line = self.pulp_line = 0
+        self.objective_name, self.objective_line = "", 0
         self.row_of: dict[str, int] = {}
-        self.rows: list[str] = []
-        self.types: list[str] = []
+        self.relations: list[Relation] = []
         self.free_rows: list[str] = []
-        self.column_of: dict[str, int] = {}
-        self.columns: list[str] = []
-        self.marked: list[bool] = []
-        self.in_integers = False
         self.column = ""  # that of the line before; empty after a marker
-        self.costs: list[float] = []
-        self.entries = Entries()
-        self.column_rows: set[str] = set()
+        self.column_rows: set[int] = set()
+        self.in_integers = False
+        self.marked: set[int] = set()
         self.rhs: dict[int, tuple[float, int]] = {}
         self.ranges: dict[int, tuple[float, int]] = {}
-        self.lowers: dict[int, tuple[float, int]] = {}
-        self.uppers: dict[int, tuple[float, int]] = {}
-        self.integers: set[int] = set()
         self.sets: dict[str, str] = {}
-        self.pulp = ""
 
-    def has_fields_of_fixed_format(self) -> bool:
-        """Whether all data lines have text only in the columns of fixed format's fields."""
-        gaps = [(0, 1), (3, 4), (12, 14), (22, 24), (36, 39), (47, 49)]
-        for line in self.lines():
-            if line[:1] in {"*", ""} or not line[0].isspace():
-                continue
-            if "\t" in line or line[61:].strip() or any(line[first:last].strip() for first, last in gaps):
-                return False
-        return True
-
-    def read(self) -> ProgramDraft:
+    def read(self) -> MatrixProgram:
         """Read all sections."""
-        lines = self.numbered_lines()
-        line, words = self._section_after("", lines)
-        place = -1
-        while words[0] != "ENDATA":
-            section = words[0]
-            if section in ORDER:
-                if ORDER.index(section) == place:
-                    self.refuse(line, f"a second section {section}; write one")
-                if ORDER.index(section) < place and (section, ORDER[place]) != ("RHS", "BOUNDS"):
-                    self.refuse(line, f"section {section} comes after {ORDER[place]}; write it before")
-                if place < ORDER.index("ROWS") < ORDER.index(section):
-                    self.refuse(line, f"section {section} comes before ROWS; write ROWS first")
-                place = max(place, ORDER.index(section))
-                if section == "RHS" and "RHS" in self.sets:
-                    self.refuse(line, "a second section RHS; write one")
-            line, words = self._read_section(line, words, lines)
-        if place < ORDER.index("COLUMNS"):
-            self.refuse(line, "no section COLUMNS before ENDATA; the file is incomplete")
-        return self._draft()
-
-    def _read_section(self, line: int, words: list[str], lines: Lines) -> tuple[int, list[str]]:
-        """Read the section whose first line is given; return the first line of the next one."""
-        section = words[0]
-        if section in HEADERS:
-            return self._header(line, words, lines)
-        if section in OTHER:
-            return self._section_after(section, lines, self._refuse_section)
-        if section == "COLUMNS":
-            self._number_rows()
-            return self._columns(lines)
-        read = {"ROWS": self._row, "RHS": self._rhs, "RANGES": self._range, "BOUNDS": self._bound}.get(section)
-        return self._section_after(section, lines, read)
-
-    def _section_after(
-        self,
-        section: str,
-        lines: Lines,
-        read: Callable[[int, list[str]], None] | None = None,
-    ) -> tuple[int, list[str]]:
-        """Read the data of a section with ``read``; return the number and the words of the next section's line."""
-        for number, line in lines:
-            words = self._section_words(number, line)
-            if words is not None:
-                return number, words
-            if (fields := self._fields(line)) is None:
-                if number <= 100 and self.sense is None and _PULP.match(line):
-                    self._note_pulp(number)
-            elif read is None:
-                where = f"the section {section} has no lines" if section else "it is in no section of an MPS file"
-                self.refuse(number, f"{quoted(line)}: {where}; begin with NAME or ROWS")
-            else:
+        readers = {
+            "ROWS": self._row,
+            "COLUMNS": self._entries,
+            "RHS": self._sides,
+            "RANGES": self._ranges,
+            "BOUNDS": self._bound,
+            **dict.fromkeys(HEADERS, self._header_word),
+        }
+        read: Callable[[int, list[str]], None] = self._refuse_data
+        for number, line in self.lines():
+            if not line[:1].isspace() and (words := self._section_words(number, line)):
+                self._begin(number, words)
+                if self.section == "ENDATA":
+                    return self._whole(number)
+                read = readers.get(self.section, self._refuse_data)
+            elif fields := self._fields(number, line) if line[0] == "*" or "$" in line else self.split(line):
                 read(number, fields)
         return self.refuse_file("no ENDATA line at the end; the file is incomplete or not in MPS format")
 
+    # Sections
+
     def _section_words(self, number: int, line: str) -> list[str] | None:
         """Words of a line that begins a section; None for other lines."""
-        if not line or line[0].isspace() or line[0] == "*":
+        if line[0] == "*":
             return None
         words = line.split()
         first = words[0]
+        if self.header_is_open and (first not in _SECTIONS or first in {"MAX", "MIN"}):
+            return None
         if first not in _SECTIONS:
             if first.upper() in _SECTIONS or first.rstrip(":") in _SECTIONS:
                 self.refuse(number, f"{quoted(first)} is not a section; write {first.rstrip(':').upper()}")
@@ -229,438 +179,258 @@ class _Reader(LineReader):
             self.refuse(number, f"{quoted(line)}: nothing may follow {first}; indent lines of data")
         return words
 
-    def _fields(self, line: str) -> list[str] | None:
-        """Fields of a line of data, without a comment that begins with ``$``; None if there are none."""
-        if line[:1] == "*":
-            return None
+    def _fields(self, number: int, line: str) -> list[str]:
+        """Fields of a line of data without its comment, which is the line after ``*`` or begins with ``$``."""
+        if line[0] == "*":
+            if number <= 100 and self.sense is None and _PULP.match(line):
+                self.pulp_line = number
+            return []
         words = self.split(line)
-        if "$" in line:
-            for place in range(2, len(words)):
-                if words[place][0] == "$" and words[place] not in self.row_of and words[place] not in self.column_of:
-                    return words[:place]
-        return words or None
+        for place in range(2, len(words)):
+            if words[place][0] == "$" and words[place] not in self.row_of and words[place] not in self.columns:
+                return words[:place]
+        return words
 
-    def _note_pulp(self, number: int) -> None:
-        self.pulp = (
-            f"line {number} is a comment that says 'maximise', which no reader of MPS regards: the objective is "
-            "minimised; append ,sense=max to maximise, or ,sense=min to confirm"
-        )
+    def _begin(self, number: int, words: list[str]) -> None:
+        section = words[0]
+        if self.header_is_open:
+            self.refuse(self.section_line, f"{self.section} states nothing; write it on the line that follows")
+        if section in self.begun:
+            self.refuse(number, f"a second section {section}; write one")
+        if section in ORDER[:-1]:
+            place = ORDER.index(section)
+            after = next(
+                (late for late in ORDER[place:] if late in self.begun and (section, late) != ("RHS", "BOUNDS")), ""
+            )
+            if after:
+                self.refuse(number, f"section {section} comes after {after}; write it before")
+            if place > ORDER.index("ROWS") and "ROWS" not in self.begun:
+                self.refuse(number, f"section {section} comes before ROWS; write ROWS first")
+            self.begun.add(section)
+        self.section, self.section_line = section, number
+        if section == "COLUMNS":
+            self._choose_objective()
+        elif section in HEADERS:
+            self._begin_header(number, words)
 
-    def _refuse_section(self, number: int, fields: list[str]) -> NoReturn:
-        before = next(
-            words[0]
-            for n, text in reversed(list(enumerate(self.lines(), start=1))[: number - 1])
-            if (words := self._section_words(n, text)) is not None
-        )
-        self.refuse(number, f"section {before}: a linear program has no {OTHER[before]}; remove it")
+    def _refuse_data(self, number: int, fields: list[str]) -> NoReturn:
+        if self.section in OTHER:
+            self.refuse(number, f"section {self.section}: a linear program has no {OTHER[self.section]}; remove it")
+        line = quoted(" ".join(fields))
+        if self.section in {"", "NAME"}:
+            where = f"the section {self.section} has no lines" if self.section else "it is in no section of an MPS file"
+            self.refuse(number, f"{line}: {where}; begin with NAME or ROWS")
+        if found := _DOUBLE.search(" ".join(fields)):
+            self.refuse(
+                number, f"{quoted(found[0])}: write exponents with e; SCIP and Gurobi read a number with D only in part"
+            )
+        remedy = "; write a column, a row and a number" if self.section == "COLUMNS" else ""
+        self.refuse(number, f"{line} is not a line of the section {self.section}{remedy}")
 
     # Sense and name of the objective
 
-    def _header(self, line: int, words: list[str], lines: Lines) -> tuple[int, list[str]]:
-        kind, given, number = words[0], words[1:], line
-        if kind in {"MAX", "MIN"}:
-            kind, given = "OBJSENSE", [kind, *given]
-            if given == ["MAX"]:
-                self.note(line, "a section MAX", "which HiGHS 1.16, CPLEX 22.2 and Xpress 9.9 take for a minimization")
-        elif kind == "OBJSENSE" and given and _SENSES.get(given[0].upper()) == "max":
+    def _begin_header(self, number: int, words: list[str]) -> None:
+        given = words if words[0] in {"MAX", "MIN"} else words[1:]
+        if words[0] in {"MAX", "MIN"}:
+            self.section = "OBJSENSE"
+        if given == ["MAX"] == words:
+            self.note(number, "a section MAX", "which HiGHS 1.16, CPLEX 22.2 and Xpress 9.9 take for a minimization")
+        elif self.section == "OBJSENSE" and given and _SENSES.get(given[0].upper()) == "max":
             who = "CPLEX 22.2 and PuLP 3.3" if given[0] == "MAX" else "HiGHS 1.16, CPLEX 22.2 and PuLP 3.3"
-            self.note(line, "OBJSENSE and its word on one line", f"which {who} take for a minimization")
-        if not given:
-            for number, text in lines:  # noqa: B007
-                given = text.split()
-                if given and text[0] != "*":
-                    break
-            if given and given[0] in _SECTIONS and given[0] not in {"MAX", "MIN"}:
-                self.refuse(line, f"{kind} states nothing; write it on the line that follows")
-        if len(given) != 1:
-            self.refuse(number, f"{quoted(' '.join(given))} is not one {'sense' if kind == 'OBJSENSE' else 'name'}")
-        if kind == "OBJSENSE":
-            self._state_sense(line, number, given[0])
+            self.note(number, "OBJSENSE and its word on one line", f"which {who} take for a minimization")
+        self.header_is_open = True
+        if given:
+            self._header_word(number, given)
+
+    def _header_word(self, number: int, given: list[str]) -> None:
+        what = "sense" if self.section == "OBJSENSE" else "name"
+        if len(given) != 1 or not self.header_is_open:
+            self.refuse(number, f"{quoted(' '.join(given))} is not one {what}; write {self.section} and one {what}")
+        self.header_is_open = False
+        line, word = self.section_line, given[0]
+        if self.section == "OBJSENSE":
+            sense = _SENSES.get(word.upper())
+            if sense is None:
+                self.refuse(number, f"{quoted(word)} is not a sense; write MIN or MAX")
+            if self.sense_line:
+                self.refuse(line, f"a second sense; line {self.sense_line} states one")
+            self.sense, self.sense_line = sense, line
         else:
-            self._state_objective(line, given[0])
-        return self._section_after(kind, lines)
+            if self.objective_line:
+                self.refuse(line, f"a second OBJNAME; line {self.objective_line} states one")
+            if self.row_of:
+                self.refuse(line, "OBJNAME comes after ROWS; write it before")
+            self.objective_name, self.objective_line = word, line
 
-    def _state_sense(self, line: int, number: int, word: str) -> None:
-        sense = _SENSES.get(word.upper())
-        if sense is None:
-            self.refuse(number, f"{quoted(word)} is not a sense; write MIN or MAX")
-        if self.sense_line:
-            self.refuse(line, f"a second sense; line {self.sense_line} states one")
-        self.sense, self.sense_line = sense, line
+    def _choose_objective(self) -> None:
+        """Choose the objective among the rows of type N."""
+        name, line = self.objective_name, self.objective_line
+        if name and name not in self.free_rows:
+            self.refuse(line, f"OBJNAME: there is no row {quoted(name)} of type N; name one")
+        if name and name != self.free_rows[0]:
+            others = "which is the objective for HiGHS 1.16 and Gurobi 13"
+            self.note(line, "OBJNAME of another row than the first of type N", others)
+        if self.free_rows:
+            self.row_of[name or self.free_rows[0]] = _OBJECTIVE
 
-    def _state_objective(self, line: int, name: str) -> None:
-        if self.objective_line:
-            self.refuse(line, f"a second OBJNAME; line {self.objective_line} states one")
-        if self.rows or self.free_rows:
-            self.refuse(line, "OBJNAME comes after ROWS; write it before")
-        self.objective_name, self.objective_line = name, line
-
-    # Rows
+    # Rows and columns
 
     def _row(self, number: int, fields: list[str]) -> None:
-        if len(fields) != 2 or fields[0] not in {"N", "L", "G", "E"}:
+        if len(fields) != 2 or fields[0] not in {"N", *_RELATIONS}:
             self.refuse(number, f"{quoted(' '.join(fields))} is not a row; write N, L, G or E and a name")
         kind, name = fields
-        if name in self.row_of:
-            self.refuse(number, f"a second row {quoted(name)}; give each a name of its own")
+        self.name_row(name, number)
         if kind == "N":
             self.row_of[name] = _IGNORED
             self.free_rows.append(name)
         else:
-            self.row_of[name] = len(self.rows)
-            self.rows.append(name)
-            self.types.append(kind)
+            self.relations.append(_RELATIONS[kind])
+            self.row_of[name] = self.add_row(name, _RELATIONS[kind], 0.0, number)
 
-    def _number_rows(self) -> None:
-        """Choose the objective among the rows of type N."""
-        if self.objective_name:
-            if self.objective_name not in self.free_rows:
+    def _entries(self, number: int, fields: list[str]) -> None:
+        size = len(fields)
+        if size not in (3, 5):
+            self._refuse_data(number, fields)
+        name = fields[0]
+        if fields[1] == "'MARKER'":
+            self._marker(number, fields)
+            return
+        if name != self.column:
+            if name in self.columns:
+                self.refuse(number, f"column {quoted(name)} occurs twice; write its entries together")
+            self.column, self.column_rows = name, set()
+            column = self.add_column(name)
+            if self.in_integers:
+                self.marked.add(column)
+        column = len(self.column_names) - 1
+        for place in range(1, size, 2):
+            row, value = self._pair(number, fields, place)
+            if row in self.column_rows and row != _IGNORED:
                 self.refuse(
-                    self.objective_line, f"OBJNAME: there is no row {quoted(self.objective_name)} of type N; name one"
+                    number,
+                    f"a duplicate nonzero: column {quoted(name)} has two entries in row {quoted(fields[place])}, which "
+                    "readers add, replace or ignore; write one",
                 )
-            if self.objective_name != self.free_rows[0]:
-                self.note(
-                    self.objective_line,
-                    "OBJNAME of another row than the first of type N",
-                    "which is the objective for HiGHS 1.16 and Gurobi 13",
-                )
-        chosen = self.objective_name or (self.free_rows[0] if self.free_rows else "")
-        if chosen:
-            self.row_of[chosen] = _OBJECTIVE
+            self.column_rows.add(row)
+            if row >= 0:
+                self.add_entry(row, column, value, number)
+            elif row == _OBJECTIVE:
+                self.set_cost(column, value, number)
 
-    # Columns
-
-    def _columns(self, lines: Lines) -> tuple[int, list[str]]:
-        """Read the section COLUMNS, which is most of a file: plain blocks of lines at once, the others by line."""
-        before = -1
-        while before != lines.number:
-            before = lines.number
-            if self.split is str.split:
-                lines.read_blocks(self._plain_columns)
-            following = self._columns_by_line(lines)
-            if following is not None:
-                return following
-        return self.refuse_file("no ENDATA line at the end; the file is incomplete or not in MPS format")
-
-    def _plain_columns(self, block: str, number: int) -> str:
-        """Read lines of entries at once; the first line of the block has the given number.
-
-        Returns
-        -------
-        str
-            The lines read: all, or none if one of them has to be read by itself.
-        """
-        block = _lines_before(block, "$'")  # a comment, a marker
-        if (words := words_of(block)) is None:
-            return ""
-        count = words.indented()
-        first = words.first[: count + 1]
-        sizes = np.diff(first)
-        if not count or not ((sizes == 0) | (sizes == 3) | (sizes == 5)).all() or not sizes.any():
-            return ""
-        heads = first[:-1][sizes > 0]
-        pairs = (sizes[sizes > 0] - 1) // 2
-        of_row = np.zeros(first[-1], dtype=bool)
-        of_row[heads + 1] = True
-        of_row[heads[pairs == 2] + 3] = True
-        at = np.flatnonzero(of_row)
-        values = words.numbers(at + 1)
-        names, head_name = words.distinct(heads)
-        row_names, place = words.distinct(at)
-        numbers = list(map(self.row_of.get, row_names))
-        continued = names[0] == self.column
-        if values is None or None in numbers or _IGNORED in numbers or (np.diff(head_name) < 0).any():
-            return ""
-        if not self.column_of.keys().isdisjoint(names[continued:]):
-            return ""
-        name, row = np.repeat(head_name, pairs), np.array(numbers, dtype=np.int64)[place]
-        if has_repeated(name * (len(self.rows) + 1) + row):
-            return ""
-        begun = {row_names[k] for k in place[name == 0].tolist()}
-        if continued and not self.column_rows.isdisjoint(begun):
-            return ""
-        free = row == _OBJECTIVE
-        if not (np.abs(values[free]) < INFINITE).all():
-            return ""
-        column = name + (len(self.columns) - continued)
-        ended = {row_names[k] for k in place[name == name[-1]].tolist()}
-        self.column_rows = ended | (self.column_rows if continued and len(names) == 1 else set())
-        self.column = names[-1]
-        self._add_columns(names[continued:])
-        for position, value in zip(column[free].tolist(), values[free].tolist(), strict=True):
-            self.costs[position] = value
-        line = np.repeat(number + np.flatnonzero(sizes), pairs)
-        self.entries.extend(row[~free], column[~free], values[~free], line[~free])
-        return block[: int(words.breaks[count - 1]) + 1]
-
-    def _add_columns(self, names: list[str]) -> None:
-        self.column_of.update(zip(names, range(len(self.columns), len(self.columns) + len(names)), strict=True))
-        self.columns += names
-        self.marked += [self.in_integers] * len(names)
-        self.costs += [0.0] * len(names)
-
-    def _begin_column(self, number: int, name: str) -> None:
-        if name in self.column_of:
-            self.refuse(number, f"column {quoted(name)} occurs twice; write its entries together")
-        self._add_columns([name])
-        self.column, self.column_rows = name, set()
-
-    def _columns_by_line(self, lines: Lines) -> tuple[int, list[str]] | None:
-        """Read some lines; return the first line of the next section if it comes."""
-        row_of, split = self.row_of, self.split
-        for number, line in islice(lines, _LINES):
-            if not line[:1].isspace():
-                words = self._section_words(number, line)
-                if words is not None:
-                    return number, words
-            fields = split(line) if "$" not in line else self._fields(line) or []
-            size = len(fields)
-            if line[:1] == "*" or not size:
-                continue
-            if size not in (3, 5):
-                self._refuse_entry(number, line)
-            if fields[1] == "'MARKER'":
-                self.in_integers = self._marker(number, fields, marked=self.in_integers)
-                self.column = ""
-                continue
-            name = fields[0]
-            if name != self.column:
-                self._begin_column(number, name)
-            column = len(self.columns) - 1
-            for place in range(1, size, 2):
-                row_name, text = fields[place], fields[place + 1]
-                row = row_of.get(row_name)
-                if row is None:
-                    self.refuse(number, f"there is no row {quoted(row_name)}; name a row of the section ROWS")
-                try:
-                    value = float(text)
-                except ValueError:
-                    self._refuse_entry(number, line)
-                if "_" in text or not text.isascii():  # as in parse_number
-                    self._refuse_entry(number, line)
-                if row_name in self.column_rows:
-                    self._refuse_repeated(number, name, row_name)
-                self.column_rows.add(row_name)
-                if row >= 0:
-                    self.entries.append(row, column, value, number)
-                elif not abs(value) < INFINITE:
-                    self.refuse(number, f"the coefficient {value:g} of {quoted(name)} is not a finite number")
-                elif row == _OBJECTIVE:
-                    self.costs[column] = value
-        return None
-
-    def _refuse_entry(self, number: int, line: str) -> NoReturn:
-        self._refuse_doubles(number, line)
-        self.refuse(number, f"{quoted(line)} is not a line of the section COLUMNS; write a column, a row and a number")
-
-    def _refuse_repeated(self, number: int, column: str, row: str) -> NoReturn:
-        self.refuse(
-            number,
-            f"a duplicate nonzero: column {quoted(column)} has two entries in row {quoted(row)}, which readers add, "
-            "replace or ignore; write one",
-        )
-
-    def _marker(self, number: int, fields: list[str], *, marked: bool) -> bool:
-        """Whether the columns after a marker are integer."""
+    def _marker(self, number: int, fields: list[str]) -> None:
+        """Begin or end columns that are integer."""
         kinds = {"'INTORG'": True, "'INTEND'": False}
         if len(fields) != 3 or fields[2] not in kinds:
             what = "special ordered sets" if "SOS" in fields[-1] else quoted(" ".join(fields))
             self.refuse(number, f"{what}: a marker is 'INTORG' or 'INTEND'; {_REMEDY}")
-        if kinds[fields[2]] == marked:
-            self.refuse(number, f"{fields[2]} where columns are {'already' if marked else 'not'} integer; write pairs")
-        return not marked
+        if kinds[fields[2]] == self.in_integers:
+            state = "already" if self.in_integers else "not"
+            self.refuse(number, f"{fields[2]} where columns are {state} integer; write pairs")
+        self.in_integers, self.column = kinds[fields[2]], ""
+
+    def _pair(self, number: int, fields: list[str], place: int) -> tuple[int, float]:
+        """The row and the value at a place of a line of COLUMNS, RHS or RANGES."""
+        row, value = self.row_of.get(fields[place]), parse_number(fields[place + 1])
+        if row is None:
+            self.refuse(number, f"there is no row {quoted(fields[place])}; name a row of the section ROWS")
+        if value is None:
+            self._refuse_data(number, fields)
+        return row, value
 
     # Right-hand sides and ranges
 
-    def _pairs(self, section: str, number: int, fields: list[str]) -> Iterator[tuple[int, str, float]]:
-        """Row, its name and value of each pair on a line of RHS or RANGES."""
-        named = len(fields) % 2
+    def _sides(self, number: int, fields: list[str]) -> None:
+        for name, row, value in self._pairs(number, fields):
+            if row == _IGNORED:
+                what = f"a right-hand side of {quoted(name)}, a row of type N that is not the objective"
+                self.note(number, what, "which HiGHS 1.16 adds to the constant")
+                continue
+            self.state_once(self.rhs, row, value, number, f"the right-hand side of {quoted(name)}")
+            if row >= 0:
+                self.set_sides(row, *sides(self.relations[row], value), number)
+            elif abs(value) >= INFINITE:
+                self.refuse(number, f"the constant {-value:g} of the objective is not a finite number")
+            elif value:
+                self.offset = -value
+                others = "which GLPK 5.0 and lp_solve 5.5 read with the other sign, and OMMX 2.9 not at all"
+                self.note(number, "a right-hand side of the objective, minus its constant", others)
+
+    def _ranges(self, number: int, fields: list[str]) -> None:
+        for name, row, value in self._pairs(number, fields):
+            if row < 0:
+                continue
+            self.state_once(self.ranges, row, value, number, f"the range of {quoted(name)}")
+            relation, side = self.relations[row], self.rhs.get(row, (0.0, 0))[0]
+            if relation == "<" or (relation == "=" and value < 0):
+                self.set_sides(row, side - abs(value), side, number)
+            else:
+                self.set_sides(row, side, side + abs(value), number)
+
+    def _pairs(self, number: int, fields: list[str]) -> Iterator[tuple[str, int, float]]:
+        """Name, row and value of each pair on a line of RHS or RANGES."""
+        section, named = self.section, len(fields) % 2
         if len(fields) not in (2, 3, 4, 5):
-            self._refuse_data(section, number, fields)
-        self._one_set(section, number, fields[0] if named else "")
+            self._refuse_data(number, fields)
+        self._one_set(number, fields[0] if named else "")
         if named and fields[0] in self.row_of:
             self.note(number, f"a set of {section} named like a row", "which HiGHS 1.16 takes for the row")
-        elif not named:
-            self.note(number, f"no name of a set in {section}", f"without which Xpress 9.9 ignores {section}")
         for place in range(named, len(fields), 2):
-            value = parse_number(fields[place + 1], infinite=True)
-            if value is None:
-                self._refuse_data(section, number, fields)
-            row = self.row_of.get(fields[place])
-            if row is None:
-                self.refuse(number, f"there is no row {quoted(fields[place])}; name a row of the section ROWS")
-            yield row, fields[place], value
+            yield (fields[place], *self._pair(number, fields, place))
 
-    def _refuse_doubles(self, number: int, line: str) -> None:
-        found = _DOUBLE.search(line)
-        if found:
-            self.refuse(
-                number, f"{quoted(found[0])}: write exponents with e; SCIP and Gurobi read a number with D only in part"
-            )
-
-    def _refuse_data(self, section: str, number: int, fields: list[str]) -> NoReturn:
-        self._refuse_doubles(number, " ".join(fields))
-        self.refuse(number, f"{quoted(' '.join(fields))} is not a line of the section {section}")
-
-    def _one_set(self, section: str, number: int, name: str) -> None:
+    def _one_set(self, number: int, name: str) -> None:
+        section = self.section
         earlier = self.sets.setdefault(section, name)
         if name != earlier:
             which = " and ".join(quoted(one) if one else "none" for one in (earlier, name))
-            self.refuse(
-                number,
-                f"section {section} has two sets, {which}: CPLEX and SCIP take the first, Gurobi and HiGHS all; keep "
-                "one",
-            )
-
-    def _once(self, known: dict[int, tuple[float, int]], number: int, place: int, value: float, what: str) -> None:
-        """Store a value, which may be stated again only if it is the same."""
-        earlier = known.setdefault(place, (value, number))
-        if earlier[0] != value:
-            self.refuse(
-                number,
-                f"{what} is stated twice, as {earlier[0]:.15g} in line {earlier[1]} and as {value:.15g}; keep one",
-            )
-
-    def _rhs(self, number: int, fields: list[str]) -> None:
-        for row, name, value in self._pairs("RHS", number, fields):
-            if row == _IGNORED:
-                self.note(
-                    number,
-                    f"a right-hand side of {quoted(name)}, a row of type N that is not the objective",
-                    "which HiGHS 1.16 adds to the constant",
-                )
-            else:
-                self._once(self.rhs, number, row, value, f"the right-hand side of {quoted(name)}")
-            if row == _OBJECTIVE and value:
-                self.note(
-                    number,
-                    "a right-hand side of the objective, minus its constant",
-                    "which GLPK 5.0 and lp_solve 5.5 read with the other sign, and OMMX 2.9 not at all",
-                )
-
-    def _range(self, number: int, fields: list[str]) -> None:
-        for row, name, value in self._pairs("RANGES", number, fields):
-            if row >= 0:
-                self._once(self.ranges, number, row, value, f"the range of {quoted(name)}")
+            others = "CPLEX and SCIP take the first, Gurobi and HiGHS all"
+            self.refuse(number, f"section {section} has two sets, {which}: {others}; keep one")
+        if not name:
+            self.note(number, f"no name of a set in {section}", f"without which Xpress 9.9 ignores {section}")
 
     # Bounds
 
     def _bound(self, number: int, fields: list[str]) -> None:
         kind, given = fields[0], fields[1:]
         if kind in {"SC", "SI", "SB"}:
-            name = next((word for word in reversed(given) if word in self.column_of), kind)
+            name = next((word for word in reversed(given) if word in self.columns), kind)
             self.refuse(number, f"column {quoted(name)} is semi-continuous; {_REMEDY}")
-        if kind in {"UP", "LO", "FX", "UI", "LI"}:
-            if len(given) not in (2, 3):
-                self._refuse_data("BOUNDS", number, fields)
-            value = parse_number(given[-1], infinite=True)
-            if value is None:
-                self._refuse_data("BOUNDS", number, fields)
-            named, name = len(given) == 3, given[-2]
-        elif kind in {"FR", "MI", "PL", "BV"}:
-            if (len(given) == 3 and parse_number(given[2], infinite=True) is None) or len(given) not in (1, 2, 3):
-                self._refuse_data("BOUNDS", number, fields)
-            value, named, name = 0.0, len(given) > 1, given[min(len(given) - 1, 1)]
-        else:
-            self.refuse(number, f"the bound {quoted(kind)} is unknown; write UP, LO, FX, FR, MI, PL, BV, LI or UI")
-        self._one_set("BOUNDS", number, given[0] if named else "")
-        if not named:
-            self.note(number, "no name of a set in BOUNDS", "without which Xpress 9.9 ignores BOUNDS")
-        elif given[0] in self.column_of:
+        if kind not in _BOUNDS:
+            self.refuse(number, f"the bound {quoted(kind)} is unknown; write {', '.join(_BOUNDS)}")
+        has_number = _BOUNDS[kind][0][1] is None
+        if not 1 + has_number <= len(given) <= 3:
+            self._refuse_data(number, fields)
+        value = parse_number(given[-1]) if has_number or len(given) == 3 else 0.0
+        if value is None:
+            self._refuse_data(number, fields)
+        named = len(given) > 1 + has_number
+        self._one_set(number, given[0] if named else "")
+        if named and given[0] in self.columns:
             self.note(number, "a set of BOUNDS named like a column", "which HiGHS 1.16 takes for the column")
-        column = self.column_of.get(name)
+        column = self.columns.get(given[named])
         if column is None:
-            self.refuse(number, f"there is no column {quoted(name)}; name a column of the section COLUMNS")
-        self._state_bound(number, kind, column, float(value))
-
-    def _state_bound(self, number: int, kind: str, column: int, value: float) -> None:
-        name = quoted(self.columns[column])
-        ends = {
-            "UP": (None, value),
-            "UI": (None, value),
-            "LO": (value, None),
-            "LI": (value, None),
-            "FX": (value, value),
-            "FR": (-np.inf, np.inf),
-            "MI": (-np.inf, None),
-            "PL": (None, np.inf),
-            "BV": (0.0, 1.0),
-        }
-        low, high = ends[kind]
-        if (low is not None and low >= INFINITE) or (high is not None and high <= -INFINITE):
-            self.refuse(number, f"the bound {value:g} of {name} excludes every number; state a finite one")
-        if low is not None:
-            self._once(self.lowers, number, column, low, f"the lower bound of {name}")
-        if high is not None:
-            self._once(self.uppers, number, column, high, f"the upper bound of {name}")
+            self.refuse(number, f"there is no column {quoted(given[named])}; name a column of the section COLUMNS")
+        for relation, end in _BOUNDS[kind]:
+            self.set_bound(column, relation, value if end is None else end, number)
         if kind in {"BV", "LI", "UI"}:
-            self.integers.add(column)
+            self.integer.add(column)
 
     # The program
 
-    def _draft(self) -> ProgramDraft:
-        count = len(self.columns)
-        lower, upper = np.zeros(count), np.full(count, np.inf)
-        integer = np.array(self.marked, dtype=bool).reshape(count)
-        for column, (value, _) in self.lowers.items():
-            lower[column] = value
+    def _whole(self, number: int) -> MatrixProgram:
+        if "COLUMNS" not in self.begun:
+            self.refuse(number, "no section COLUMNS before ENDATA; the file is incomplete")
         for column, (value, line) in self.uppers.items():
-            if value < 0 and column not in self.lowers:
-                self.refuse(
-                    line,
-                    f"column {quoted(self.columns[column])} has a negative upper bound and no lower bound, which is "
-                    "-infinity for CPLEX and Gurobi and 0 for HiGHS and SCIP: state its lower bound",
-                )
             if value == 0 and column not in self.lowers:
-                name = quoted(self.columns[column])
-                self.note(line, f"an upper bound 0 of {name}", "below which OMMX 2.9 takes it for unbounded")
-            upper[column] = value
-        for column in np.flatnonzero(integer).tolist():
-            if column not in self.lowers and column not in self.uppers:
-                upper[column] = 1.0
-            elif column in self.lowers and column not in self.uppers:
-                line, name = self.lowers[column][1], quoted(self.columns[column])
-                self.note(line, f"a lower bound of the integer column {name}", "whose upper bound is 1 for GLPK 5.0")
-        integer[list(self.integers)] = True
-        entry_row, entry_column, values, lines = self.entries.arrays()
-        self.check_coefficients(values, lines, entry_column, self.columns)
-        row_lower, row_upper = self._row_bounds()
-        return ProgramDraft(
-            columns=self.columns,
-            rows=self.rows,
-            entry_row=entry_row,
-            entry_column=entry_column,
-            entry_value=values,
-            row_lower=row_lower,
-            row_upper=row_upper,
-            lower=infinite_beyond(lower),
-            upper=infinite_beyond(upper),
-            cost=np.array(self.costs, dtype=float),
-            offset=-self.rhs.get(_OBJECTIVE, (-0.0, 0))[0],
-            integer=integer,
-            sense=self.sense,
-            notes=[self.pulp, *self.notes] if self.pulp and not self.sense else self.notes,
-        )
-
-    def _row_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        count = len(self.rows)
-        lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
-        for row, kind in enumerate(self.types):
-            value, line = self.rhs.get(row, (0.0, 0))
-            beyond = {"L": value <= -INFINITE, "G": value >= INFINITE, "E": abs(value) >= INFINITE}[kind]
-            if beyond:
-                self.refuse(line, f"the right-hand side {value:g} of {quoted(self.rows[row])} excludes every number")
-            width = self.ranges.get(row, (None, 0))[0]
-            if kind in {"L", "E"}:
-                upper[row] = value
-            if kind in {"G", "E"}:
-                lower[row] = value
-            if width is not None:
-                if kind == "L" or (kind == "E" and width < 0):
-                    lower[row] = value - abs(width)
-                else:
-                    upper[row] = value + abs(width)
-        objective = self.rhs.get(_OBJECTIVE)
-        if objective is not None and abs(objective[0]) >= INFINITE:
-            self.refuse(objective[1], f"the constant {-objective[0]:g} of the objective is not a finite number")
-        return infinite_beyond(lower), infinite_beyond(upper)
+                what = f"an upper bound 0 of {quoted(self.column_names[column])}"
+                self.note(line, what, "below which OMMX 2.9 takes it for unbounded")
+        for column in sorted(self.marked - self.uppers.keys()):
+            if column in self.lowers:
+                what = f"a lower bound of the integer column {quoted(self.column_names[column])}"
+                self.note(self.lowers[column][1], what, "whose upper bound is 1 for GLPK 5.0")
+            else:
+                self.set_bound(column, "<", 1.0, number)
+        self.integer |= self.marked
+        if self.pulp_line and self.sense is None:
+            others = "which no reader of MPS regards: the objective is minimised; append ,sense=max to maximise, or"
+            self.note(self.pulp_line, "a comment that says 'maximise'", f"{others} ,sense=min to confirm")
+        return self.program()

@@ -23,8 +23,8 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.formulations.matrix.program import NAME
 from opticoll.instances import MatrixProgram, parse
-from opticoll.instances.matrix_program import read_program
-from opticoll.instances.readers import lp_reader, mps_reader, text_blocks
+from opticoll.instances.readers import lp_reader, mps_reader
+from opticoll.instances.readers.program_files import read_program
 
 INF = float("inf")
 WRITERS = ("highs", "scip", "gurobi", "pyomo", "dialects")
@@ -317,7 +317,10 @@ REFUSED_MPS = {
     "0x10": (mps((" x c2 1", " x c2 0x10")), "line 9: 'x c2 0x10'"),
     "1_0": (mps((" x c2 1", " x c2 1_0")), "line 9: 'x c2 1_0'"),
     "inf as coefficient": (mps((" x c2 1", " x c2 inf")), "line 9: the coefficient inf of 'x'"),
-    "nan as cost": (mps((" x cost 1", " x cost nan")), "line 8: the coefficient nan of 'x'"),
+    "nan as cost": (
+        mps((" x cost 1", " x cost nan")),
+        "line 8: 'x cost nan c1 1' is not a line of the section COLUMNS",
+    ),
     "an entry twice": (
         mps((" x c2 1", " x c2 1 c1 3")),
         "line 9: a duplicate nonzero: column 'x' has two entries in row 'c1'",
@@ -438,7 +441,7 @@ REFUSED_LP = {
     "a row twice": (lp((ROW, ROW + "\n c1: x <= 9")), "line 5: a second row 'c1'; line 4 has one"),
     "an impossible side": (
         lp((ROW, " c1: x >= inf")),
-        "line 4: row 'c1': the right-hand side inf excludes every number",
+        "line 4: the right-hand side inf of 'c1' excludes every number",
     ),
     "an impossible bound": (lp((BOUND, " x >= inf")), "line 6: the bound inf of 'x' excludes every number"),
     "a named bound": (lp((BOUND, " b1: x <= 4")), "line 6: 'b1 : x <= 4' is not a bound"),
@@ -514,7 +517,7 @@ def test_a_sense_in_a_comment_is_noted_and_a_stated_sense_is_taken(tmp_path, cap
     spec = f"mps:{tmp_path / 'a.mps'}"
     record = solved(capsys, spec)
     assert (record["sense"], record["objective"]) == ("min", 5)
-    assert "note: line 1 is a comment that says 'maximise'" in record["message"]
+    assert "note: line 1: a comment that says 'maximise'" in record["message"]
     assert "note: line 1" in str(oc.solve(NAME, spec).summary()["message"])
     for sense, best in (("max", 6), ("min", 5)):
         record = solved(capsys, f"{spec},sense={sense}")
@@ -544,7 +547,7 @@ def test_columns_that_only_bounds_name_are_noted(tmp_path):
     program = read(tmp_path, ".lp", lp((BOUND, " xx <= 4")))
     assert len(program.notes) == 1
     assert program.notes[0].startswith(
-        "column 'xx' occurs in no row and not in the objective, only in Bounds (line 6); CPLEX"
+        "line 6: column 'xx', which occurs in no row and not in the objective, only in Bounds, and which CPLEX"
     )
 
 
@@ -688,152 +691,9 @@ def test_readers_take_time_in_proportion_to_the_file():
         return f"min\n {terms}\nst\n c: {terms} >= 1\nend\n".encode()
 
     for make, read_one in ((mps_of, mps_reader.read_mps), (lp_of, lp_reader.read_lp)):
-        read_one(make(2000), "a file")  # larger files import pyarrow
+        read_one(make(10), "a file")  # imports
         small, large = (work(count, read_one, make(count)) for count in (500, 2000))
         assert large < 5 * small
-
-
-def draft_of(read_file, content: bytes):
-    """What a reader reads, or why it does not."""
-    try:
-        draft = read_file(content, "a file")
-    except BadFile as error:
-        return str(error)
-    return [value.tolist() if isinstance(value, np.ndarray) else value for value in vars(draft).values()]
-
-
-def large_mps(count: int) -> str:
-    rows = "".join(f" L c{i}\n" for i in range(count))
-    entries = "".join(f" x{i}  c{i} {i + 1}  c{(i + 1) % count} -.5\n x{i} cost +1\n" for i in range(count))
-    return f"NAME\nROWS\n N cost\n{rows}COLUMNS\n{entries}RHS\n RHS c1 4\nENDATA\n"
-
-
-def large_lp(count: int) -> str:
-    rows = "".join(f" c{i}: {i + 1} x{i} - x{i + 1}\n + -.5 z\n -2 y >= -{i}\n" for i in range(count))
-    return f"Minimize\n obj: x1 + z\nSubject To\n{rows}Bounds\n y <= 4\nEnd\n".replace("+ -.5", "-.5")
-
-
-#: What is written into one line in the middle of a large file.
-ODD = {
-    ".mps": {
-        " x70 cost +1": [
-            " x70 cost 1 $ a comment",
-            " x70 cost 1_0",
-            " x70 cost nan",
-            " x70 cost inf",
-            " x70 cost 1d5",
-            " x70 cost",
-            " x70 c70 1",
-            " x70 c99999 1",
-            " x70 c5 1e30",
-            " x70 c5 1e-13",
-            " x70 cost 1 cost 2",
-            " x7 cost 1",
-            " x70 cost 1e5",
-            " x70 cost 1 c5 0",
-            "\tx70\tcost  .5e-3 \r",
-            "* x70 cost 1",
-            "x70 cost 1",
-            "\n x70 cost \u0663",
-            " m 'MARKER' 'INTORG'\n y cost 1\n m 'MARKER' 'INTEND'",
-            " m 'MARKER' 'INTEND'",
-            "ROWS",
-            " x\u00e4 cost 1",
-            " x70\x0bcost 1",
-        ],
-    },
-    ".lp": {
-        " c70: 71 x70 - x71": [
-            " c70: 71 x70 - x71 \\ a comment",
-            " c70: 71 x70 - - x71",
-            " c70: 71 x70 - +2 x71",
-            " c70: 71x70 - 2x71",
-            " c70: 71 x70 x71",
-            " c70: 71 x70 3",
-            " c70: 71 71 x70",
-            " c70: x70 + x70",
-            " c70: 71 inf",
-            " c70: - x\u00e4",
-            " c70 : 71 x70",
-            "71 x70 - x71",
-            " c7: 71 x70",
-            " c70: 1_0 x70",
-            " c70: 1e+5 x70 - 1.E-2 x71",
-            " c70: 1d5 x70",
-            " c70: 1e30 x70",
-            " c70: 1e-13 x70",
-            " c70: general + x",
-            " end: x70",
-            " c70: x70 <= 4 c71_: x71",
-            " c70: x70 <= 4 5",
-            " c70: x70 <= - 4\n c71_: x71",
-            " c70: x70 <= - x71",
-            " c70: x70 => -1e30\n c71_: x71",
-            " c70: x70 <= 4 >= 3",
-            " c70: x70 >< 4",
-            " c70: x(1) + x(2",
-            " c70: x[1] + x(2)",
-            " c70: 71 x(1,2) - y((3))",
-            " c70: 71 x)1( - x(2)",
-            " c70: 71 x(1)) - x71",
-            " c[70]: 71 x[1,2] - x[3][4]5",
-            " c70: 71 x[1]y - x[]",
-            " c70: 71 x[a-b] - x[c:d]",
-            " c70: 71 x[1 - x71",
-            " c70: 71 x1] - x71",
-            " c70: 71 [1] - x71",
-            " c70: 71 x70[ 1 ]",
-            " c70: 2x[1] - x71",
-            " c70: [ x70 ^ 2 ]",
-            " c70: 71 x[1]] - x71",
-            " c[70: 71 x71",
-            " c70: 71 x[1] - x(1)",
-            " c70: 71 inf[1] - x(1)",
-            " c70: 2 ^ x70",
-            " c70: <= 4",
-            " c70: + <= 4",
-            " x70 <= 4\n c70: x71",
-            "Bounds",
-            "st",
-            " subject + to",
-            " c70:x70",
-            " c70: x70:x71",
-            " a: b: x70",
-            " : x70",
-        ],
-    },
-}
-
-
-@each(
-    ("suffix", "line", "odd"),
-    [(suffix, line, odd) for suffix, cases in ODD.items() for line, odds in cases.items() for odd in ("", *odds)],
-)
-def test_blocks_of_lines_are_read_like_lines(monkeypatch, suffix, line, odd):
-    monkeypatch.undo()  # what the last case has changed
-    make, read_file = {".mps": (large_mps, mps_reader.read_mps), ".lp": (large_lp, lp_reader.read_lp)}[suffix]
-    text = make(150)
-    assert line in text
-    content = (text.replace(line, odd) if odd else text).encode()
-    blocks: list[int] = []
-    reader = {".mps": mps_reader, ".lp": lp_reader}[suffix]
-    name = {".mps": "_plain_columns", ".lp": "_plain_rows"}[suffix]
-    plain = getattr(reader._Reader, name)
-
-    def counted(self, *given):
-        lines = plain(self, *given)
-        blocks.append(lines.count("\n"))
-        return lines
-
-    monkeypatch.setattr(reader._Reader, name, counted)
-    by_line = draft_of(read_file, content)
-    assert not blocks
-    monkeypatch.setattr(reader, "_LINES", 4)
-    for least, most in ((64, 1 << 20), (256, 512), (1024, 1024)):
-        monkeypatch.setattr(text_blocks, "LEAST_BLOCK", least)
-        monkeypatch.setattr(text_blocks, "MOST_BLOCK", most)
-        assert draft_of(read_file, content) == by_line
-    assert sum(blocks) > 300
 
 
 def test_arrays_of_a_reading_are_those_of_the_file(tmp_path):

@@ -232,7 +232,7 @@ def test_truncated_compressed_data_are_refused(tmp_path):
 
 
 def test_data_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("opticoll.instances.matrix_program.MOST_UNPACKED", 1000)
+    monkeypatch.setattr("opticoll.instances.readers.program_files.MOST_UNPACKED", 1000)
     file = tmp_path / "t.mps.gz"
     file.write_bytes(gzip.compress(MIXED.encode() * 100))
     with pytest.raises(BadFile, match="after decompression"):

@@ -26,7 +26,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations.program_writer import LONGEST, NEGATED, Suffix, plain_names, written
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.instances.matrix_program import read_program
+from opticoll.instances.readers.program_files import read_program
 from opticoll.solvers import solve
 
 if TYPE_CHECKING:

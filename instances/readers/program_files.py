@@ -1,0 +1,107 @@
+"""Read a linear or mixed-integer program from an MPS or LP file, also compressed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from opticoll.errors import BadFile
+from opticoll.instances.readers.reading import read_bytes
+
+if TYPE_CHECKING:
+    from opticoll.instances.matrix_program import MatrixProgram
+
+#: Size limits of a file [bytes], before and after decompression.
+MOST_BYTES, MOST_UNPACKED = 512 << 20, 2 << 30
+#: A compressed file that unpacks to more than this [bytes] may not unpack to more than so many times its size: programs
+#: compress to a tenth or a twentieth.
+LEAST_PACKED, MOST_RATIO = 32 << 20, 200
+_SUFFIXES = (".mps", ".lp")
+_REMEDY = "name a .mps, .mps.gz, .lp or .lp.gz file"
+
+
+def read_program(path: str | Path, sense: Literal["min", "max"] | None = None) -> MatrixProgram:
+    """Read a program from an MPS or LP file, optionally compressed by gzip.
+
+    Parameters
+    ----------
+    path
+        File; its suffix selects the format.
+    sense
+        Sense of the objective; None for the file's, which is min where it states none.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be read, is too large, is not complete, or contains anything but linear rows and continuous
+        or integer columns; the message names the line, row or column.
+    """
+    path = Path(path)
+    where = f"matrix file {path}"
+    name = path.name.lower()
+    packed = name.endswith(".gz")
+    suffix = Path(name.removesuffix(".gz")).suffix
+    if "," in suffix and suffix.partition(",")[0] in _SUFFIXES:
+        msg = (
+            f"{where.partition(',')[0]}: unknown option {suffix.partition(',')[2][:40]!r}; known: sense=min, sense=max"
+        )
+        raise BadFile(msg)
+    if suffix not in _SUFFIXES:
+        msg = f"{where} has {f'the unknown suffix {suffix!r}' if suffix else 'no suffix'}; {_REMEDY}"
+        raise BadFile(msg)
+    content = read_bytes(path, MOST_BYTES, _REMEDY, where)
+    if packed:
+        content = _unpacked(content, where)
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if not content.strip():
+        msg = f"{where} is empty; {_REMEDY}"
+        raise BadFile(msg)
+    program = _read_once(content, suffix, where)
+    return replace(program) if sense is None else _with_sense(program, sense)  # a copy: the spec becomes part of it
+
+
+def _with_sense(program: MatrixProgram, sense: Literal["min", "max"]) -> MatrixProgram:
+    """The program with a stated sense, and a note if the file states the other one."""
+    notes = tuple(note for note in program.notes if ",sense=" not in note)
+    if program.sense_stated and sense != program.sense:
+        notes += (f"the file states {program.sense}; it is solved as {sense}, as ,sense={sense} says",)
+    return replace(program, sense=sense, notes=notes)
+
+
+def _unpacked(content: bytes, where: str) -> bytes:
+    """Contents of a gzip file, within limits on their size and on their ratio to the file's."""
+    most = min(MOST_UNPACKED, max(LEAST_PACKED, MOST_RATIO * len(content)))
+    try:
+        with gzip.open(io.BytesIO(content)) as file:
+            unpacked = file.read(most + 1)
+    except EOFError:
+        msg = f"{where} ends in the middle of its compressed data; copy the whole file"
+        raise BadFile(msg) from None
+    except (OSError, zlib.error) as error:
+        msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
+        raise BadFile(msg) from None
+    if len(unpacked) > most:
+        msg = f"{where} has more than {most} bytes after decompression; use a smaller file"
+        raise BadFile(msg)
+    return unpacked
+
+
+#: Program read last, by digest and suffix: a spec is parsed several times in a row.
+_READ: dict[tuple[str, str], MatrixProgram] = {}
+
+
+def _read_once(content: bytes, suffix: str, where: str) -> MatrixProgram:
+    from opticoll.instances.readers.lp_reader import read_lp
+    from opticoll.instances.readers.mps_reader import read_mps
+
+    key = (hashlib.sha256(content).hexdigest(), suffix)
+    if key not in _READ:
+        program = (read_mps if suffix == ".mps" else read_lp)(content, where)
+        _READ.clear()
+        _READ[key] = program
+    return _READ[key]
