@@ -1,0 +1,56 @@
+"""What numba keeps for the next processes is current while all that was compiled into it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CALLER = """
+from callee import FACTOR, halved
+from opticoll.compiled import compiled
+
+@compiled()
+def answer(x):
+    return FACTOR * halved(x)
+
+if __name__ == "caller":
+    value, kept = answer(6.0), sum(answer.stats.cache_hits.values())
+"""
+CALLEE = """
+from opticoll.compiled import compiled
+from constants import DIVISOR
+
+FACTOR = 1.0
+
+@compiled()
+def halved(x):
+    return x / DIVISOR
+"""
+RUN = "import caller; print(caller.value, caller.kept)"
+CHANGES = {
+    "the function itself": ("caller", "FACTOR * halved(x)", "FACTOR + halved(x)", 4.0),
+    "a function of another file": ("callee", "x / DIVISOR", "x - DIVISOR", 4.0),
+    "a constant of another file": ("callee", "FACTOR = 1.0", "FACTOR = 2.0", 6.0),
+    "a constant of a file behind it": ("constants", "2.0", "3.0", 2.0),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_what_is_kept_is_current(changed, tmp_path):
+    files = {"caller": CALLER, "callee": CALLEE, "constants": "DIVISOR = 2.0\n"}
+
+    def run():
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        done = subprocess.run([sys.executable, "-c", RUN], cwd=tmp_path, capture_output=True, text=True, check=True)
+        value, kept = done.stdout.split()
+        return float(value), int(kept)
+
+    assert run() == (3.0, 0)
+    assert run() == (3.0, 1)
+    file, old, new, value = CHANGES[changed]
+    files[file] = files[file].replace(old, new)
+    assert run() == (value, 0)
+    assert run() == (value, 1)
