@@ -47,8 +47,8 @@ class Cplex(Adapter):
     package = "cplex"
     distribution = "cplex"
     algorithm = "simplex / branch and cut"
-    gaps = frozenset({"absmipgap"})
-    levels = frozenset({"uppercutoff", "lowercutoff"})
+    gaps = frozenset({"absmipgap", "absgap", "objdifference"})
+    levels = frozenset({"uppercutoff", "lowercutoff", "upperobjstop", "lowerobjstop", "upperobj", "lowerobj"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
     install = "pip install cplex (in a checkout: pip install '.[cplex]'), and the full edition beyond " + _LIMIT
 

@@ -208,6 +208,10 @@ class CpSat(Adapter):
 
         model = cp_model.CpModel()
         scale = self._build(model.proto, form, request)
+        given = {}
+        if "absolute_gap_limit" in request.options:  # in units of the problem; CP-SAT's objective is scaled
+            given["absolute_gap_limit"] = parameters.absolute_gap_limit
+            parameters.absolute_gap_limit *= float(scale)
         solver = cp_model.CpSolver()
         solver.parameters.parse_text_format(str(parameters))
         if solver_log.shown():
@@ -236,7 +240,7 @@ class CpSat(Adapter):
                 raise rejected_options(self.name, request.options, solver.solution_info())
             msg = f"solver {self.name!r} rejects the problem: {wrong or 'a parameter is out of range'}"
             raise BadOption(msg)
-        outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
+        outcome.algorithm, outcome.options = self.algorithm, effective(parameters) | given
         outcome.message = solver.solution_info()
         if raw in ("OPTIMAL", "FEASIBLE"):
             set_solution(outcome, form, np.array(list(solver.response_proto.solution), dtype=float), accepted=True)

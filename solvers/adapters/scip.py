@@ -50,7 +50,7 @@ class Scip(Adapter):
     distribution = "PySCIPOpt"
     algorithm = "branch and cut"
     gaps = frozenset({"limits/absgap"})
-    levels = frozenset({"limits/objectivestop", "limits/primal", "limits/dual"})
+    levels = frozenset({"limits/primal", "limits/dual"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
     bytes_per_entry = 1000.0
     install = "pip install pyscipopt"
