@@ -298,6 +298,14 @@ def _solver(
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.lp)
         msg = f"{chosen.name} does not solve continuous LPs, but {problem.name} is one; use one of {able}"
         raise MethodMismatch(msg)
+    size = problem.estimate() if method is None and not can.lp else None
+    if size is not None and size["integers"] < size["variables"]:
+        able = ", ".join(a.name for a in adapters().values() if a.capabilities.mip and a.capabilities.lp)
+        msg = (
+            f"solver {chosen.name!r} supports only integer variables, but {size['variables'] - size['integers']:,} of "
+            f"the {size['variables']:,} of {problem.name} are continuous; use one of {able}"
+        )
+        raise MethodMismatch(msg)
     if not chosen.installed():
         raise SolverUnavailable(chosen.missing())
     return chosen

@@ -241,6 +241,11 @@ def test_a_topology_made_in_python_needs_no_spec():
         ({"method": "highss"}, MethodMismatch, "highs"),
         ({"method": "flow-decomposition"}, MethodMismatch, "does not apply to"),
         ({"method": "cp-sat"}, MethodMismatch, "continuous"),
+        (
+            {"formulation": "alltoall.channels", "method": "cp-sat"},
+            MethodMismatch,
+            "are continuous; use one of",
+        ),
         ({"form": "gams"}, BadInput, "cvxpy"),
         ({"settings": {"simplex_strateg": 1}}, BadOption, "simplex_strategy"),
         ({"settings": {"simplex_strategy": "fast"}}, BadOption, "simplex_strategy"),
