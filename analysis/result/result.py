@@ -332,8 +332,8 @@ _ELSEWHERE = {
 class Result(rendering.Printed, Run):
     """A run: its value, bound and proof, and tables, loads, schedule, plot and file of its solution.
 
-    ``values`` and ``duals`` are named arrays (``values`` None without a solution, ``duals`` empty where none certify a
-    bound, as in integer programs), ``record`` is everything that is recorded. Without a verified solution, the methods
+    ``values`` and ``duals`` are named arrays: ``values`` are empty without a solution, ``duals`` where none certify a
+    bound, as in integer programs. ``record`` is everything that is recorded. Without a verified solution, the methods
     raise :class:`~opticoll.errors.NoSolution`.
     """
 
@@ -344,8 +344,8 @@ class Result(rendering.Printed, Run):
         """The result of a run, for shards of a given size."""
         given: dict[str, Any] = {f.name: getattr(run, f.name) for f in fields(Run)}
         named = {"duals": NamedItems(run.duals or {}, "duals")}
-        if isinstance(run.values, dict):
-            named["values"] = NamedItems(run.values, "values")
+        if run.values is None or isinstance(run.values, dict):
+            named["values"] = NamedItems(run.values or {}, "values")
         result = cls(**{**given, **named}, shard=shard)
         return result if shard is None else replace(result, record=timed(run, result.scale))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import cvxpy as cp
 import networkx as nx
 import pytest
 
@@ -66,10 +67,13 @@ def test_a_store_that_is_named_and_missing_is_refused(command, monkeypatch, tmp_
 
 def test_arrays_that_are_missing_are_answered_in_one_line():
     linear, integer = oc.solve("alltoall.master", "ring:4"), oc.solve("alltoall.min-congestion", "ring:4")
+    x = cp.Variable(name="x")
+    none = oc.solve(cp.Problem(cp.Minimize(x), [x >= 1, x <= 0]))
     for of, name, said in [
         (linear.values, "flo", "values: none is called 'flo'; known: F, g"),
         (linear.duals, "capacit", "duals: none is called 'capacit'; did you mean 'capacity'?"),
         (integer.duals, "capacity", "there are no duals"),
+        (none.values, "x", "there are no values"),
     ]:
         with pytest.raises(BadInput, match=re.escape(said)) as error:
             of[name]
