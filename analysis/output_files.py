@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opticoll.formulations.model import Formulation
+    from opticoll.solvers.run import Run
     from opticoll.solvers.schedules.lowering import XmlOptions
-    from opticoll.solvers.task import Run, Task
+    from opticoll.solvers.task import Task
     from opticoll.types import Json
 
 

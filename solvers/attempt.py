@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,7 +29,8 @@ from opticoll.solvers.relaxation import (
     has_solution,
     infeasibility,
 )
-from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, Termination
+from opticoll.solvers.run import Solved
+from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, StartRecord, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,31 +41,11 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.course import Course
     from opticoll.solvers.methods.method import Reformulation
-    from opticoll.types import Json
 
     Arrays = Mapping[str, NDArray[np.float64]]
 
 #: What workers import before they run a procedure; its method imports the rest.
 PROCEDURE_MODULES = ("opticoll.solvers.solve",)
-
-
-@dataclass(frozen=True)
-class Solved:
-    """What a solver or a method returned, in the names of the formulation; its values are not verified yet.
-
-    ``bounds`` are those that are proven already, ``infeasible_by`` the proof that there is no solution; ``refuted`` if
-    that is a bound, and nothing was built.
-    """
-
-    outcome: Outcome
-    solver: SolverInfo = field(default_factory=SolverInfo)
-    form: StandardForm | None = None
-    values: Arrays | None = None
-    duals: Arrays | None = None
-    bounds: tuple[Bound, ...] = ()
-    metrics: Mapping[str, Json] = field(default_factory=dict)
-    infeasible_by: str | None = None
-    refuted: bool = False
 
 
 def refuted_by(bound: Bound) -> Solved:
@@ -215,3 +196,24 @@ def call_procedure(course: Course, start: Arrays | None = None, bounds: tuple[Bo
         metrics=dict(answer.metrics),
         infeasible_by=answer.infeasible_by,
     )
+
+
+def kept(course: Course, solved: Solved) -> Solved:
+    """What was solved, or the given start if nothing better was found; the record says what became of it."""
+    known, problem = course.known, course.plan.problem
+    assert known.values is not None
+    given = verify.objective(problem, known.values)
+    found = None if solved.values is None else verify.objective(problem, solved.values)
+    lead = None if found is None else verify.relative_gap(given, found, problem.sense)
+    if solved.infeasible_by is not None:
+        course.notes.append(f"{known.source} satisfies every constraint, against {solved.infeasible_by}")
+        solved = replace(solved, infeasible_by=None, refuted=False)
+    better = found is None or (lead is not None and lead < 0)
+    course.start = StartRecord(source=known.source, objective=given, kept=better, used=course.start_used)
+    if not better:
+        return solved
+    ended = solved.outcome.termination
+    outcome = replace(
+        solved.outcome, x=None, termination=Termination.ERROR if ended is Termination.INFEASIBLE else ended
+    )
+    return replace(solved, outcome=outcome, values=dict(known.values))

@@ -14,7 +14,7 @@ the formulation's certified method, and, without a time limit, by ``certified-br
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from opticoll.solvers import verify
 from opticoll.solvers.methods.registry import method_named, taking_over
 from opticoll.solvers.process.budget import BOUNDS_S, LimitReached, limited
 from opticoll.solvers.relaxation import UNBOUNDED
+from opticoll.solvers.run import Continuation, MethodChoice
 from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination, joined_messages
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Bound, Formulation
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.methods.method import Beyond, Method
-    from opticoll.solvers.plan import Plan
-    from opticoll.solvers.task import Outcome, Run, Task
+    from opticoll.solvers.run import Plan, Run
+    from opticoll.solvers.task import Outcome, Task
 
     Size = Mapping[str, int]
 
@@ -62,24 +63,6 @@ TIME_FORM = "time-form"
 #: Models of up to this many nonzeros are built in Pyomo, which is imported in half the time of CVXPY (0.4 s of 0.8 s),
 #: larger ones in CVXPY, which takes 1 us per nonzero to build and compile them (Pyomo 5 us).
 PYOMO_NONZEROS = 50_000
-
-
-@dataclass(frozen=True)
-class MethodChoice:
-    """A method and the form of the stated model that it receives, or the reason why no model is built.
-
-    ``beyond`` is the method that continues if HiGHS does not solve the model, ``proof`` the one that does if the
-    optimum is not proven; ``variables`` and ``nonzeros`` the size of the stated model, None where it is unknown;
-    ``reason`` why the model is not built, None where it is.
-    """
-
-    method: str
-    form: str
-    beyond: str | None = None
-    proof: str | None = None
-    variables: int | None = None
-    nonzeros: int | None = None
-    reason: str | None = None
 
 
 def choose(
@@ -169,14 +152,6 @@ def settled(run: Run) -> bool:
     record = run.record
     proven = run.proof is Proof.OPTIMAL or record.infeasible_by is not None or UNBOUNDED in (record.message or "")
     return proven or run.termination is Termination.INTERRUPTED
-
-
-@dataclass(frozen=True)
-class Continuation:
-    """A method that continues a run, and its own time limit [s]; None if it has all the time."""
-
-    method: str
-    limit_s: float | None = None
 
 
 def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
-    from opticoll.solvers.plan import Plan
     from opticoll.solvers.process.budget import Budget
+    from opticoll.solvers.run import Plan
     from opticoll.solvers.task import StartRecord, Task
 
 _Result = TypeVar("_Result")

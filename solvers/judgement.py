@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import Course
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.run import Run, Solved
 
     Arrays = Mapping[str, NDArray[np.float64]]
 

@@ -5,113 +5,43 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import structs
 
-from opticoll import own_code, plugins
+from opticoll import plugins
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
-from opticoll.formulations import Formulation, is_registered
+from opticoll.formulations import Formulation
 from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of, is_own, read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec
-from opticoll.instances.spec import modules_behind
 from opticoll.nearest_names import nearest
 from opticoll.plugin_faults import exits_refused
 from opticoll.solvers.adapters import Adapter, adapter, adapters
-from opticoll.solvers.adapters.interface import distribution_version
-from opticoll.solvers.auto import MethodChoice, choose
-from opticoll.solvers.code_digest import code_digest
+from opticoll.solvers.auto import choose
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared, taking_over
-from opticoll.solvers.methods.method import names
 from opticoll.solvers.process import memory
 from opticoll.solvers.process.isolation import solve_isolated
-from opticoll.solvers.task import LIMITS, SolveRequest, Task, digest, texts
+from opticoll.solvers.run import Plan
+from opticoll.solvers.task import SolveRequest, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Parameter
     from opticoll.instances import Instance
-    from opticoll.solvers.exact.exact_form import ExactForm
-    from opticoll.solvers.methods.method import Answer, Beyond, Context
+    from opticoll.solvers.methods.method import Beyond
     from opticoll.types import Setting, Settings
 
     Arrays = dict[str, NDArray[Any]]
     Message = dict[str, Any]
-
-own_code.digest()  # of the code as it is loaded: the files may change while this process runs
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A task with every choice made.
-
-    ``problem`` is the formulation on the instance, ``form`` the layer in which its model is built.
-    ``method`` is None where a solver gets the stated model as it is; ``adapter`` is the solver that gets a matrix, None
-    for procedures that name their own solvers. A solution that is read from a file has neither. ``choice`` is what
-    ``auto`` chose, None for a method that the task names. ``stated`` is the program in rational numbers for an exact
-    task, None where its data are another run's solution.
-    """
-
-    problem: Formulation
-    instance: Instance
-    form: str
-    method: Method | None
-    adapter: Adapter | None
-    parameters: Settings
-    method_parameters: Settings
-    options: Mapping[str, object]
-    needed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    choice: MethodChoice | None = None
-    stated: ExactForm | None = None
-
-    @property
-    def builds(self) -> bool:
-        """Whether the stated model is built in ``form``: by the runner, or by the method's procedure."""
-        return self.procedure is None or (self.method is not None and self.method.builds)
-
-    @property
-    def integer(self) -> bool:
-        """Whether the stated model has integer variables."""
-        return self.problem.problem == "MILP"
-
-    @property
-    def procedure(self) -> Callable[[Context], Answer] | None:
-        """What is run in place of a solver on the stated model, or on another matrix."""
-        return None if self.method is None else self.method.run
-
-    @property
-    def method_name(self) -> str:
-        """The name under which the run is recorded: that of the method, or of the solver."""
-        solves = self.method or self.adapter
-        assert solves is not None
-        return solves.name
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """All effective settings, as they enter the resume key."""
-        return {**self.parameters, **self.method_parameters, **self.options}
-
-    @cached_property
-    def plugin_digests(self) -> dict[str, str]:
-        """The plug-ins that it uses and the modules they load, with their SHA-256.
-
-        A formulation that belongs neither to the package nor to a plug-in is listed by name, with a digest of its code.
-        """
-        formulation = type(self.problem)
-        result = plugins.digests(_plugins_of(self)) if plugins.known() else {}
-        if not is_own(formulation) or is_registered(formulation):
-            return result
-        return {**result, formulation.name: code_digest(formulation)}
 
 
 def instance_of(task: Task) -> Instance:
@@ -360,45 +290,6 @@ def parameters_named(plan: Plan) -> Iterator[None]:
         raise BadOption(msg) from None
 
 
-@exits_refused()
-def resume_key(task: Task) -> str:
-    """SHA-256 of everything that may change the answer or the time; studies use it to resume."""
-    return plan_key(task, make_plan(task))
-
-
-def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
-    """The resume key of a task whose plan is already made.
-
-    ``needed`` is the key of the run whose solution the formulation takes as data, if there is one and it is known.
-    """
-    settings = texts(plan.settings)
-    chosen: dict[str, str | None] = {}
-    if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice
-        settings = texts({**task.settings, **plan.parameters})
-        chosen = {"method": "auto", "form": task.form}
-    elif plan.choice is not None and plan.choice.beyond is not None:
-        chosen = {"beyond": plan.choice.beyond}
-    if plan.problem.needs is not None and needed is None:
-        basis = needed_task(task, plan)
-        needed = plan_key(basis, make_plan(basis, instance=plan.instance))
-    return digest(
-        {
-            "formulation": plan.problem.name,
-            "instance": plan.instance.hash,
-            "method": plan.method_name,
-            "form": plan.form,
-            **chosen,
-            "settings": settings,
-            "code": own_code.digest(),
-            "solvers": versions_of(task, plan),
-            **{name: getattr(task, name) for name in LIMITS},
-            **({"exact": True} if task.exact else {}),
-            **({} if needed is None else {"needed": needed}),
-            **({"plugins": plan.plugin_digests} if plan.plugin_digests else {}),
-        }
-    )
-
-
 def needed_task(task: Task, plan: Plan) -> Task:
     """The task whose solution the task's formulation takes as data."""
     problem = plan.problem
@@ -416,41 +307,6 @@ def needed_task(task: Task, plan: Plan) -> Task:
         repetition=0,
         exact=exact,
     )
-
-
-#: Distributions that every run may use: HiGHS solves relaxations, subproblems of methods and proofs of infeasibility.
-ALWAYS_USED = ("highspy",)
-#: Those that compile a stated model to its matrix, by form.
-LAYERS = {"pyomo": ("pyomo",), "cvxpy": ("cvxpy",)}
-#: Those with which plug-ins compute; what our own code computes is verified, whatever their versions.
-PLUGINS_USE = ("numpy", "scipy")
-#: Those of the exact step.
-EXACT_USED = ("python-flint",)
-
-
-def versions_of(task: Task, plan: Plan) -> dict[str, str | None]:
-    """Versions of the solvers and numerical libraries that a run may use, by distribution or command.
-
-    Our own methods use HiGHS and the solver that a parameter names; a method of a plug-in may use any, and plug-ins use
-    the libraries of arrays. A model that is built depends on the layer that compiles it.
-    """
-    used = [plan.adapter] if plan.adapter is not None else []
-    if plan.procedure is not None and plan.method_name not in names():
-        used += adapters().values()
-    form = plan.form if plan.builds else None
-    if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice
-        form = task.form or forms_of(plan.problem)[0]
-    always = ALWAYS_USED + LAYERS.get(form or "", ())
-    always += (EXACT_USED if task.exact else ()) + (PLUGINS_USE if plan.plugin_digests else ())
-    return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in always}
-
-
-def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
-    formulation = type(plan.problem)
-    makers = [method_named(str(plan.parameters[one.name])) for one in formulation.parameters if one.constructs]
-    basis = None if formulation.needs is None else formulation_named(formulation.needs.formulation)
-    objects = (formulation, plan.method, plan.adapter, basis, *makers)
-    return plugins.involved(objects, modules_behind(plan.instance.spec))
 
 
 def rehearse_options(plan: Plan) -> None:

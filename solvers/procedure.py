@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from opticoll.instances import Instance
     from opticoll.solvers.process.messages import Report
-    from opticoll.solvers.task import Run, Task
+    from opticoll.solvers.run import Run
+    from opticoll.solvers.task import Task
 
     Arrays = Mapping[str, NDArray[Any]]
 

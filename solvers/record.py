@@ -10,7 +10,7 @@ from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
 from opticoll.solvers.judgement import accuracy
-from opticoll.solvers.plan import plan_key, versions_of
+from opticoll.solvers.resume_key import plan_key, plugin_digests, versions_of
 from opticoll.solvers.task import (
     NOTE,
     Needed,
@@ -25,10 +25,9 @@ from opticoll.solvers.task import (
 )
 
 if TYPE_CHECKING:
-    from opticoll.solvers.attempt import Solved
     from opticoll.solvers.course import Course
     from opticoll.solvers.judgement import Checked, Judgement
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.run import Run, Solved
     from opticoll.types import Json
 
 
@@ -93,6 +92,6 @@ def record_of(
         needed=None if needed is None else Needed.of(needed.record),
         repaired=checked.repaired,
         start=course.start,
-        plugins=plan.plugin_digests or None,
+        plugins=plugin_digests(plan) or None,
         versions=versions_of(task, plan),
     )

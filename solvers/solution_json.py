@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.readers.solver_solutions import SolFile
-    from opticoll.solvers.task import CheckRecord, Run
+    from opticoll.solvers.run import Run
+    from opticoll.solvers.task import CheckRecord
 
 FORMAT = "opticoll-solution/1"
 #: Largest solution file that is read [bytes].
@@ -372,7 +373,7 @@ def check_paths(model: type[Formulation], instance: Any, path: Path, parameters:
 def check_sol(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a solver's solution file (:mod:`opticoll.instances.readers.solver_solutions`).
 
-    Its columns are those of the program's file, or of the model as :func:`opticoll.solvers.solve.export` writes it.
+    Its columns are those of the program's file, or of the model as :func:`opticoll.solvers.export.export` writes it.
     Duals in the file give a bound by weak duality, unless there are integer columns.
 
     Raises

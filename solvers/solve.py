@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from opticoll.errors import BadInput, LimitSpent, NoSolution, OpticollError
-from opticoll.formulations.model import Bound, build_model, read_parameters
-from opticoll.formulations.program_writer import written
-from opticoll.formulations.registry import formulation as formulation_named
+from opticoll.errors import LimitSpent, NoSolution, OpticollError
+from opticoll.formulations.model import Bound, read_parameters
 from opticoll.formulations.variables import NamedArrays
-from opticoll.instances import MatrixProgram, as_instance
-from opticoll.instances.readers.reading import as_path
 from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import auto, verify
-from opticoll.solvers.attempt import call_procedure, refuted_by, solve_model
-from opticoll.solvers.auto import PROOF, PROOF_SHARE, Continuation, continuations, joined, settled
-from opticoll.solvers.compile.compilation import compile_built
+from opticoll.solvers.attempt import call_procedure, kept, refuted_by, solve_model
+from opticoll.solvers.auto import PROOF, PROOF_SHARE, continuations, joined, settled
 from opticoll.solvers.course import Course
 from opticoll.solvers.judgement import Checked, at_optimum, check_values, gather_bounds, judge, met
 from opticoll.solvers.methods.registry import method_named
-from opticoll.solvers.plan import Plan, instance_of, make_plan, needed_task
+from opticoll.solvers.plan import instance_of, make_plan, needed_task
 from opticoll.solvers.procedure import run_procedure
 from opticoll.solvers.process import memory, solver_log
 from opticoll.solvers.process.budget import READING_S, Budget, LimitReached
 from opticoll.solvers.record import properties, record_of
-from opticoll.solvers.task import PROVEN, Run, Task, Termination, joined_messages
-from opticoll.solvers.warm_start import WarmStart, kept
+from opticoll.solvers.run import Continuation, Plan, Run
+from opticoll.solvers.task import PROVEN, Task, Termination, joined_messages
+from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
     import threading
@@ -39,14 +34,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Formulation
-    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
-    from opticoll.solvers.attempt import Solved
     from opticoll.solvers.methods.method import Answer
     from opticoll.solvers.process.budget import OnProgress
     from opticoll.solvers.process.messages import Report
-    from opticoll.types import Settings
+    from opticoll.solvers.run import Solved
 
     Arrays = dict[str, NDArray[np.float64]]
 
@@ -147,7 +139,7 @@ def _prepared(
 
     try:
         read, plan = budget.limited(first, budget.deadline, least_s=READING_S)
-        needed = _solve_needed(task, read, plan, budget)
+        needed = solve_needed(task, read, plan, budget)
         plan, start, refutation = budget.limited(second, budget.deadline, least_s=READING_S)
     except LimitReached as reached:
         msg = f"{reached} while {task.instance} was read and prepared; raise the limit or use a smaller instance"
@@ -234,7 +226,7 @@ def _exactly(run: Run, budget: Budget) -> Run:
     return proven_exactly(run, budget.stop, lambda task, stop: solve(task, stop=stop))
 
 
-def _solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> Run | None:
+def solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> Run | None:
     """Solve the formulation whose solution the task's formulation takes as data, if any.
 
     Raises
@@ -258,96 +250,6 @@ def _solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) ->
         msg = f"{source}, which ended with {first.termination}; raise the limits"
         raise NoSolution(msg)
     return first
-
-
-def refuse_model_file(path: Path) -> None:
-    """Refuse a file to which no model can be written.
-
-    Raises
-    ------
-    BadInput
-        If its name ends in neither ``.mps`` nor ``.lp``, or its folder is missing.
-    """
-    if path.suffix not in {".mps", ".lp"}:
-        msg = f"export: {path.name} must end in .mps or .lp"
-        raise BadInput(msg)
-    if not path.parent.is_dir():
-        msg = f"export: the folder {path.parent} does not exist; create it first"
-        raise BadInput(msg)
-
-
-def export(
-    formulation_name: str | type[Formulation],
-    instance: object,
-    path: str | Path,
-    form: str | None = None,
-    settings: Settings | None = None,
-) -> tuple[str, ...]:
-    """Write the matrix of a formulation on an instance as MPS or LP, with the names in its docstring or its own file.
-
-    Other tools read the file as the same program (:mod:`opticoll.formulations.program_writer`). It is a minimization:
-    the objective of a maximization is negated. Names that not all tools read are replaced; a table of these,
-    ``FILE.names.csv``, is then written beside.
-
-    Returns
-    -------
-    What a user of the file should know, one sentence each; the file has the same sentences as comments.
-
-    Raises
-    ------
-    BadInput
-        If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
-    """
-    path = as_path(path, "export")
-    refuse_model_file(path)
-    stated = formulation_named(formulation_name)
-    read_parameters(stated.parameters, settings or {}, stated.name)
-    given = instance if isinstance(instance, str) else as_instance(instance)
-    value, problem, matrix = stated_matrix(Task(formulation_name, given, "highs", form, settings or {}))
-    program = value if isinstance(value, MatrixProgram) else None
-    own = program is not None and form in (None, "matrix")
-    names = (list(program.column_names), list(program.row_names)) if own and program is not None else None
-    what = value.spec if program is not None else f"{problem.name} {value.spec}"
-    return write_program(matrix, path, what, names)
-
-
-def write_program(
-    matrix: StandardForm, path: Path, what: str, names: tuple[list[str], list[str]] | None = None
-) -> tuple[str, ...]:
-    """Write a matrix to an MPS or LP file, and the table of its names, as :func:`export` does.
-
-    Raises
-    ------
-    BadInput
-        If a file cannot be written.
-    """
-    program = written(matrix, ".lp" if path.suffix == ".lp" else ".mps", *(names or ()))
-    table = path.with_name(f"{path.name}.names.csv")
-    try:
-        program.write(path, f"opticoll {what}")
-        if program.table:
-            program.write_table(table)
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
-    named = f"{len(program.table)} names differ in the file: {table}"
-    return (*program.notes, *([named] if program.table else []))
-
-
-def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
-    """The instance of a task, the problem with its data, and the matrix of its stated model.
-
-    Raises
-    ------
-    OpticollError
-        If the task is refused, or the solution that the formulation takes as data is not found.
-    """
-    value = instance_of(task)
-    plan = make_plan(task, instance=value)
-    needed = _solve_needed(task, value, plan, Budget(task))
-    plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
-    built = build_model(plan.problem, plan.form)
-    return value, plan.problem, compile_built(plan.problem, built)
 
 
 def run_in_worker(sent: bytes, needed: Arrays, start: Arrays, report: Report) -> Answer:

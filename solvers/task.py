@@ -14,14 +14,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overload
 
 import msgspec
 
 from opticoll.arguments import check_mapping, flag, number, refused, whole_number
 from opticoll.errors import BadInput, BadOption
-from opticoll.formulations.model import Bound, Formulation
+from opticoll.formulations.model import Formulation
 from opticoll.instances import Instance
 from opticoll.nearest_names import NamesAttributes
 from opticoll.types import Json
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
-    from opticoll.solvers.plan import Plan
 
 
 class Termination(StrEnum):
@@ -575,64 +572,6 @@ def plain(value: object) -> Json:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
     return int(value) if isinstance(value, int) else str(value)
-
-
-@dataclass(frozen=True)
-class Run:
-    """The record of a run, and its solution.
-
-    ``values`` are the named variable arrays that were verified (after repair, if one was needed); ``duals``
-    the named duals that certified the bound, if any; ``bounds`` the formulation's analytic bounds, if the run computed
-    them; ``needed`` the run whose solution was the data of this one. ``exact`` is the problem in rational numbers with
-    its proven answer, if the task requested it and it was found. ``basis`` is that of the stated model, if wanted.
-    """
-
-    task: Task
-    record: Record
-    values: Mapping[str, NDArray[np.float64]] | None = None
-    duals: dict[str, NDArray[np.float64]] | None = None
-    plan: Plan | None = None
-    bounds: list[Bound] | None = None
-    needed: Run | None = None
-    exact: tuple[ExactForm, ExactAnswer] | None = None
-    basis: SimplexBasis | None = None
-
-    @property
-    def termination(self) -> Termination:
-        """The reason why the run stopped."""
-        return self.record.termination or Termination.ERROR
-
-    @property
-    def proof(self) -> Proof:
-        """What is proven about the value."""
-        return self.record.proof or Proof.NONE
-
-    @property
-    def objective(self) -> float | None:
-        """The value of the solution; None if there is none."""
-        return self.record.objective
-
-    @property
-    def objective_exact(self) -> Fraction | None:
-        """The optimum as a fraction, if it is proven in rational arithmetic."""
-        return None if self.record.objective_exact is None else Fraction(self.record.objective_exact)
-
-    @property
-    def bound(self) -> float | None:
-        """The tightest bound on the optimum; None if there is none."""
-        return self.record.bound
-
-    @property
-    def verified(self) -> bool:
-        """Whether the solution passed the formulation's checker."""
-        return self.record.verified is True
-
-    @property
-    def exit_status(self) -> int:
-        """0 solved and verified, 4 solver unavailable, 3 no solution."""
-        if self.verified:
-            return 0
-        return 4 if self.termination is Termination.UNAVAILABLE else 3
 
 
 def digest(parts: Mapping[str, Json]) -> str:

@@ -11,7 +11,6 @@ from opticoll.errors import BadInput
 from opticoll.formulations.variables import check_arrays
 from opticoll.solvers import verify
 from opticoll.solvers.compile.compilation import declared_arrays
-from opticoll.solvers.task import StartRecord, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.attempt import Solved
-    from opticoll.solvers.course import Course
-    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.run import Plan
     from opticoll.solvers.task import SimplexBasis
 
     Arrays = Mapping[str, NDArray[np.float64]]
@@ -91,24 +88,3 @@ class WarmStart:
                 msg = f"{self.source}: {str(name)[:60]!r} is no array of numbers; give it as result.values has it"
                 raise BadInput(msg) from None
         return result
-
-
-def kept(course: Course, solved: Solved) -> Solved:
-    """What was solved, or the given start if nothing better was found; the record says what became of it."""
-    known, problem = course.known, course.plan.problem
-    assert known.values is not None
-    given = verify.objective(problem, known.values)
-    found = None if solved.values is None else verify.objective(problem, solved.values)
-    lead = None if found is None else verify.relative_gap(given, found, problem.sense)
-    if solved.infeasible_by is not None:
-        course.notes.append(f"{known.source} satisfies every constraint, against {solved.infeasible_by}")
-        solved = replace(solved, infeasible_by=None, refuted=False)
-    better = found is None or (lead is not None and lead < 0)
-    course.start = StartRecord(source=known.source, objective=given, kept=better, used=course.start_used)
-    if not better:
-        return solved
-    ended = solved.outcome.termination
-    outcome = replace(
-        solved.outcome, x=None, termination=Termination.ERROR if ended is Termination.INFEASIBLE else ended
-    )
-    return replace(solved, outcome=outcome, values=dict(known.values))

@@ -11,11 +11,11 @@ import numpy as np
 
 from opticoll.analysis.store import Store
 from opticoll.analysis.store.schema import environment
+from opticoll.solvers.run import Run
 from opticoll.solvers.task import (
     Proof,
     Record,
     Requested,
-    Run,
     Size,
     SolverClaims,
     SolverInfo,

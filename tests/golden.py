@@ -30,9 +30,10 @@ from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.instances.spec import describe
 from opticoll.solvers.compile.compilation import compile_built
+from opticoll.solvers.export import export
 from opticoll.solvers.methods import methods_for
-from opticoll.solvers.plan import resume_key
-from opticoll.solvers.solve import export, solve
+from opticoll.solvers.resume_key import resume_key
+from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
 #: Solvers that every machine has.

@@ -27,7 +27,8 @@ from opticoll.formulations.model import Formulation
 from opticoll.instances import Instance
 from opticoll.solvers import solve
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.task import Proof, Run, Task
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Proof, Task
 
 #: Processor time [s] within which every case ends.
 MOST_S = 20.0

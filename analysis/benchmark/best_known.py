@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
     from opticoll.analysis.benchmark.runs import RunRow
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.run import Run
     from opticoll.types import Json
 
 _log = logging.getLogger("opticoll")

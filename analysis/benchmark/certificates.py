@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.run import Run
 
 _log = logging.getLogger("opticoll")
 FOLDER = STUDIES / f"{STUDY}-certificates"

@@ -274,7 +274,7 @@ class Stated:
     @classmethod
     def of(cls, problem: BenchmarkProblem) -> Stated:
         """Build a problem."""
-        from opticoll.solvers.solve import stated_matrix
+        from opticoll.solvers.export import stated_matrix
 
         task = Task(problem.formulation, problem.instance, "highs", settings=dict(problem.settings))
         _, data, form = stated_matrix(task)

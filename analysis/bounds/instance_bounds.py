@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
     from opticoll.instances import Instance
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.run import Run
     from opticoll.types import DataSize
 
 

@@ -31,8 +31,8 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
         msg = f"--to {path}: the name must end in .mps or .lp"
         raise click.UsageError(msg)
     with output.diverted_stdout():
-        from opticoll.solvers import solve as runner
+        from opticoll.solvers import export as exported
 
-        notes = runner.export(formulation, instance, path, form, settings)
+        notes = exported.export(formulation, instance, path, form, settings)
     click.echo("\n".join([f"wrote {path}", *(f"note: {note}" for note in notes)]), err=True)
     return 0

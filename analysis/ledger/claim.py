@@ -195,7 +195,7 @@ class Laboratory:
         from datetime import UTC, datetime
 
         from opticoll.solvers import solve as runner
-        from opticoll.solvers.plan import resume_key
+        from opticoll.solvers.resume_key import resume_key
 
         if self.store is not None:
             for record in self.store.answered({resume_key(task)}).values():

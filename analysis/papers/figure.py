@@ -18,7 +18,8 @@ from opticoll.analysis.store.current_records import code_note
 from opticoll.arguments import refused
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.spec import expand
-from opticoll.solvers.task import Run, plain
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
-    from opticoll.solvers.compile.user_models import Compiled
-    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.compile.compilation import Compiled
+    from opticoll.solvers.run import Plan
     from opticoll.solvers.task import Progress, SimplexBasis
     from opticoll.types import DataSize, Gibibytes, Seconds
 
@@ -483,7 +483,7 @@ class Model(NamesAttributes):
             If the name has another ending or the folder is missing.
         """
         from opticoll.instances.readers.reading import as_path
-        from opticoll.solvers.solve import refuse_model_file, write_program
+        from opticoll.solvers.export import refuse_model_file, write_program
 
         target = as_path(path, "export")
         refuse_model_file(target)

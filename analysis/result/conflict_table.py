@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from opticoll.solvers.conflict import Conflict
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.run import Run
 
 #: Terms of a row that its statement shows.
 _TERMS = 6

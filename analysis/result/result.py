@@ -39,8 +39,8 @@ from opticoll.solvers import solve as runner
 from opticoll.solvers.compile.compilation import index_labels
 from opticoll.solvers.compile.program_json import program_document
 from opticoll.solvers.compile.user_models import layer_of, stated_task
-from opticoll.solvers.plan import Plan
-from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
+from opticoll.solvers.run import Plan, Run
+from opticoll.solvers.task import Proof, Record, Task, Termination, plain
 from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:

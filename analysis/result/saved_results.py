@@ -19,8 +19,8 @@ from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import solution_json, verify
 from opticoll.solvers.compile.program_json import ONLY_MATRIX, read_program
-from opticoll.solvers.plan import Plan
-from opticoll.solvers.task import Proof, Record, Run, Size, SolverInfo, Task, Termination, Times, joined_messages, texts
+from opticoll.solvers.run import Plan, Run
+from opticoll.solvers.task import Proof, Record, Size, SolverInfo, Task, Termination, Times, joined_messages, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,8 @@ from opticoll.instances.topology import parse_rate, parse_size
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.solvers.task import Record, Run, Task
+    from opticoll.solvers.run import Run
+    from opticoll.solvers.task import Record, Task
     from opticoll.types import DataSize
 
 

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.analysis.store.schema import StoredRecord
-    from opticoll.solvers.task import Environment, Run
+    from opticoll.solvers.run import Run
+    from opticoll.solvers.task import Environment
 
 
 #: Folder of the measured claims.

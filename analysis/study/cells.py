@@ -18,7 +18,8 @@ from opticoll.errors import LimitSpent, MethodMismatch, OpticollError, SolverUna
 from opticoll.shared_files import AlreadyStored, claim
 from opticoll.solvers.adapters.command_line import adopt
 from opticoll.solvers.process.memory import TooLarge
-from opticoll.solvers.task import Proof, Record, Requested, Run, Termination, one_line
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Proof, Record, Requested, Termination, one_line
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -178,7 +178,8 @@ def _options(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, tuple[
 
 def _changes(cell: Cell, row: Row) -> list[str]:
     """What has changed since the run of the same task."""
-    from opticoll.solvers.plan import make_plan, versions_of
+    from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.resume_key import plugin_digests, versions_of
 
     changes: list[str] = []
     if pd.isna(row["code"]):
@@ -191,7 +192,7 @@ def _changes(cell: Cell, row: Row) -> list[str]:
         changes.append("a file that a setting names changed")
     if cell.planned:
         plan = make_plan(cell.task)
-        before, after = _mapping(row["plugins"]), plan.plugin_digests
+        before, after = _mapping(row["plugins"]), plugin_digests(plan)
         names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
         changes += [f"plug-in changed: {', '.join(names)}"] if names else []
         known = _mapping(row["versions"])

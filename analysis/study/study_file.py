@@ -118,8 +118,8 @@ class Cell:
     """One run of a study: its task, its resume key, and the reason why it cannot run here, if any.
 
     The task holds an instance from a file as it was when the study was read. ``planned`` means that the key is that of
-    :func:`opticoll.solvers.plan.plan_key`, which the record of the run must have too. ``solver`` is the configuration
-    of a solver that runs as a command, for machines that cannot see its file.
+    :func:`opticoll.solvers.resume_key.plan_key`, which the record of the run must have too. ``solver`` is the
+    configuration of a solver that runs as a command, for machines that cannot see its file.
     """
 
     task: Task
@@ -377,7 +377,8 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
     """Check every task as the runner would, and give it its resume key; equal cells are kept once."""
     from opticoll.instances import Instance, parse
     from opticoll.solvers.adapters.command_line import exported
-    from opticoll.solvers.plan import make_plan, plan_key, rehearse_options
+    from opticoll.solvers.plan import make_plan, rehearse_options
+    from opticoll.solvers.resume_key import plan_key
 
     instances: dict[str, Instance] = {}
     seen: set[str] = set()
@@ -420,7 +421,7 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
     """
     from opticoll.own_code import digest as code_digest
     from opticoll.solvers.adapters.interface import distribution_version
-    from opticoll.solvers.plan import ALWAYS_USED, EXACT_USED
+    from opticoll.solvers.resume_key import ALWAYS_USED, EXACT_USED
 
     parts = {name: getattr(task, name) for name in task.__struct_fields__ if name != "instance"}
     parts |= {"plugins": known} if (known := digests()) else {}

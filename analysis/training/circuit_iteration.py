@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from opticoll.instances.training.iteration_stages import IterationStages
     from opticoll.instances.training.task_graph import TaskGraph
     from opticoll.solvers.methods.lumorph.timed_rounds import AllReduce, TimedRounds
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.run import Run
     from opticoll.types import Setting
 
 #: Parameters of ``lumorph.iteration``: circuits of two calls could share waveguides, so calls run one at a time.

@@ -6,7 +6,7 @@ does not. Duals of a block have the sign of the compiled row; those of ``<=`` an
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,23 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Axis, Formulation
     from opticoll.formulations.standard_form import Sense
+
+    Built = PyomoModel | CvxpyModel
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model that was compiled: its matrix, and itself with the names of all its variables and constraints.
+
+    ``compile_s`` is the time that it took [s]; ``columns`` and ``rows`` are Pyomo's variable of every column, and its
+    constraint of every row.
+    """
+
+    form: StandardForm
+    built: Built
+    compile_s: float
+    columns: list[Any] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
 
 
 def compile_model(model: CvxpyModel | PyomoModel | StandardForm) -> StandardForm:

@@ -13,7 +13,7 @@ from opticoll.solvers.compile.user_models import compiled, layer_of
 
 if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.compile.user_models import Built, Compiled
+    from opticoll.solvers.compile.compilation import Built, Compiled
 
 
 @dataclass(frozen=True, eq=False)

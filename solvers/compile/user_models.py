@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from opticoll.errors import BadInput, ModelError
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
 from opticoll.formulations.model import CvxpyModel, PyomoModel
 from opticoll.formulations.standard_form import Block
-from opticoll.solvers.compile.compilation import from_cvxpy, from_pyomo
+from opticoll.solvers.compile.compilation import Compiled, from_cvxpy, from_pyomo
 from opticoll.solvers.compile.write_back import Loader
 from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.task import Task
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Axis
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
-
-    Built = PyomoModel | CvxpyModel
+    from opticoll.solvers.compile.compilation import Built
 
 #: Name of the array of columns that belong to no variable.
 AUXILIARY = "auxiliary"
@@ -88,21 +87,6 @@ def program_of(
         same_objective=same_objective,
         capacities_alone=capacities_alone,
     )
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A model that was compiled: its matrix, and itself with the names of all its variables and constraints.
-
-    ``compile_s`` is the time that it took [s]; ``columns`` and ``rows`` are Pyomo's variable of every column, and its
-    constraint of every row.
-    """
-
-    form: StandardForm
-    built: Built
-    compile_s: float
-    columns: list[Any] = field(default_factory=list)
-    rows: list[Any] = field(default_factory=list)
 
 
 def compiled(stated: Any, built: Built | None = None, *, program: Any = None) -> Compiled:

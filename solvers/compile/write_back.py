@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.compile.user_models import Compiled
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.compile.compilation import Compiled
+    from opticoll.solvers.run import Run
 
     Arrays = Mapping[str, NDArray[np.float64]]
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
     from opticoll.solvers.exact.arguments.argument import Argument
-    from opticoll.solvers.task import CheckRecord, Run
+    from opticoll.solvers.run import Run
+    from opticoll.solvers.task import CheckRecord
     from opticoll.types import Json, Settings
 
 #: File name suffixes of combinatorial certificates.

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.solvers.process.messages import Report
-    from opticoll.solvers.task import Run, Task
+    from opticoll.solvers.run import Run
+    from opticoll.solvers.task import Task
     from opticoll.types import Json
 
     Solve = Callable[[Task, threading.Event | None], Run]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Formulation, Parameter
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.task import Run, Task
+    from opticoll.solvers.task import Task
     from opticoll.types import Json, Setting, Settings
 
 
@@ -105,8 +105,9 @@ class Answer:
 class Context:
     """The problem of a procedure, its limits, and the runner for subproblems.
 
-    ``save(answer, objective)`` keeps an intermediate answer, which survives if the procedure is killed later. ``start``
-    are the named values of a known solution, if any.
+    ``solve(task)`` returns the :class:`~opticoll.solvers.run.Run` of another task. ``save(answer, objective)`` keeps an
+    intermediate answer, which survives if the procedure is killed later. ``start`` are the named values of a known
+    solution, if any.
     """
 
     task: Task
@@ -114,7 +115,7 @@ class Context:
     instance: Any
     parameters: Settings
     deadline: float | None
-    solve: Callable[..., Run]
+    solve: Callable[..., Any]
     save: Callable[..., None]
     start: Mapping[str, NDArray[np.float64]] | None = None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from opticoll.formulations.model import Formulation
-    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.run import Plan
     from opticoll.solvers.task import Task
 
     Size = Mapping[str, int]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.topology import F64
-    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.run import Plan
     from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule

@@ -47,9 +47,9 @@ from opticoll.plugins import load_plugin as load_plugin
 from opticoll.solvers.adapters.interface import Adapter as Adapter
 from opticoll.solvers.adapters.interface import Capabilities as Capabilities
 from opticoll.solvers.adapters.interface import set_solution as set_solution
+from opticoll.solvers.export import export as export
 from opticoll.solvers.methods.method import Answer as Answer
 from opticoll.solvers.methods.method import Method as Method
-from opticoll.solvers.solve import export as export
 from opticoll.solvers.task import Outcome as Outcome
 from opticoll.solvers.task import Task as Task
 from opticoll.solvers.task import Termination as Termination

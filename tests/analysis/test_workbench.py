@@ -24,7 +24,8 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import states
 from opticoll.instances.topology import parse_rate, parse_size
 from opticoll.solvers import solve
-from opticoll.solvers.task import Run, Termination
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Termination
 
 MESH, POOL = "lightpath:2x2,lasers=2", "servers:n=4,degree=3,traffic=alltoall"
 NAMES = sorted(CASES)

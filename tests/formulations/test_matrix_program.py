@@ -17,6 +17,7 @@ from opticoll.formulations.model import NotApplicable, build_model, forms_of
 from opticoll.instances import MatrixProgram, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.export import export
 from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Proof, Task
 
@@ -132,7 +133,7 @@ def test_the_checker_finds_each_violation(mixed, values, block):
 )
 def test_exported_models_come_back(tmp_path, formulation, instance, settings, suffix):
     file = tmp_path / f"a{suffix}"
-    solve.export(formulation, instance, file, settings=settings)
+    export(formulation, instance, file, settings=settings)
     stated = solve.solve(Task(formulation, instance, "highs", settings=settings))
     again = solve.solve(Task(NAME, f"mps:{file}"))
     assert again.verified
@@ -152,7 +153,7 @@ def test_exported_models_come_back(tmp_path, formulation, instance, settings, su
     ],
 )
 def test_solutions_of_exported_models_are_checked(tmp_path, formulation, instance, column, block):
-    solve.export(formulation, instance, tmp_path / "a.mps")
+    export(formulation, instance, tmp_path / "a.mps")
     solved = solve.solve(Task(NAME, f"mps:{tmp_path / 'a.mps'}"))
     values = dict(zip(solved.plan.instance.column_names, solved.values["x"].tolist(), strict=True))
     file = tmp_path / "a.sol"
@@ -346,7 +347,7 @@ def test_a_study_keeps_the_program_it_read(tmp_path, mixed):
 
 
 def test_export_keeps_the_names_of_the_file(tmp_path, mixed):
-    solve.export(NAME, mixed, tmp_path / "again.mps")
+    export(NAME, mixed, tmp_path / "again.mps")
     again = parse(f"mps:{tmp_path / 'again.mps'}")
     program = parse(mixed)
     assert (again.column_names, again.row_names) == (("x", "y", "z", "idle", "constant"), ("c1", "c2", "c3"))

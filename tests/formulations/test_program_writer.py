@@ -27,7 +27,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.program_writer import LONGEST, NEGATED, Suffix, plain_names, written
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances.readers.program_files import read_program
-from opticoll.solvers import solve
+from opticoll.solvers.export import export
 
 if TYPE_CHECKING:
     from opticoll.formulations.program_writer import WrittenProgram
@@ -239,4 +239,4 @@ def test_the_command_says_what_the_file_holds(tmp_path, capsys):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "a.mps").mkdir()
     with pytest.raises(BadInput, match="cannot be written"):
-        solve.export("alltoall.master", "ring:4", tmp_path / "a.mps")
+        export("alltoall.master", "ring:4", tmp_path / "a.mps")

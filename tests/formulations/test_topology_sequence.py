@@ -40,7 +40,8 @@ from opticoll.solvers.methods.topology.sequence_enumeration import all_configura
 from opticoll.solvers.methods.topology.sequence_enumeration import distinct, dual_time
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
 from opticoll.solvers.methods.topology.sequence_prices import annealed, near, priced_time
-from opticoll.solvers.plan import make_plan, resume_key
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.resume_key import resume_key
 
 
 def time_of(configurations, demand, *, delay=0.0, overlap=False, step=False, used=None):

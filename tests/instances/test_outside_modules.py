@@ -21,7 +21,7 @@ from opticoll import outside_modules, plugins
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.outside_modules import modules_of
-from opticoll.solvers.plan import resume_key
+from opticoll.solvers.resume_key import resume_key
 
 #: A model whose optimum is the expression ``{limit}``.
 MODEL = """
@@ -371,7 +371,7 @@ def test_nothing_is_run_to_find_the_modules(path: Path) -> None:
 KEY = """
 import json, sys
 import opticoll as oc
-from opticoll.solvers.plan import resume_key
+from opticoll.solvers.resume_key import resume_key
 oc.load_plugin(sys.argv[1])
 print(json.dumps([resume_key(oc.Task("own.model", "ring:4")), "helper" in sys.modules]))
 """
@@ -473,7 +473,7 @@ def test_a_module_that_changes_before_a_hook_imports_it_is_refused(tmp_path: Pat
 
 SCRIPT = """
 import opticoll as oc
-from opticoll.solvers.plan import resume_key
+from opticoll.solvers.resume_key import resume_key
 import helper
 
 def build(topology):

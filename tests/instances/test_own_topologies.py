@@ -19,8 +19,8 @@ from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
 from opticoll.instances import as_instance, from_networkx, parse, to_networkx
 from opticoll.solvers import solve
-from opticoll.solvers.plan import resume_key
 from opticoll.solvers.procedure import rebuild, send
+from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.task import Task
 
 

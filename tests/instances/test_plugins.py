@@ -19,7 +19,7 @@ from opticoll.instances.spec import FAMILIES, parse
 from opticoll.instances.symmetry import automorphisms
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.methods import methods
-from opticoll.solvers.plan import resume_key
+from opticoll.solvers.resume_key import resume_key
 
 FAMILY = """
 import numpy as np
@@ -496,7 +496,7 @@ def test_what_a_script_defines_is_solved_in_workers_too(tmp_path):
         + """
 if __name__ == "__main__":
     from opticoll.solvers.process.executor import LocalProcesses
-    from opticoll.solvers.plan import resume_key
+    from opticoll.solvers.resume_key import resume_key
 
     class FORMULATION(Model):
         problem = "MILP"

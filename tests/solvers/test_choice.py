@@ -19,8 +19,9 @@ from opticoll.solvers import solve, verify
 from opticoll.solvers.auto import SMALL_PROOF_S, fastest_form
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import methods, taking_over
-from opticoll.solvers.plan import make_plan, resume_key
+from opticoll.solvers.plan import make_plan
 from opticoll.solvers.process.worker import interpreter
+from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.task import Proof, Task, Termination
 
 GAP_GRAPH = "genkautz:n=8,d=3"

@@ -608,6 +608,6 @@ def test_exact_ranks_first_and_old_records_are_read():
     assert PROVEN == (Proof.EXACT, Proof.OPTIMAL)
     assert Record.read({"proof": "optimal", "objective": 1.0}).objective_exact is None
     task = oc.Task("alltoall.master", "ring:4")
-    from opticoll.solvers.plan import resume_key
+    from opticoll.solvers.resume_key import resume_key
 
     assert resume_key(task) != resume_key(oc.Task("alltoall.master", "ring:4", exact=True))

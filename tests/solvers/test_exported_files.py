@@ -14,7 +14,7 @@ from slow_cases import marked
 
 from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_known, problems
 from opticoll.formulations import formulation
-from opticoll.solvers import solve
+from opticoll.solvers.export import export
 from opticoll.solvers.process.isolation import call_isolated
 from opticoll.solvers.solution_json import check
 
@@ -105,7 +105,7 @@ def test_every_solver_reads_the_same_program(
     problem, best = by_name[name], KNOWN[name]
     settings = dict(problem.settings)
     path, sol = tmp_path / f"program{suffix}", tmp_path / f"{reader}.sol"
-    solve.export(problem.formulation, problem.instance, path, settings=settings)
+    export(problem.formulation, problem.instance, path, settings=settings)
     assert name not in ROWS or ROWS[name] in path.read_text()
     value = value_by(reader, path, sol)
     if value is None:

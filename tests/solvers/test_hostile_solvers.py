@@ -34,7 +34,8 @@ from opticoll.solvers.plan import make_plan
 from opticoll.solvers.procedure import checked
 from opticoll.solvers.process import budget, isolation
 from opticoll.solvers.process.budget import Budget, LimitReached, limited
-from opticoll.solvers.task import Outcome, Proof, Run, SolveRequest, Task, Termination, one_line
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Outcome, Proof, SolveRequest, Task, Termination, one_line
 
 FORM = StandardForm(
     sp.csc_array([[1.0, 1.0]]),

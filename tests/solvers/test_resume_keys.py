@@ -13,8 +13,9 @@ import opticoll as oc
 from opticoll.analysis.study.study_file import study_of, unplanned_key
 from opticoll.formulations import formulations
 from opticoll.solvers import plan as planning
-from opticoll.solvers.plan import make_plan, plan_key, resume_key
+from opticoll.solvers.plan import make_plan
 from opticoll.solvers.process.memory import TooLarge
+from opticoll.solvers.resume_key import plan_key, resume_key
 
 VERSIONED = {
     "alltoall.master": "ring:4",

@@ -17,7 +17,9 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import attempt, solve, verify
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.plan import make_plan, resume_key
+from opticoll.solvers.export import export
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages, plain
 
@@ -492,7 +494,7 @@ def test_pipes_are_refused_without_waiting_for_them(tmp_path, suffix):
 def test_export_refuses_other_endings(tmp_path):
     for path in (tmp_path / "x.txt", tmp_path / "no" / "x.mps"):
         with pytest.raises(BadInput):
-            solve.export("alltoall.master", "ring:4", path)
+            export("alltoall.master", "ring:4", path)
 
 
 def test_the_generic_dual_bound_is_weak_duality(tmp_path):

@@ -12,9 +12,9 @@ import pytest
 from opticoll.analysis.cli.main import main
 from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.plan import resume_key
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.isolation import call_isolated
+from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.task import Task
 
 #: A line of the log of every solver, and a formulation that it solves.

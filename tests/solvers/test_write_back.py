@@ -15,7 +15,8 @@ import pytest
 
 import opticoll as oc
 from opticoll.analysis.result import result as results
-from opticoll.solvers.task import Proof, Record, Run, Termination
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Proof, Record, Termination
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.instances.topology import F64, Topology
     from opticoll.solvers.methods.method import Context
-    from opticoll.solvers.task import Run, SolveRequest
+    from opticoll.solvers.run import Run
+    from opticoll.solvers.task import SolveRequest
     from opticoll.types import Json
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.run import Run
 
 
 def run_timestep_children(context: Context) -> Answer:

@@ -25,7 +25,8 @@ from opticoll.analysis.store.schema import encode
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
 from opticoll.instances import parse
-from opticoll.solvers.task import Record, Run, Task
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Record, Task
 
 EVIL = "file:\"><script>alert(1)</script><img src=x onerror=alert(2)>'&.json"
 

@@ -22,8 +22,9 @@ from opticoll.analysis.study.cells import failed_run
 from opticoll.analysis.study.study_file import Cell
 from opticoll.formulations import formulations
 from opticoll.instances import parse
+from opticoll.solvers.run import Run
 from opticoll.solvers.solve import solve
-from opticoll.solvers.task import Record, Run, Task, Termination
+from opticoll.solvers.task import Record, Task, Termination
 
 #: A small instance of every formulation, with its settings.
 SMALL = {name: one.cases[0] for name, one in PROBLEMS.items()}

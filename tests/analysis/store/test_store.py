@@ -26,7 +26,8 @@ from opticoll.analysis.rendering import frame_rows
 from opticoll.analysis.store import Store, schema, tables
 from opticoll.errors import BadFile, BadInput
 from opticoll.shared_files import AlreadyStored, publish
-from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Proof, Record, Task, Termination, plain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,8 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import study_of
 from opticoll.solvers.process.executor import InProcess
-from opticoll.solvers.task import Record, Requested, Run, digest
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Record, Requested, digest
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -26,7 +26,8 @@ from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.shared_files import claim
 from opticoll.solvers import solve as runner
 from opticoll.solvers.process.executor import InProcess, JobCrashed, make_executor
-from opticoll.solvers.task import Proof, Record, Run, Task, Termination
+from opticoll.solvers.run import Run
+from opticoll.solvers.task import Proof, Record, Task, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,8 @@ DRIVER = """
 import random, sys, time, types
 from pathlib import Path
 import numpy as np
-from opticoll.solvers.task import Proof, Record, Run, Task, Termination
+from opticoll.solvers.task import Proof, Record, Task, Termination
+from opticoll.solvers.run import Run
 
 def solve(task, on_progress=None):
     time.sleep(random.uniform(0.001, 0.008) if task.seed < int(sys.argv[4]) else 3600.0)

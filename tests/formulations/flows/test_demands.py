@@ -35,7 +35,8 @@ from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
-from opticoll.solvers.plan import make_plan, resume_key
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.task import Task
 
 NAME = "alltoall.master"

@@ -32,9 +32,10 @@ from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec, read_demand, traffic_of
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.plan import make_plan, resume_key
+from opticoll.solvers.plan import make_plan
 from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.process.executor import make_executor
+from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.schedules import link_schedule, shard_routes
 from opticoll.solvers.schedules.schedule_json import links_document, read_schedule, routes_document, verify_document
 from opticoll.solvers.solution_json import solution_document

@@ -23,7 +23,7 @@ from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.negotiated_rerouting import FluidLengths
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes, straight_or_shortest
-from opticoll.solvers.plan import resume_key
+from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Proof, Task
 

@@ -26,8 +26,8 @@ from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter, adapters
 from opticoll.solvers.adapters.command_line import TABLES, VARIABLE, CommandLine, adopt, exported, read_configuration
-from opticoll.solvers.plan import resume_key
 from opticoll.solvers.process.isolation import solve_isolated
+from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.task import Proof, SolveRequest, Task, Termination
 from opticoll.solvers.verify import dual_bound
 
