@@ -57,7 +57,7 @@ class Outputs:
         BadInput
             If a file cannot be written for this task.
         """
-        if self.certificate is not None and not _is_combinatorial(self.certificate):
+        if self.certificate is not None:
             task = msgspec.structs.replace(task, exact=True)
         if self.schedule is not None:
             refuse_schedule_early(self.schedule, task)
@@ -85,21 +85,10 @@ class Outputs:
         if self.paths is not None and run.verified:
             with errors_kept(failures):
                 written["paths"] = write_paths(self.paths, run)
-        if self.certificate is not None and self._certifies(self.certificate, run):
+        if self.certificate is not None and (run.exact is not None or run.proof is Proof.EXACT):
             with errors_kept(failures):
                 written["certificate"] = write_certificate(self.certificate, run)
         return Written(written, failures)
-
-    @staticmethod
-    def _certifies(path: Path, run: Run) -> bool:
-        """Whether a run has what the certificate in this file proves."""
-        return run.verified if _is_combinatorial(path) else run.exact is not None or run.proof is Proof.EXACT
-
-
-def _is_combinatorial(path: Path) -> bool:
-    from opticoll.solvers.exact.combinatorial import is_combinatorial
-
-    return is_combinatorial(path)
 
 
 @contextmanager
@@ -449,9 +438,6 @@ class CertificateFile(TypedDict):
 def write_certificate(path: Path, run: Run) -> CertificateFile:
     """Write the exact answer of a run as a certificate, and verify the file against the run's problem.
 
-    A file in ``.proof.json`` gets a combinatorial certificate (:mod:`opticoll.solvers.exact.combinatorial`), for which
-    the run need not be exact; only ``file``, ``claim``, ``kind``, ``bytes`` and the times are returned.
-
     Returns
     -------
     ``file``, ``claim`` (``"infeasible"``, the optimum as a fraction, or the ends of an interval, ``"9 to inf"``),
@@ -462,22 +448,12 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
     BadInput
         If the run has no exact answer, the answer is unbounded, or the file cannot be written.
     """
-    from opticoll.solvers.exact import combinatorial, prove, vipr_file, vipr_verify
+    from opticoll.solvers.exact import prove, vipr_file, vipr_verify
 
-    if combinatorial.is_combinatorial(path):
-        began = time.perf_counter()
-        proof = combinatorial.write(path, run)
-        written = time.perf_counter()
-        assert run.plan is not None
-        result = combinatorial.check(type(run.plan.problem), run.plan.instance, path, run.plan.parameters)
-        if not result["verified"]:
-            msg = f"{path}: the certificate does not hold: {result['reason']}"
-            raise BadInput(msg)
-        return {"file": str(path), **proof, "write_s": written - began, "check_s": time.perf_counter() - written}
     if run.exact is None or not vipr_file.is_certificate(path):
-        reason = "name it .vipr or .proof.json"
+        reason = "name it .vipr or .vipr.gz"
         if run.proof is Proof.EXACT and run.exact is None:
-            reason = "the program is too large for a VIPR file; name it .proof.json"
+            reason = "the program is too large for a VIPR file; repeat the solve, which checks the proof of its optimum"
         elif run.exact is None:
             reason = "nothing is proven exactly; solve with exact=True"
         msg = f"{path}: no certificate was written: {reason}"

@@ -27,7 +27,6 @@ from opticoll.solvers.compile.compilation import (
     declared_duals,
     index_labels,
 )
-from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
@@ -208,8 +207,6 @@ def _other_check(path: Path) -> Callable[[type[Formulation], Any, Path, Settings
         return check_sol
     if path.suffix.lower() == ".npz":
         return check_paths
-    if combinatorial.is_combinatorial(path):
-        return combinatorial.check
     return _check_certificate if is_certificate(path) else None
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opticoll.errors import BadFile, OpticollError
+from opticoll.errors import BadFile
 from opticoll.formulations.model import read_parameters
-from opticoll.instances import Topology, parse
+from opticoll.instances import Topology
 from opticoll.instances.demands import DemandSpec, same_demand
-from opticoll.instances.readers.reading import names_file, same_text
+from opticoll.instances.readers.reading import same_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.types import Json, Settings
 
-#: What a certificate may state about its problem beside the problem itself.
-HEADER = ("formulation", "instance", "instance_hash", "settings")
-
 
 def refuse_other_problem(
-    model: type[Formulation], instance: Instance, document: Mapping[str, Json], path: Path, kind: str = "solution"
+    model: type[Formulation], instance: Instance, document: Mapping[str, Json], path: Path
 ) -> None:
-    """Refuse a file, of the kind ``"solution"`` or ``"certificate"``, for another formulation or instance.
+    """Refuse a solution of another formulation or instance.
 
     Raises
     ------
@@ -34,19 +31,19 @@ def refuse_other_problem(
     """
     theirs = document.get("formulation")
     if theirs != model.name:
-        stated = f"is a {kind} of {theirs[:80]}" if isinstance(theirs, str) else "states no formulation"
-        msg = f"{path}: {stated}, not of {model.name}; name the formulation that the file is a {kind} of"
+        stated = f"is a solution of {theirs[:80]}" if isinstance(theirs, str) else "states no formulation"
+        msg = f"{path}: {stated}, not of {model.name}; name the formulation that the file is a solution of"
         raise BadFile(msg)
     if document.get("instance_hash") == instance.hash:
         return
     spec, ours = document.get("instance"), instance.spec[:80]
     if not isinstance(spec, str) or not isinstance(document.get("instance_hash"), str):
-        msg = f"{path}: does not state its instance and instance_hash; write it with `opticoll solve --{kind}`"
+        msg = f"{path}: does not state its instance and instance_hash; write it with `opticoll solve --solution`"
         raise BadFile(msg)
     if spec == instance.spec:
-        msg = f"{path}: is a {kind} for different data of the same name, {ours}; solve the instance again"
+        msg = f"{path}: is a solution for different data of the same name, {ours}; solve the instance again"
         raise BadFile(msg)
-    msg = f"{path}: is a {kind} for {spec[:80]}, not for {ours}; name the instance that the file is a {kind} for"
+    msg = f"{path}: is a solution for {spec[:80]}, not for {ours}; name the instance that the file is a solution for"
     raise BadFile(msg)
 
 
@@ -56,7 +53,6 @@ def refuse_other_settings(
     stated: Any,
     path: Path,
     instance: Any,
-    kind: str = "solution",
 ) -> None:
     """Refuse a file for other parameters; parameters that the file does not state are not compared.
 
@@ -79,7 +75,7 @@ def refuse_other_settings(
         )
         if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the setting only names
             remedy = "the same demand, as data or as a file"
-        msg = f"{path}: is a {kind} for {contained}, but {requested} was requested; to check it, use {remedy}"
+        msg = f"{path}: is a solution for {contained}, but {requested} was requested; to check it, use {remedy}"
         raise BadFile(msg)
 
 
@@ -91,28 +87,3 @@ def _same(theirs: Any, ours: Any, instance: Any, where: str) -> bool:
 
 def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def refuse_other_header(
-    model: type[Formulation], instance: Instance, parameters: Settings, document: Mapping[str, Json], path: Path
-) -> None:
-    """Refuse a certificate whose header states another problem than the one it is checked for; it may state none.
-
-    Raises
-    ------
-    BadFile
-        The message states what differs.
-    """
-    if not any(name in document for name in HEADER):
-        return
-    refuse_other_problem(model, instance, document, path, "certificate")
-    spec = document.get("instance")
-    if spec != instance.spec and not (isinstance(spec, str) and names_file(spec)):
-        try:
-            other = isinstance(spec, str) and parse(spec).hash != instance.hash
-        except OpticollError:  # such as the name of an instance made in Python
-            other = False
-        if other or not isinstance(spec, str):
-            msg = f"{path}: states the instance {str(spec)[:80]!r}, whose hash it does not have; correct its header"
-            raise BadFile(msg)
-    refuse_other_settings(model, parameters, document.get("settings"), path, instance, "certificate")

@@ -56,7 +56,7 @@ FIRST_S = 60.0
 #: Largest solution that is shipped [bytes].
 MOST_BYTES = 100_000
 _PROGRAMS = re.compile(r"\.(mps|lp)(\.gz)?(,.*)?$")
-_SUFFIXES = re.compile(r"(\.sol|\.json|\.proof\.json|\.vipr)(\.gz)?$")
+_SUFFIXES = re.compile(r"(\.sol|\.json|\.vipr)(\.gz)?$")
 
 
 # one record -----------------------------------------------------------------------------------------------------------

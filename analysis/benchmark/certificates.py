@@ -1,10 +1,10 @@
 """Certificates of the benchmark's optima: fractions, and proofs that anyone can check.
 
-Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. Where that
-proves no optimum, and for larger problems, a combinatorial certificate is kept if it proves one value. The index
+Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. The index
 is ``analysis/studies/solver-bench-certificates.json``. Files of at most ``MOST_BYTES`` are in the folder of that name.
 For larger ones, the index has the SHA-256. A problem whose exact solve ended without a proof is listed with the reason,
-and tried again with ``--again``.
+and tried again with ``--again``. The best wirings of servers, ``.proof.json.gz``, have a checker of their own,
+:mod:`opticoll.analysis.benchmark.wiring_check`.
 
 ``python -m opticoll.analysis.benchmark.certificates fill|verify|table`` is for maintainers.
 """
@@ -21,21 +21,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
+import numpy as np
 
+from opticoll.analysis.benchmark import wiring_check
 from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
 from opticoll.analysis.study.study_file import STUDIES
-from opticoll.errors import BadFile, BadInput, OpticollError
+from opticoll.errors import BadFile, OpticollError
+from opticoll.formulations import formulation
+from opticoll.formulations.model import read_parameters
+from opticoll.formulations.rounding import decimal
 from opticoll.shared_files import rewrite
-from opticoll.solvers.exact.arguments.argument import arguments
-from opticoll.solvers.exact.combinatorial import certificate, stated_ends
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
-    from opticoll.solvers.run import Run
 
 _log = logging.getLogger("opticoll")
 FOLDER = STUDIES / f"{STUDY}-certificates"
@@ -52,7 +53,7 @@ class Certified:
     :data:`FOLDER`, None if it is too large to ship; ``sha256`` and ``bytes`` are its hash and size.
     ``instance_hash`` identifies the instance. ``solve_s``, ``exact_s``, ``write_s`` and ``check_s`` are seconds of the
     usual solve, of the exact step, and of writing and checking the certificate, on the machine that ran :func:`fill`.
-    A combinatorial certificate has no ``derivations`` and no ``exact_s``.
+    A certificate of a wiring has no ``derivations`` and no ``exact_s``.
     """
 
     instance_hash: str
@@ -103,7 +104,7 @@ def wanted(
         known = best.get(problem.name)
         if known is None or known.proof not in PROVEN or not known.size.get("nonzeros", 0):
             continue
-        if known.size["nonzeros"] > EXACT_NONZEROS and problem.formulation not in arguments():
+        if known.size["nonzeros"] > EXACT_NONZEROS:
             continue
         last = certified(index).get(problem.name)
         if last is None or last.instance_hash != parse(problem.instance).hash:
@@ -114,51 +115,37 @@ def wanted(
             yield problem
 
 
-def certify(problem: BenchmarkProblem, limit_s: float, folder: Path = FOLDER, *, exact: bool = True) -> Certified:
-    """Solve a problem, write its certificate, verify it, and keep it if it is small enough to ship.
-
-    The solution for a combinatorial certificate comes from the method with the best known value.
+def certify(problem: BenchmarkProblem, limit_s: float, folder: Path = FOLDER) -> Certified:
+    """Solve a problem exactly, write its certificate, verify it, and keep it if it is small enough to ship.
 
     Parameters
     ----------
     limit_s
         Wall-clock limit of the whole solve [s].
-    exact
-        Whether to solve it exactly; otherwise only a combinatorial certificate is tried.
     """
     from opticoll.analysis.output_files import write_certificate
     from opticoll.instances import parse
     from opticoll.solvers import solve
     from opticoll.solvers.task import Task
 
-    known = best_known().get(problem.name)
     task = Task(
         problem.formulation,
         problem.instance,
         settings=dict(problem.settings),
         time_limit_s=limit_s,
         threads=1,
-        exact=exact and (known is None or known.size.get("nonzeros", 0) <= EXACT_NONZEROS),
+        exact=True,
     )
-    instance_hash, value, ending, reason = parse(problem.instance).hash, None, ".vipr.gz", ""
-    if task.exact:
-        try:
-            run = solve.solve(task)
-            value, reason = run.record.objective_exact, run.record.message or f"ended with {run.termination}"
-        except OpticollError as error:
-            reason = str(error)
-    if value is None and known is not None and problem.formulation in arguments():
-        try:
-            run = solve.solve(msgspec.structs.replace(task, method=known.method, exact=False))
-            value, ending = _combinatorial(run), ".proof.json.gz"
-        except OpticollError as error:
-            reason = f"{reason} {error}".strip()
+    instance_hash = parse(problem.instance).hash
+    try:
+        run = solve.solve(task)
+    except OpticollError as error:
+        return Certified(instance_hash, None, str(error))
+    value, times = run.record.objective_exact, run.record.time
     if value is None:
-        return Certified(instance_hash, None, reason or "no certificate was found")
-    times = run.record.time
-    nonzeros = run.record.size.nonzeros or (0 if known is None else known.size.get("nonzeros", 0))
+        return Certified(instance_hash, None, run.record.message or f"ended with {run.termination}")
     with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / f"{problem.name}{ending}"
+        file = Path(scratch) / f"{problem.name}.vipr.gz"
         facts = write_certificate(file, run)
         content = file.read_bytes()
     shipped = len(content) <= MOST_BYTES
@@ -169,27 +156,16 @@ def certify(problem: BenchmarkProblem, limit_s: float, folder: Path = FOLDER, *,
         instance_hash,
         value,
         None,
-        nonzeros,
+        run.record.size.nonzeros or 0,
         file.name if shipped else None,
         hashlib.sha256(content).hexdigest(),
         len(content),
-        facts.get("derivations", 0),
+        facts["derivations"],
         round(times.solve_s or 0.0, 3),
-        None if ending != ".vipr.gz" else round(times.exact_s or 0.0, 3),
+        round(times.exact_s or 0.0, 3),
         round(facts["write_s"], 3),
         round(facts["check_s"], 3),
     )
-
-
-def _combinatorial(run: Run) -> str | None:
-    """The optimum that a combinatorial certificate of a run proves; None if it proves none."""
-    try:
-        low, high = (None if end is None else Fraction(end) for end in certificate(run)["claim"])
-    except BadInput:
-        return None
-    assert run.plan is not None
-    value, bound = stated_ends(type(run.plan.problem), low, high)
-    return str(value) if value == bound else None
 
 
 def fill(
@@ -197,13 +173,12 @@ def fill(
     limit_s: float,
     *,
     again: bool = False,
-    exact: bool = True,
     index: Path = INDEX,
     folder: Path = FOLDER,
 ) -> Iterator[tuple[BenchmarkProblem, Certified]]:
     """Certify what is missing; the index is read before and written after every problem."""
     for problem in wanted(chosen, again=again, index=index):
-        result = certify(problem, limit_s, folder, exact=exact)
+        result = certify(problem, limit_s, folder)
         entries = {**certified(index), problem.name: result}
         text = {name: asdict(entry) for name, entry in sorted(entries.items())}
         rewrite(index, json.dumps(text, indent=1) + "\n")
@@ -212,6 +187,7 @@ def fill(
 
 def verify(problem: BenchmarkProblem, entry: Certified, folder: Path = FOLDER) -> str | None:
     """Reason why a problem's shipped certificate does not prove its fraction; None if it does, or is not shipped."""
+    from opticoll.solvers.exact.vipr_file import is_certificate
     from opticoll.solvers.solution_json import check
 
     if entry.file is None:
@@ -219,6 +195,8 @@ def verify(problem: BenchmarkProblem, entry: Certified, folder: Path = FOLDER) -
     try:
         if hashlib.sha256((folder / entry.file).read_bytes()).hexdigest() != entry.sha256:
             return "the file's SHA-256 differs from the one in the index"
+        if not is_certificate(folder / entry.file):
+            return _verify_wiring(problem, entry, folder / entry.file)
         result = check(problem.formulation, problem.instance, folder / entry.file, dict(problem.settings))
     except (OSError, OpticollError) as error:
         return str(error)
@@ -226,6 +204,31 @@ def verify(problem: BenchmarkProblem, entry: Certified, folder: Path = FOLDER) -
         return str(result["reason"])
     proven = result["objective_exact"]
     return None if proven == entry.value else f"the file proves {proven}, the index says {entry.value}"
+
+
+def _verify_wiring(problem: BenchmarkProblem, entry: Certified, path: Path) -> str | None:
+    """As :func:`verify`, for a certificate of a wiring: its problem must be that of the instance."""
+    from opticoll.instances import parse
+    from opticoll.solvers.methods import prepared
+
+    try:
+        document = wiring_check.read(str(path))
+        ends = wiring_check.verify(document)
+    except wiring_check.Refused as error:
+        return str(error)
+    model = formulation(problem.formulation)
+    data = prepared(
+        model, parse(problem.instance), read_parameters(model.parameters, dict(problem.settings), model.name)
+    )
+    sent = data.pool.point_to_point
+    traffic = {(s, t): decimal(sent[s, t]) for s, t in np.argwhere(sent).tolist()}
+    stated = document["problem"]
+    theirs = {(s, t): Fraction(size) for s, t, size in stated["traffic"]}
+    if (stated["servers"], stated["ports"], theirs) != (data.n, data.degree, traffic):
+        return "the file states another problem"
+    return (
+        None if set(ends) == {Fraction(entry.value or 0)} else f"the file proves {ends}, the index says {entry.value}"
+    )
 
 
 def markdown_table() -> str:
@@ -259,10 +262,9 @@ def maintain() -> None:
 @_CHOSEN
 @click.option("--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit of a solve [s].")
 @click.option("--again", is_flag=True, help="Also retry problems whose last exact solve ended without a proof.")
-@click.option("--combinatorial", is_flag=True, help="Try only combinatorial certificates, without an exact solve.")
-def fill_command(names: tuple[str, ...], time_limit: float, again: bool, combinatorial: bool) -> None:
+def fill_command(names: tuple[str, ...], time_limit: float, again: bool) -> None:
     """Certify what has no certificate yet."""
-    for problem, result in fill(problems_named(names), time_limit, again=again, exact=not combinatorial):
+    for problem, result in fill(problems_named(names), time_limit, again=again):
         stated = result.value or f"nothing is proven: {result.reason}"
         click.echo(f"{problem.name}: {stated} ({result.bytes} bytes{'' if result.file else ', not shipped'})")
 

@@ -195,8 +195,8 @@ def compare(
 def submit(files: tuple[Path, ...], problem: str | None, only_check: bool, as_json: bool) -> int:
     """Check solutions or certificates, and keep those better than the best known.
 
-    NAME.sol is a solution of the exported NAME.mps.gz; NAME.json one of `solve --solution`; NAME.vipr.gz and
-    NAME.proof.json.gz are certificates. Exit status: 0, or 3 if one is refused.
+    NAME.sol is a solution of the exported NAME.mps.gz; NAME.json one of `solve --solution`; NAME.vipr.gz is a
+    certificate. Exit status: 0, or 3 if one is refused.
     """
     from opticoll.analysis.benchmark import best_known as records
 

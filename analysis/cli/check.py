@@ -30,8 +30,7 @@ def check(formulation: str, instance: str, file: Path, settings: dict[str, str],
     FILE is a solution of FORMULATION on INSTANCE in the format of `opticoll solve --solution`, or a schedule for
     INSTANCE: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. INSTANCE and --set
     define the problem; a file for other parameters is refused. A bound is recomputed from the duals or ignored.
-    A .vipr or .vipr.gz certificate must state the exact matrix of FORMULATION on INSTANCE, a .proof.json or
-    .proof.json.gz certificate its data; the proof is checked.
+    A .vipr or .vipr.gz certificate must state the exact matrix of FORMULATION on INSTANCE; the proof is checked.
     A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a .sol file of HiGHS,
     SCIP, Gurobi, CBC, GLPK, lp_solve or MIPLIB. A solution of a problem of the benchmark is compared with the best
     known value.

@@ -154,19 +154,17 @@ class OutputFile(click.Path):
 
 
 def _certificate_name(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    if path is not None and not path.name.lower().endswith((".vipr", ".vipr.gz", ".proof.json", ".proof.json.gz")):
-        msg = f"{path}: the name must end in .vipr or .proof.json, optionally followed by .gz"
+    if path is not None and not path.name.lower().endswith((".vipr", ".vipr.gz")):
+        msg = f"{path}: name a file .vipr or .vipr.gz; a value that a bound proves needs none: see `opticoll bounds`"
         raise click.BadParameter(msg)
     return path
 
 
-def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: str | None) -> None:
+def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
         from importlib.resources import files
 
-        name = f"{wanted}_check.py"
-        text = files("opticoll.solvers.exact").joinpath(name).read_text(encoding="utf-8")
-        click.echo(text.replace("from opticoll.solvers.exact.", "from "), nl=False)
+        click.echo(files("opticoll.solvers.exact").joinpath("vipr_check.py").read_text(encoding="utf-8"), nl=False)
         context.exit()
 
 
@@ -174,18 +172,16 @@ CERTIFICATE = click.option(
     "--certificate",
     type=OutputFile(),
     callback=_certificate_name,
-    metavar="FILE.vipr|FILE.proof.json",
-    help="Write the proof of the exact optimum as VIPR (implies --exact), or a combinatorial one; .gz compresses it.",
+    metavar="FILE.vipr",
+    help="Write the proof of the exact optimum in VIPR format (implies --exact); .vipr.gz compresses it.",
 )
 PRINT_CHECKER = click.option(
     "--print-checker",
-    type=click.Choice(["vipr", "combinatorial", "wiring"]),
-    is_flag=False,
-    flag_value="vipr",
+    is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_print_checker,
-    help="Print the stand-alone checker of certificates (default: VIPR), a Python program, and exit.",
+    help="Print the stand-alone checker of certificates, a Python program, and exit.",
 )
 
 _SCHEDULE = (

@@ -655,7 +655,7 @@ class Result(rendering.Printed, Run):
         return solution_json.recomputed_violations(model, plan.instance, plan.parameters, data, values, needed)
 
     def save(self, path: str | Path) -> Path:
-        """Write the solution as JSON, or a certificate: ``.vipr`` of an exact optimum, or ``.proof.json``.
+        """Write the solution as JSON, or a certificate: ``.vipr`` or ``.vipr.gz`` of an exact optimum.
 
         ``opticoll check`` and :func:`check` read both, :func:`load` reads JSON. With the solution of a model of one's
         own, or of one that was changed by hand, its matrix is saved, and :func:`load` checks it against that.
@@ -666,11 +666,10 @@ class Result(rendering.Printed, Run):
             For another suffix, a certificate of a run without an exact answer, or a file that cannot be written.
         """
         from opticoll.solvers import solution_json
-        from opticoll.solvers.exact.combinatorial import is_combinatorial
         from opticoll.solvers.exact.vipr_file import is_certificate
 
         target = writable(path)
-        if is_certificate(target) or is_combinatorial(target):
+        if is_certificate(target):
             write_certificate(target, self)
             return target
         self.solved()

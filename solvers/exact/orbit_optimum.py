@@ -14,7 +14,7 @@ linear program has 13 million nonzeros. If the loads are T c and no flow is nega
 arcs on shortest paths were misread, which other thresholds may change; the last resort are rounded lengths and flows,
 which prove an interval.
 
-:mod:`opticoll.solvers.exact.combinatorial_check`, kind "orbits", verifies the result with the symmetries.
+:mod:`opticoll.solvers.exact.orbit_check` verifies the result with the symmetries.
 """
 
 from __future__ import annotations
@@ -25,18 +25,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from opticoll.errors import NoSolution
+from opticoll.formulations.flows.flow_orbits import find
 from opticoll.formulations.flows.single_source import unit_flow
+from opticoll.formulations.flows.symmetric_flow import SymmetricFlow
 from opticoll.formulations.rounding import decimal
+from opticoll.solvers.exact import orbit_check
+from opticoll.solvers.exact.lifted_flows import distances
 from opticoll.solvers.exact.linear import System
+from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
 from opticoll.solvers.methods.flows.sharpening import LEAST_FLOW, cycles_of, full_orbits, moves, sharpened
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import scipy.sparse as sp
 
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, I64, Mask, Topology
     from opticoll.solvers.exact.exact_form import Whole
-    from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
     from opticoll.solvers.methods.flows.sharpening import Cycles
 
 #: Reduced costs, in mean lengths, up to which an arc counts as one of a shortest path, tried in turn.
@@ -71,6 +80,50 @@ class ExactPair(NamedTuple):
 
     flow: TreeFlow
     lengths: Whole
+
+
+def interval(
+    data: ConcurrentFlow, values: Mapping[str, F64], duals: Mapping[str, F64]
+) -> tuple[Fraction, Fraction, dict[str, SymmetricFlow | F64]]:
+    """The interval of T that flows and lengths near the given ones prove, checked in integers, and these flows.
+
+    Raises
+    ------
+    NoSolution
+        If there are no flows with lengths to start from, or what was found does not pass the check.
+    """
+    orbits = find(data)
+    pair = None
+    if values.get(data.flow) is not None and float(np.asarray(values["F"])) > 0 and "capacity" in duals:
+        pair = exact_pair(orbits, _near_optimum(orbits, values, duals))
+    if pair is None:
+        msg = (
+            "exact: the solve left no flows with arc lengths to start from; raise --time-limit or use another --method"
+        )
+        raise NoSolution(msg)
+    flows, lengths = tree_flows(orbits, pair.flow), pair.lengths[orbits.arc_orbit]
+    reach = distances(orbits.reduced, [Fraction(length) for length in lengths.tolist()])
+    low, high = orbit_check.interval(
+        data.topology,
+        [decimal(capacity) for capacity in data.capacity.tolist()],
+        orbits.arc_images,
+        orbits.reduced.sources,
+        flows,
+        pair.flow.below,
+        lengths,
+        np.array(reach, dtype=object).T,
+    )
+    settled = orbits.settle((flows / pair.flow.below).astype(float)) / float(high)
+    return low, high, {data.flow: orbits.symmetric(settled), "F": np.asarray(1.0 / float(high))}
+
+
+def _near_optimum(orbits: Orbits, values: Mapping[str, F64], duals: Mapping[str, F64]) -> ReducedSolution:
+    """The unit flows of the representatives and the lengths in a run's values and duals."""
+    given, time = values[orbits.data.flow], 1.0 / float(np.asarray(values["F"]))
+    reduced = isinstance(given, SymmetricFlow) and np.array_equal(given.arcs, orbits.arc_images)
+    flows = given.entries if reduced and isinstance(given, SymmetricFlow) else orbits.averaged(np.asarray(given))
+    near = ReducedSolution(Termination.TOLERANCE).with_flows(orbits, flows * time)
+    return near.with_lengths(orbits, orbits.fold(np.abs(duals["capacity"])))
 
 
 def exact_pair(orbits: Orbits, near: ReducedSolution) -> ExactPair | None:
@@ -236,8 +289,6 @@ def _exact_lengths(basis: _Basis, lengths: F64) -> Whole | None:
 
 def bound_of(orbits: Orbits, lengths: Whole) -> Fraction:
     """The lower bound on T of integer lengths of the orbits."""
-    from opticoll.solvers.exact.lifted_flows import distances
-
     reduced = orbits.reduced
     by_arc = lengths[orbits.arc_orbit].tolist()
     demand = reduced.demand.astype(np.int64)

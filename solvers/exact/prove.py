@@ -25,7 +25,6 @@ from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.auto import bounds_of, fastest_form
 from opticoll.solvers.compile.compilation import compile_built
-from opticoll.solvers.exact.arguments.argument import arguments
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 from opticoll.solvers.exact.lifted_flows import GROUPED, answer_of, bounded_by
@@ -126,8 +125,8 @@ def on_orbits(formulation: Formulation) -> bool:
     """Whether the optimum is proven on the orbits of symmetries alone: the program is too large to be stated."""
     if formulation.name != GROUPED or ((formulation.estimate() or {}).get("nonzeros") or 0) <= MOST_NONZEROS:
         return False
-    argument = arguments().get(GROUPED)
-    return argument is not None and not argument.refuses(formulation)
+    data: Any = formulation
+    return bool(data.uniform and not data.equality and (data.capacity > 0).all())
 
 
 def needed_arrays(run: Run) -> Arrays | None:
@@ -315,7 +314,7 @@ def _by_orbits(run: Run, end: float, solve_task: Solve | None, *, has_limit: boo
 
     If the run is not close enough to the optimum, it is solved again, to the gap :data:`CLOSE`.
     """
-    from opticoll.solvers.exact.arguments.orbits import interval
+    from opticoll.solvers.exact.orbit_optimum import interval
 
     assert run.plan is not None
     began, near, problem = time.monotonic(), run, run.plan.problem

@@ -61,7 +61,12 @@ def test_another_problem_and_a_changed_proof_are_no_certificate_of_this_one(solv
         assert "is not a valid certificate of this problem" in err
         assert reason in err
     assert main(["check", *RING, str(tmp_path / "none.vipr")]) == 2
-    assert main(["solve", *RING, "--no-store", "--certificate", str(tmp_path / "proof.txt")]) == 2
+    for name in ("proof.txt", "a.proof.json", "a.proof.json.gz"):
+        capfd.readouterr()
+        assert main(["solve", *RING, "--no-store", "--certificate", str(tmp_path / name)]) == 2
+        err = capfd.readouterr().err
+        assert err.count("\n") == 1
+        assert "name a file .vipr or .vipr.gz" in err
     assert main(["check", "alltoall.child", "ring:3", str(solved)]) == 2
 
 

@@ -97,7 +97,7 @@ def test_a_file_may_state_the_objective_of_its_columns(copied, tmp_path):
 
 
 def test_a_file_is_of_the_problem_that_it_is_named_after(tmp_path):
-    for ending in (".sol", ".sol.gz", ".json", ".vipr.gz", ".proof.json.gz"):
+    for ending in (".sol", ".sol.gz", ".json", ".vipr.gz"):
         assert records.problem_of(tmp_path / f"{NAME}{ending}").name == NAME
     assert records.problem_of(tmp_path / "any.sol", NAME).name == NAME
     with pytest.raises(BadInput, match="--problem"):

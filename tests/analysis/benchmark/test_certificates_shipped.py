@@ -10,12 +10,11 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
-from opticoll.analysis.benchmark import certificates
+from opticoll.analysis.benchmark import certificates, wiring_check
 from opticoll.analysis.benchmark.benchmark_set import best_known, problems
 from opticoll.errors import BadFile
-from opticoll.formulations import formulation
 from opticoll.instances import parse
-from opticoll.solvers.exact import combinatorial, combinatorial_check, vipr_check
+from opticoll.solvers.exact import vipr_check
 
 SHIPPED = {name: one for name, one in certificates.certified().items() if one.file is not None}
 
@@ -50,9 +49,7 @@ def test_the_stand_alone_checker_accepts_shipped_certificates(name):
     if file.endswith(".vipr.gz"):
         assert vipr_check.check(file) == f"the optimal value is {SHIPPED[name].value}"
     else:
-        document = combinatorial_check.read(file)
-        ends = combinatorial.stated_ends(formulation(document["formulation"]), *combinatorial_check.verify(document))
-        assert set(ends) == {Fraction(SHIPPED[name].value)}
+        assert set(wiring_check.verify(wiring_check.read(file))) == {Fraction(SHIPPED[name].value)}
 
 
 def test_fill_resumes_and_check_refuses_changed_files(tmp_path, capsys):
@@ -75,6 +72,14 @@ def test_fill_resumes_and_check_refuses_changed_files(tmp_path, capsys):
     index.write_text("[]")
     with pytest.raises(BadFile, match="not an index"):
         certificates.certified(index)
+
+
+def test_the_certificate_of_a_wiring_is_one_of_its_problem_alone(tmp_path):
+    name, other = "topology-servers-n-6-degree-2", "topology-servers-n-6-degree-2-traffic-random-seed-1"
+    named = {one.name: one for one in problems() if one.name in (name, other)}
+    assert certificates.verify(named[name], SHIPPED[name]) is None
+    assert "another problem" in certificates.verify(named[other], SHIPPED[name])
+    assert "the index says 1/7" in certificates.verify(named[name], replace(SHIPPED[name], value="1/7"))
 
 
 def test_the_table_and_the_command_that_verifies():

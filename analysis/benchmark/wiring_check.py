@@ -1,7 +1,13 @@
 #!/usr/bin/env python3
-"""Check a certificate of the kind "wiring": ``python3 wiring_check.py FILE.proof.json[.gz]``.
+"""Check a certificate of a best wiring of servers: ``python3 wiring_check.py FILE.proof.json[.gz]``.
 
-The format is that of ``combinatorial_check.py``, the only file that this program needs beside it.
+The records of ``topoopt.topology`` among the best known values rest on such files, because no linear derivation of
+their optimum is short enough to keep. This program verifies them in exact arithmetic. It stands alone: it needs only
+Python 3.9 or later. Numbers are integers, or fractions and decimals as strings; null is an infinite end of the claim.
+
+{"certificate": 1, "kind": "wiring", "problem": {...}, "solution": {...}, "argument": {...}, "claim": [LOW, HIGH]}
+
+"formulation", "instance", "instance_hash" and "settings" may say where the problem is from: this is not checked here.
 
 At most "ports" circuits go out of and into every server, parallel ones included, and traffic is divided over
 them freely. The value is the largest load of a circuit.
@@ -16,30 +22,59 @@ the length of its circuits, for one of the matrices of lengths from server to se
 
 from __future__ import annotations
 
-from collections import Counter
+import gzip
+import json
+import re
+import sys
+import zlib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
+from heapq import heappop, heappush
 from itertools import combinations_with_replacement
 from math import inf, lcm
 from typing import Any
 
-from opticoll.solvers.exact.combinatorial_check import (
-    KINDS,
-    Refused,
-    carried,
-    distances,
-    field,
-    index,
-    listed,
-    main,
-    most_ends,
-    number,
-    require,
-)
-
+NUMBER = re.compile(r"-?[0-9]{1,4000}(/0*[1-9][0-9]{0,3999}|\.[0-9]{1,4000})?")
+BYTES = 1 << 22  # largest file, unpacked
+PARTS = {"kind", "problem", "solution", "argument", "claim"}
+HEADER = {"certificate", "formulation", "instance", "instance_hash", "settings"}
 #: Most servers, and most partial and complete wirings that are tried.
 SERVERS, WIRINGS = 32, 3_000_000
+
+
+class Refused(Exception): ...
+
+
+def require(condition: Any, message: str) -> None:
+    if not condition:
+        raise Refused(message)
+
+
+def number(value: Any) -> Fraction:
+    good = type(value) is int or (isinstance(value, str) and NUMBER.fullmatch(value))
+    require(good, f"a number is expected, not {str(value)[:40]!r}")
+    return Fraction(value)
+
+
+def index(value: Any, end: float = inf) -> int:
+    good = type(value) is int and 0 <= value < end
+    require(good, f"a whole number from 0 to {end} is expected, not {str(value)[:40]!r}")
+    return int(value)
+
+
+def listed(value: Any, length: int | None = None, width: int | None = None) -> list[Any]:
+    require(isinstance(value, list) and length in (None, len(value)), f"a list of {length} is expected")
+    for row in value if width else ():
+        listed(row, width)
+    return list(value)
+
+
+def field(part: Any, *names: str) -> list[Any]:
+    """The values of an object that has these names and no others."""
+    require(isinstance(part, dict) and set(part) == set(names), f"an object with {', '.join(names)} is expected")
+    return [part[name] for name in names]
 
 
 def wiring(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
@@ -48,7 +83,8 @@ def wiring(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     if solution is not None:
         circuits, flows = field(solution, "circuits", "flows")
         ends = [(index(u, n), index(v, n)) for u, v in listed(circuits, width=2)]
-        require(most_ends(ends) <= ports, "a server has too few ports")
+        most = max([*Counter(u for u, _ in ends).values(), *Counter(v for _, v in ends).values()], default=0)
+        require(most <= ports, "a server has too few ports")
         got, load = carried(flows, n, ends)
         short = any(got[s, t] * whole < demand[s][t] for s in range(n) for t in range(n) if s != t)
         require(not short, "a server does not get its traffic")
@@ -70,6 +106,34 @@ def wiring(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     return low, high
 
 
+def carried(
+    flows: Any, n: int, ends: list[tuple[int, int]]
+) -> tuple[dict[tuple[int, int], Fraction], dict[int, Fraction]]:
+    """The flow of every source that each server keeps, and the loads of circuits."""
+    got: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
+    load: dict[int, Fraction] = defaultdict(Fraction)
+    for s, a, flow in listed(flows, width=3):
+        (u, v), amount = ends[index(a, len(ends))], number(flow)
+        require(amount >= 0, "a flow is negative")
+        load[a] += amount
+        got[index(s, n), v] += amount
+        got[s, u] -= amount
+    return got, load
+
+
+def distances(out: dict[int, list[tuple[int, int]]], source: int) -> dict[int, int]:
+    """The shortest distances from a server to those that it reaches."""
+    result: dict[int, int] = {}
+    heap = [(0, source)]
+    while heap:
+        distance, u = heappop(heap)
+        if u not in result:
+            result[u] = distance
+            for v, length in out[u]:
+                heappush(heap, (distance + length, v))
+    return result
+
+
 def stated(problem: Any, load: Fraction) -> tuple[int, int, list[list[int]], int]:
     """Servers, ports, and traffic in units of which traffic and load are integer multiples; units per byte."""
     n, ports, traffic = field(problem, "servers", "ports", "traffic")
@@ -85,8 +149,8 @@ def paid(demand: list[list[int]], rows: list[tuple[int, ...]], length: list[list
     out: dict[int, list[Any]] = {u: [(v, length[u][v]) for v in set(row)] for u, row in enumerate(rows)}
     traffic = 0
     for s, wanted in enumerate(demand):
-        near = distances(out, s, None, 1)
-        traffic += sum(int(near[t][0]) * size for t, size in enumerate(wanted) if size)
+        near = distances(out, s)
+        traffic += sum(near[t] * size for t, size in enumerate(wanted) if size)
     return traffic, sum(length[u][v] for u, row in enumerate(rows) for v in row)
 
 
@@ -155,7 +219,40 @@ def least_hops(demand: list[list[int]], ports: int) -> Callable[[list[tuple[int,
     return hops
 
 
-KINDS["wiring"] = wiring
+def verify(document: Any) -> tuple[Fraction | None, Fraction | None]:
+    """Return the ends of the claim if solution and argument prove them; raises Refused if not."""
+    require(isinstance(document, dict) and document.get("certificate") == 1, "this is not a certificate of version 1")
+    missing, further = PARTS - set(document), set(document) - PARTS - HEADER
+    require(not missing and document["kind"] == "wiring", f"missing: {', '.join(sorted(missing)) or 'kind wiring'}")
+    require(not further, f"no certificate has {', '.join(sorted(map(str, further)))[:80]}")
+    low, high = (None if end is None else number(end) for end in listed(document["claim"], 2))
+    require(low is not None or high is not None, "the claim says nothing about the optimal value")
+    least, value = wiring(document["problem"], document["solution"], document["argument"])
+    require(high is None or (value is not None and value <= high), f"the solution has the value {value}, not {high}")
+    require(low is None or (least is not None and least >= low), f"the argument proves {least}, not {low}")
+    require(low is None or high is None or low <= high, "the interval of the claim is empty")
+    return low, high
+
+
+def read(path: str) -> Any:
+    """The JSON in a file; raises Refused or OSError."""
+    try:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as stream:
+            content = stream.read(BYTES + 1)
+        require(len(content) <= BYTES, f"the file has more than {BYTES} bytes, unpacked")
+        return json.loads(content, parse_float=str, parse_constant=str)
+    except (ValueError, EOFError, zlib.error, RecursionError) as error:
+        raise Refused(f"this is not JSON: {str(error)[:80]}") from None
+
+
+def main() -> None:
+    try:
+        low, high = verify(read(sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)))
+        print("proven: the optimal value is", low if low == high else f"between {low} and {high}")
+    except (Refused, OSError) as problem:
+        print("not proven:", problem, file=sys.stderr)
+        sys.exit(1)
+
 
 if __name__ == "__main__":
     main()
