@@ -16,8 +16,6 @@ from opticoll.solvers.verify import WeakDuality
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import scipy.sparse as sp
-
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, I64
 
@@ -382,12 +380,6 @@ class NodeSolver:
         low[whole] = high[whole] = np.rint(x[whole])
         state, solution, _ = self.solve(low, high)
         return solution if state == "optimal" else None
-
-    def add_rows(self, rows: sp.csr_array, limit: F64) -> None:
-        """Add rows that are at most ``limit``, ``(rows,)``."""
-        count = rows.shape[0]
-        starts, indices = rows.indptr[:-1].astype(np.int32), rows.indices.astype(np.int32)
-        self._highs.addRows(count, np.full(count, -np.inf), limit, rows.nnz, starts, indices, rows.data)
 
     def basis(self) -> Any:
         """The last basis, from which :meth:`start_from` continues."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import NoSolution, OpticollError
+from opticoll.errors import OpticollError
 from opticoll.formulations.model import Parameter, build_model, forms_of
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.compile.scaling import unit_integers
@@ -27,21 +26,12 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
-    from opticoll.solvers.methods.row_fillings import LoadProgram
-    from opticoll.solvers.methods.tightened_tree import TightenedTree
 
 #: Seconds between two saved states.
 SAVE_S = 1.0
 #: Shares of the search for a solution of a program with integer columns only: HiGHS, CP-SAT if it has found none, and
 #: HiGHS with the rest.
 FIRST, SECOND = 0.1, 0.5
-#: Nodes after which the search is repeated on the program with rows that break its symmetries.
-LONG = 300
-#: Nodes after which the fillings of binding rows are listed, where a largest load is minimized.
-FILLED = 30
-#: Nodes after which it is repeated with rounding cuts, if less than this share of the gap at :data:`LONG` nodes is
-#: closed; inflow cuts are added at :data:`LONG` nodes, if these closed less than this share of the gap at the root.
-LONGER, PROGRESS = 1200, 0.1
 
 
 def run(context: Context) -> Answer:
@@ -54,12 +44,6 @@ def run(context: Context) -> Answer:
     2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
        (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the basis of the parent.
-    4. If that takes more than :data:`LONG` nodes, the symmetries of the program are searched for. If there are any, the
-       tree is built again for the program with rows that keep one of the solutions which they exchange
-       (:mod:`opticoll.solvers.methods.program_symmetry`). If these nodes have closed little of the gap and integer
-       columns switch flows, it is built with cuts of these (:mod:`opticoll.solvers.methods.inflow_cuts`).
-    5. If :data:`LONGER` nodes have closed little of the gap, and cuts close more of it, it is built again with cuts
-       (:mod:`opticoll.solvers.methods.rounding_cuts`).
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
@@ -84,10 +68,6 @@ def run(context: Context) -> Answer:
     return proof.prove()
 
 
-class _LongSearch(Exception):
-    """The first tree has reached :data:`LONG` nodes."""
-
-
 class _Proof:
     """The problem as a minimization, scaled, the best solution so far, and the tree that bounds it.
 
@@ -108,9 +88,8 @@ class _Proof:
         self.known: dict[str, F64] | None = None
         self.searched: dict[str, Any] = {}
         self.nodes = self.open = self.unproven = 0
-        self.reasons, self.filled = "by recomputed duals or rays", ""
-        self.bound = self.known_bound = self.early_bound = self.root = -np.inf
-        self.patience: float = LONG
+        self.reasons = "by recomputed duals or rays"
+        self.bound = -np.inf
         self.saved = time.monotonic()
 
     def search(self) -> None:
@@ -178,86 +157,29 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        from opticoll.solvers.methods.program_symmetry import ordered
-        from opticoll.solvers.methods.row_fillings import LoadProgram
         from opticoll.solvers.methods.tightened_tree import reduced_tree
 
         self._settle()
-        form = self.form
-        tree, order, slow = reduced_tree(form, incumbent=self.value, **self._shared()), "", False
-        loads = LoadProgram.of(tree.program)
-        self.patience = LONG if loads is None else FILLED
+        tree = reduced_tree(
+            self.form,
+            incumbent=self.value,
+            tol=self.context.task.tol,
+            tick=self._tick,
+            on_incumbent=self._found,
+            remaining=self.context.remaining,
+        )
         ending, message = Termination.OPTIMAL, ""
         try:
-            while True:
-                try:
-                    tree.run()
-                    break
-                except _LongSearch:
-                    self.known_bound = max(tree.bound, self.known_bound)
-                slow = self.known_bound - self.root < PROGRESS * (self.value - self.root)
-                if loads is not None and self.patience == FILLED:
-                    self.patience = LONG
-                    if slow and self._filled(tree, loads):
-                        break
-                    continue
-                if self.patience == LONG:
-                    self.patience, self.early_bound = LONGER, self.known_bound
-                    smaller = ordered(form)
-                    if smaller is not None:
-                        form = smaller
-                        added = smaller.row_lower.size - self.form.row_lower.size
-                        order = f", among the solutions that {added} verified symmetries leave"
-                    if smaller is not None or slow:
-                        again = reduced_tree(form, incumbent=self.value, flows=slow, **self._shared())
-                        if smaller is not None or again.form.A.shape != tree.form.A.shape:  # else there is no cut
-                            tree = again
-                    continue
-                self.patience = np.inf
-                if self.known_bound - self.early_bound < PROGRESS * (self.value - self.early_bound):
-                    again = reduced_tree(form, incumbent=self.value, flows=slow, cut=True, **self._shared())
-                    if again.cuts:
-                        tree, order = again, f"{order}, with {again.cuts} rounding cuts"
+            tree.run()
         except TimeoutError:
             ending, message = Termination.TIME_LIMIT, self._endless()
         except Unbounded:
             return self._unbounded()
-        self.bound, self.nodes = max(tree.bound, self.known_bound), tree.nodes
-        self.unproven, self.reasons = tree.unproven, tree.reasons + order
+        self.bound, self.nodes = tree.bound, tree.nodes
+        self.unproven, self.reasons = tree.unproven, tree.reasons
         if ending is Termination.OPTIMAL and self.x is None and self.known is None:
             return self._no_solution(tree)
         return replace(self.answer(ending), message=message)
-
-    def _filled(self, tree: TightenedTree, loads: LoadProgram) -> bool:
-        """Whether the fillings of binding rows close the gap; if not, what they prove and find is kept."""
-        from opticoll.solvers.methods.row_fillings import bound_by_fillings
-
-        def proven(bound: float) -> None:
-            if bound > self.known_bound:
-                self.known_bound, self.filled = bound, ", and fillings of the rows that bind"
-
-        tol = self.context.task.tol
-        with contextlib.suppress(NoSolution):  # a relaxation was not solved: what is known by then is kept
-            bound_by_fillings(
-                loads,
-                self.value,
-                tol=tol,
-                on_incumbent=tree.on_incumbent,
-                on_bound=proven,
-                remaining=self.context.remaining,
-            )
-        tree.incumbent = min(tree.incumbent, self.value)
-        return self.value - self.known_bound <= tol * abs(self.value)
-
-    def _shared(self) -> dict[str, Any]:
-        """What every tree is given."""
-        context = self.context
-        return {
-            "tol": context.task.tol,
-            "tick": self._tick,
-            "on_incumbent": self._found,
-            "remaining": context.remaining,
-        }
 
     def _endless(self) -> str:
         """Why branching may never end, if an integer column has an infinite bound."""
@@ -288,7 +210,6 @@ class _Proof:
         """
         if self.x is None:
             free = replace(self.form, cost=np.zeros(self.form.cost.size), offset=0.0)
-            self.patience, self.known_bound = np.inf, -np.inf
             tree = BranchingTree(free, tick=self._tick, remaining=self.context.remaining)
             try:
                 tree.run()
@@ -317,12 +238,8 @@ class _Proof:
         self.context.save(self.answer(Termination.TOLERANCE), self.flip * value)
 
     def _tick(self, incumbent: float, bound: float, nodes: int, opened: int) -> None:
-        self.nodes, self.open, self.bound = nodes, opened, max(bound, self.known_bound)
+        self.nodes, self.open, self.bound = nodes, opened, bound
         self.context.remaining()
-        if self.root == -np.inf and nodes:
-            self.root = bound
-        if nodes >= self.patience:
-            raise _LongSearch
         if time.monotonic() - self.saved > SAVE_S and np.isfinite(incumbent):
             self.saved = time.monotonic()
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * incumbent)
@@ -342,7 +259,7 @@ class _Proof:
             ending,
             values=values,
             bound=_turned(self.bound, self.flip),
-            bound_source=f"branch and bound, {self.nodes} nodes, every leaf {self.reasons}{self.filled}",
+            bound_source=f"branch and bound, {self.nodes} nodes, every leaf {self.reasons}",
             solver={"name": "highs", "version": None, "algorithm": "certified branch and bound", "options": {}},
             metrics=self._metrics(),
         )

@@ -1,7 +1,7 @@
 r"""Branch and bound that also uses what integrality implies for rows, column bounds and objective values.
 
 Small programs with large coefficients have weak relaxations: with :math:`\sum_j x_j \le c\,t` over binaries and c =
-0.001, a bound on t says little, although at most :math:`\lfloor c\,t \rfloor` of the x can be 1. Five consequences of
+0.001, a bound on t says little, although at most :math:`\lfloor c\,t \rfloor` of the x can be 1. Four consequences of
 an incumbent U and of the column bounds at a node are therefore added to the relaxation, each rounded outward:
 
 *values*
@@ -11,9 +11,6 @@ an incumbent U and of the column bounds at a node are therefore added to the rel
 *rows*
     A row :math:`\sum_j a_j x_j - c\,t \le r` over integer x whose a are multiples of g implies :math:`\sum_j a_j x_j
     \le g \lfloor (r + c\,\bar t) / g \rfloor` for the node's upper bound :math:`\bar t` of t.
-*sums*
-    If the a have no large step in common, the largest sum that the free x attain below the row's limit
-    (:mod:`opticoll.solvers.methods.attainable_sums`).
 *columns*
     Bounds of columns that rows and the objective's limit P imply.
 *reduced costs*
@@ -35,11 +32,8 @@ import scipy.sparse as sp
 from opticoll.compiled import compiled
 from opticoll.formulations import rounding
 from opticoll.formulations.rounding import TINY, UNIT
-from opticoll.solvers.methods.attainable_sums import SumRows
 from opticoll.solvers.methods.branching_tree import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
-from opticoll.solvers.methods.inflow_cuts import with_inflow_cuts
 from opticoll.solvers.methods.reduced_program import NEAR, ReducedProgram, common_step, reduced
-from opticoll.solvers.methods.rounding_cuts import Cuts, rounding_cuts
 from opticoll.solvers.verify import Inequalities, WeakDuality
 
 if TYPE_CHECKING:
@@ -273,12 +267,11 @@ class TightenedLeaves(LeafBounds):
     """Bounds on the leaves of a program with integral rows appended, whose limits follow from the column bounds."""
 
     rows: IntegralRows
-    sums: SumRows
 
-    def __init__(self, form: StandardForm, rows: IntegralRows, sums: SumRows) -> None:
+    def __init__(self, form: StandardForm, rows: IntegralRows) -> None:
         super().__init__(WeakDuality.of(form), form.offset)
-        base = form.row_upper[: form.row_upper.size - rows.step.size - sums.limit.size]
-        for name, value in (("rows", rows), ("sums", sums), ("_base", base), ("_last", None)):
+        base = form.row_upper[: form.row_upper.size - rows.step.size]
+        for name, value in (("rows", rows), ("_base", base), ("_last", None)):
             object.__setattr__(self, name, value)
 
     def row_upper(self, lower: F64, upper: F64) -> F64:
@@ -286,7 +279,7 @@ class TightenedLeaves(LeafBounds):
         last: tuple[F64, F64, F64] | None = self._last  # type: ignore[attr-defined]
         if last is not None and np.array_equal(last[0], lower) and np.array_equal(last[1], upper):
             return last[2]
-        result = np.concatenate([self._base, self.rows.limits(upper), self.sums.limits(lower, upper)])  # type: ignore[attr-defined]
+        result = np.concatenate([self._base, self.rows.limits(upper)])  # type: ignore[attr-defined]
         object.__setattr__(self, "_last", (lower.copy(), upper.copy(), result))
         return result
 
@@ -317,10 +310,7 @@ class TightenedNodeSolver(NodeSolver):
 
 
 class TightenedTree(BranchingTree):
-    """Best-first branch and bound on the program tightened as in the module's docstring; parameters as there.
-
-    ``cuts`` are further rows that every solution satisfies; ``program`` is the program without the rows added.
-    """
+    """Best-first branch and bound on the program tightened as in the module's docstring; parameters as there."""
 
     leaf: TightenedLeaves
 
@@ -334,20 +324,12 @@ class TightenedTree(BranchingTree):
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
         remaining: Callable[[], float | None] = lambda: None,
-        cuts: Cuts | None = None,
     ) -> None:
-        self.program = form
         self.rows = IntegralRows.of(form)
         self.values = Values.of(form, self.rows)
         self.propagation = Propagation(form)
-        self.sums = SumRows.of(form)
-        self.cuts = 0 if cuts is None else cuts.limit.size
-        added = self.rows.step.size + self.sums.limit.size
-        further = [self.rows.matrix, self.sums.matrix]
-        limit = np.full(added, np.inf)
-        if cuts is not None:
-            further, limit = [cuts.matrix, *further], np.concatenate([cuts.limit, limit])
-        larger = replace(form, columns={}).with_rows(sp.vstack(further), np.full(limit.size, -np.inf), limit)
+        limit = np.full(self.rows.step.size, np.inf)
+        larger = replace(form, columns={}).with_rows(self.rows.matrix, -limit, limit)
         super().__init__(
             larger, incumbent=incumbent, x=x, tol=tol, tick=tick, on_incumbent=on_incumbent, remaining=remaining
         )
@@ -357,7 +339,7 @@ class TightenedTree(BranchingTree):
 
     def leaves_of(self, form: StandardForm) -> LeafBounds:
         """What bounds the leaves, with the integral rows."""
-        return TightenedLeaves(form, self.rows, self.sums)
+        return TightenedLeaves(form, self.rows)
 
     def solver_of(self, form: StandardForm) -> NodeSolver:
         """What solves the relaxations, with the integral rows."""
@@ -473,8 +455,6 @@ class TightenedTree(BranchingTree):
 #: Most rounds of solving the relaxation at the root, fixing columns by its duals and reducing the program, and the part
 #: of the columns that one must remove for another to follow.
 ROUNDS, REMOVED = 6, 0.02
-#: Least share of the gap between the relaxation and the incumbent that cuts must close to be added.
-CLOSED = 0.1
 
 
 def reduced_tree(
@@ -485,14 +465,11 @@ def reduced_tree(
     tick: Callable[[float, float, int, int], None] = lambda *_: None,
     on_incumbent: Callable[[F64, float], None] = lambda *_: None,
     remaining: Callable[[], float | None] = lambda: None,
-    flows: bool = False,
-    cut: bool = False,
 ) -> TightenedTree:
     """The tree on a smaller program with the same optimum, if that is below the ``incumbent``.
 
     Its bound holds for ``form``, and ``on_incumbent`` is called with solutions of ``form``; its own ``x`` is of the
-    smaller program. With ``flows``, inflow cuts are added; with ``cut``, rounding cuts are if they close enough of its
-    gap.
+    smaller program.
     """
     whole = np.asarray(form.integer, dtype=bool)
     now = replace(
@@ -513,19 +490,9 @@ def reduced_tree(
         tree = TightenedTree(now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found, remaining=remaining)
         box = tree.root_box() if len(steps) < ROUNDS else None
         if box is None:
-            break
+            return tree
         smaller = reduced(now, *box)
         if smaller.form.cost.size > (1.0 - REMOVED) * now.cost.size and steps:
-            break
+            return tree
         steps.append(smaller)
         now = smaller.form
-    larger = with_inflow_cuts(now) if flows else now
-    if larger is not now:
-        now = larger
-        tree = TightenedTree(now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found, remaining=remaining)
-    cuts = rounding_cuts(now) if cut else None
-    if cuts is None or cuts.after - cuts.before < CLOSED * (incumbent - cuts.before):
-        return tree
-    return TightenedTree(
-        now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found, remaining=remaining, cuts=cuts
-    )
