@@ -94,7 +94,7 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     if instance is None and not settings:
         return results
     if results[0].kind != "formulation":
-        msg = f"describe: --instance and --set are for formulations; {name!r} is a {results[0].kind}"
+        msg = f"describe: an instance and parameters are for formulations; {name!r} is a {results[0].kind}"
         raise BadInput(msg)
     from opticoll.formulations import formulation
 

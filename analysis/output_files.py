@@ -126,11 +126,11 @@ def refuse_paths_early(path: Path, formulation: str) -> None:
         If the path does not end in ``.npz``, or the formulation is not the master LP.
     """
     if path.suffix != ".npz":
-        msg = f"--paths {path}: weighted paths are written as .npz"
-        raise BadInput(msg)
+        msg = "weighted paths are written as .npz"
+        raise BadInput(msg, option="paths", value=path)
     if formulation != "alltoall.master":
-        msg = f"--paths splits flows of alltoall.master, not of {formulation}; solve alltoall.master"
-        raise BadInput(msg)
+        msg = f"splits flows of alltoall.master, not of {formulation}; solve alltoall.master"
+        raise BadInput(msg, option="paths")
 
 
 def write_paths(path: Path, run: Run) -> dict[str, Json]:
@@ -161,8 +161,8 @@ def write_paths(path: Path, run: Run) -> dict[str, Json]:
     result = weighted_paths.violations(problem, weighted_paths.read(path, problem))
     worst = max(result, key=lambda name: result[name])
     if result[worst] > weighted_paths.EXACT:
-        msg = f"{path}: the paths violate {worst} by {result[worst]:.3g}; solve with a smaller --tol"
-        raise BadInput(msg)
+        msg = f"{path}: the paths violate {worst} by {result[worst]:.3g}; solve with a smaller"
+        raise BadInput(msg, remedy={"tol": None})
     return {"file": str(path), **paths.summary, "F": paths.F, "violation": result[worst]}
 
 

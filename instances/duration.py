@@ -78,6 +78,6 @@ def relative(value: Duration, unit_s: float | None, where: str) -> float:
     if value.seconds is None:
         return float(value)
     if unit_s is None:
-        msg = f"{where}={value} is in seconds: add --shard SIZE and --set bandwidth=RATE, such as 64MB and 100Gb/s, "
-        raise BadInput(msg + "or give it in shards / link bandwidth")
+        msg = f"{where}={value} is in seconds: give it in shards / link bandwidth, or add"
+        raise BadInput(msg, remedy={"shard": "64MB", "bandwidth": "100Gb/s"})
     return value.seconds / unit_s

@@ -149,11 +149,11 @@ def without_solution(course: Course, form: StandardForm, solved: Solved) -> Solv
         course.notes.append(UNBOUNDED)
         return replace(solved, outcome=replace(out, termination=Termination.UNBOUNDED))
     if status in ("optimal", "unbounded") and not form.is_mip:
-        where = "" if course.task.exact else ", which --exact returns"
+        where = "" if course.task.exact else ", which exact=true returns"
         course.notes.append(f"{CLAIMED}: there is one in rational arithmetic{where}")
         return replace(solved, outcome=replace(out, termination=Termination.TOLERANCE))
     if out.termination is Termination.INFEASIBLE:
-        course.notes.append(CLAIMED + (f"; --method {PROOF} may prove it" if form.is_mip else ""))
+        course.notes.append(CLAIMED + (f"; method {PROOF} may prove it" if form.is_mip else ""))
     return solved
 
 

@@ -77,7 +77,7 @@ def choose(
     always = next(((method, at) for method, at in known if at.suits is None), None)
     beyond = None if always is None else always[0].name
     if task.form is None and always is not None and (named := _parameter_of(always[0], problem, task)):
-        return MethodChoice(always[0].name, forms_of(problem)[0], reason=f"--set {named} is a parameter of {beyond}")
+        return MethodChoice(always[0].name, forms_of(problem)[0], reason=f"{named} is a parameter of {beyond}")
     size, reason = _size(problem) if sized else (None, None)
     form = task.form or fastest_form(problem, size)
     variables, nonzeros = (None, None) if size is None else (size["variables"], size["nonzeros"])
@@ -89,7 +89,7 @@ def choose(
     certified = _certified(known, problem, task, size)
     if certified is None:
         return stated
-    reason = f"{certified} works on the {kind_of(instance)}; {reason or f'--form {form} builds it'}"
+    reason = f"{certified} works on the {kind_of(instance)}; {reason or f'form {form} builds it'}"
     return MethodChoice(certified, forms_of(problem)[0], variables=variables, nonzeros=nonzeros, reason=reason)
 
 
@@ -200,7 +200,7 @@ def explained(run: Run) -> Run:
         inaccurate = (
             "the solver calls an inaccurate solution optimal, as it may where numbers differ by many magnitudes"
         )
-        message = joined_messages(record.message, f"{inaccurate}; --exact proves the optimum")
+        message = joined_messages(record.message, f"{inaccurate}; exact=true proves the optimum")
         return replace(run, record=structs.replace(record, message=message))
     known = taking_over(plan.problem.name, plan.parameters)
     usable = {}
@@ -210,7 +210,7 @@ def explained(run: Run) -> Run:
             usable[name] = method
     message = joined_messages(record.message, "the solver's own bound is not used as a proof")
     if usable:
-        message += f"; --method {' or '.join(usable)} may close the gap"
+        message += f"; method {' or '.join(usable)} may close the gap"
     return replace(run, record=structs.replace(record, message=message))
 
 

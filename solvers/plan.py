@@ -97,8 +97,8 @@ def make_plan(
     name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
     if method is not None and (reason := method.refusal(problem)) is not None:
-        msg = f"{formulation.name}: method {name!r} {reason}; use a solver, such as --method highs"
-        raise MethodMismatch(msg)
+        msg = f"{formulation.name}: method {name!r} {reason}; use a solver, such as"
+        raise MethodMismatch(msg, remedy={"method": "highs"})
     method_parameters: dict[str, Setting] = {}
     if method is not None:
         own, left = _divided(left, method.parameters)
@@ -207,7 +207,7 @@ def _refuse_unknown_method(name: str, formulation: type[Formulation]) -> None:
         if of_package
         else nearest(name, [*fitting, *adapters(), "auto"], least=0.7)
     )
-    msg = f"no method or solver {name!r}; {near} (a command of your own: --solver-config FILE or OPTICOLL_SOLVERS)"
+    msg = f"no method or solver {name!r}; {near} (a command of your own: in a file that OPTICOLL_SOLVERS names)"
     raise MethodMismatch(msg)
 
 
@@ -248,8 +248,8 @@ def _refuse_unknown_settings(
     known = [p.name for p in (*formulation.parameters, *(method.parameters if method else ()))]
     for name in left:
         if name == "solver":
-            msg = f"{formulation.name}: no setting 'solver'; a solver is a method too: --method {left[name]}"
-            raise BadOption(msg)
+            msg = f"{formulation.name}: no setting 'solver'; a solver is a method too:"
+            raise BadOption(msg, remedy={"method": left[name]})
         if name == "demand":
             remedy = (
                 f"; for one, give __init__ of {formulation.__name__} the argument demand" if is_own(formulation) else ""
@@ -266,7 +266,7 @@ def _refuse_unknown_settings(
 
 
 #: Options of a solve that are no settings.
-_OWN = ("method", "form", "time-limit", "memory-limit", "tol", "seed", "threads", "exact", "start", "log", "shard")
+_OWN = ("method", "form", "time_limit", "memory_limit", "tol", "seed", "threads", "exact", "start", "log", "shard")
 
 
 @contextmanager
@@ -282,12 +282,12 @@ def parameters_named(plan: Plan) -> Iterator[None]:
             raise
         meant = difflib.get_close_matches(unknown.lower(), list(known), n=1)
         named = [] if "did you mean" in text else _OWN
-        own = difflib.get_close_matches(unknown.lower().replace("_", "-"), named, n=1, cutoff=0.75)
-        closest = f"; did you mean {known[meant[0]]!r}?" if meant else f"; did you mean --{own[0]}?" if own else ""
+        own = difflib.get_close_matches(unknown.lower().replace("-", "_"), named, n=1, cutoff=0.75)
+        closest = f"; did you mean {known[meant[0]]!r}?" if meant else "; did you mean" if own else ""
         owners = {plan.problem.name: plan.parameters, plan.method_name: plan.method_parameters}
         owner = " and ".join(name for name, stated in owners.items() if stated)
         msg = f"{text}; parameters of {owner}: {', '.join(known.values())}{closest}"
-        raise BadOption(msg) from None
+        raise BadOption(msg, remedy=None if meant or not own else {own[0]: None}) from None
 
 
 def needed_task(task: Task, plan: Plan) -> Task:

@@ -622,7 +622,7 @@ def check_schedule(
         raise BadFile(msg)
     for name in settings or {}:
         if name not in (*SCHEDULE_SETTINGS, "demand", "root"):
-            msg = f"{path}: is a schedule, which is executed as stated: --set {name}=... has no effect; omit it"
+            msg = f"{path}: is a schedule, which is executed as stated: {name}= has no effect; omit it"
             raise BadInput(msg)
     parameters = read_parameters(model.parameters, settings or {}, model.name)
     cost = {name: float(parameters[name]) for name in SCHEDULE_SETTINGS if name in parameters}
@@ -678,11 +678,11 @@ def read_document(path: Path) -> dict[str, Json]:
     BadFile
         If it cannot be read, is too large, or is neither.
     """
-    document = reading.read_json(path, MAX_BYTES, "name a solution file that solve --solution wrote")
+    document = reading.read_json(path, MAX_BYTES, "name a solution file that opticoll wrote")
     if isinstance(document, dict) and str(document.get("format")).startswith("opticoll-topology/"):
         msg = f"{path}: is a topology, not a solution document; its name as an instance is file:{path}"
         raise BadFile(msg)
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
-        msg = f"{path}: is not a solution document (format {FORMAT!r}); write it with solve --solution"
+        msg = f"{path}: is not a solution document (format {FORMAT!r}); save a solution as such a file"
         raise BadFile(msg)
     return document

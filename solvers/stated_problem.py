@@ -38,7 +38,7 @@ def refuse_other_problem(
         return
     spec, ours = document.get("instance"), instance.spec[:80]
     if not isinstance(spec, str) or not isinstance(document.get("instance_hash"), str):
-        msg = f"{path}: does not state its instance and instance_hash; write it with `opticoll solve --solution`"
+        msg = f"{path}: does not state its instance and instance_hash; save a solution as such a file"
         raise BadFile(msg)
     if spec == instance.spec:
         msg = f"{path}: is a solution for different data of the same name, {ours}; solve the instance again"
@@ -69,14 +69,14 @@ def refuse_other_settings(
     theirs = read_parameters(model.parameters, stated, str(path))
     other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
     if other:
-        contained, requested, remedy = (
-            separator.join(f"{prefix}{name}={_written(values[name])}" for name in other)
-            for separator, prefix, values in ((", ", "", theirs), (", ", "", parameters), (" ", "--set ", theirs))
+        contained, requested = (
+            ", ".join(f"{name}={_written(values[name])}" for name in other) for values in (theirs, parameters)
         )
+        msg = f"{path}: is a solution for {contained}, but {requested} was requested; to check it, use"
         if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the setting only names
-            remedy = "the same demand, as data or as a file"
-        msg = f"{path}: is a solution for {contained}, but {requested} was requested; to check it, use {remedy}"
-        raise BadFile(msg)
+            msg += " the same demand, as data or as a file"
+            raise BadFile(msg)
+        raise BadFile(msg, remedy={name: _written(theirs[name]) for name in other})
 
 
 def _same(theirs: Any, ours: Any, instance: Any, where: str) -> bool:

@@ -62,22 +62,19 @@ def bound_function(bound: str | BoundFunction) -> tuple[BoundFunction | None, st
     if callable(bound):
         return bound, getattr(bound, "__name__", "bound")
     if not isinstance(bound, str):
-        raise refused(bound, "--bound", "the name of a bound or a function")
+        raise refused(bound, "bound", "the name of a bound or a function")
     file, colon, name = bound.rpartition(":")
     if not colon:
         return None, bound
     try:
         module = load_plugin(file, contributes=False)
     except BadInput as error:
-        msg = f"--bound {bound}: {error}"
-        raise BadInput(msg) from error
+        raise BadInput(error, option="bound", value=bound) from error
     function = getattr(module, name, None)
     if not callable(function):
         known = [key for key, item in vars(module).items() if inspect.isfunction(item)]
-        msg = (
-            f"--bound {bound}: {file} has no function {name!r}; {nearest(name, known) if known else 'it defines none'}"
-        )
-        raise BadInput(msg)
+        msg = f"{file} has no function {name!r}; {nearest(name, known) if known else 'it defines none'}"
+        raise BadInput(msg, option="bound", value=bound)
     return function, name
 
 
@@ -145,12 +142,12 @@ def evaluated(
         else:
             values.append(called(bound, instance, data))
     if isinstance(bound, str) and bound not in names:
-        msg = f"--bound {bound}: {model.name} has no bound of this name here; {nearest(bound, sorted(names))}"
-        raise BadInput(msg + "; or write FILE.py:FUNCTION")
+        msg = f"{model.name} has no bound of this name here; {nearest(bound, sorted(names))}; or give FILE.py:FUNCTION"
+        raise BadInput(msg, option="bound", value=bound)
     errors = [value for value in values if isinstance(value, Exception)]
     if len(errors) == len(values):
-        msg = f"--bound: the function fails on every case, first on {instances[0].spec}: {errors[0]}"
-        raise BadInput(msg)
+        msg = f"the function fails on every case, first on {instances[0].spec}: {errors[0]}"
+        raise BadInput(msg, option="bound")
     return values
 
 

@@ -288,8 +288,8 @@ def sweep(
     if quantity.inverse:
         _refuse_without_time(model, classes[0].instance, given)
     if tol == 0 and not exact:
-        msg = "--tol 0: floats are compared with a tolerance; add --exact to compare fractions"
-        raise BadInput(msg)
+        msg = "floats are compared with a tolerance; to compare fractions, add"
+        raise BadInput(msg, option="tol", value=0, remedy={"exact": True})
     limits: dict[str, Any] = {"time_limit_s": time_limit, "tol": tol or TOLERANCE, "exact": exact}
     tasks = [Task(stated, one.instance, method, settings=given, **limits) for one in classes]
     study = study_of("sweep", tasks)
@@ -365,21 +365,27 @@ def _quantity(
 ) -> Quantity:
     """What is compared: as requested, else as the function declares, else the objective."""
     if sense not in (None, "lower", "upper"):
-        msg = f"--sense {sense}: write lower or upper"
-        raise BadInput(msg)
+        msg = "write lower or upper"
+        raise BadInput(msg, option="sense", value=sense)
     declared, own_sense = (None, None) if function is None else declaration(function)
     label = getattr(function, "__name__", "the bound")
     if on is not None and declared is not None and on != declared:
-        msg = f"--on {on}: {label} declares that it bounds {declared!r}; omit --on, or change the declaration"
-        raise BadInput(msg)
+        msg = f"{label} declares that it bounds {declared!r}; omit it, or change the declaration"
+        raise BadInput(msg, option="on", value=on)
     name = on or declared or "objective"
-    source = f"--on {name}" if on or function is None else f"@oc.bound_on({name!r}) of {label}"
+    by_function = not on and function is not None
+    source = f"@oc.bound_on({name!r}) of {label}: " if by_function else ""
+    stated = {} if by_function else {"option": "on", "value": name}
     if name in ("F", "T") and model.concurrent is None and name not in (known := quantities()):
-        msg = (
-            f"{source}: {model.name} has no {name}; its quantities are {', '.join(known)} and the metrics of a solution"
-        )
-        raise BadInput(msg)
-    quantity = _quantity_named(model, name, sense or own_sense, source, named=function is None)
+        msg = f"{source}{model.name} has no {name}; its quantities are {', '.join(known)} and the metrics of a solution"
+        raise BadInput(msg, **stated)
+    bound_sense: Sense | None = sense or own_sense
+    metric = name not in ("objective", "F", "T") or (name != "objective" and model.concurrent is None)
+    if metric and (bound_sense is None or function is None):
+        declare = f"declare it by @oc.bound_on({name!r}, 'lower'), or " if by_function else ""
+        msg = f"{source}a bound on a metric is a function FILE.py:FUNCTION and needs a sense; {declare}give"
+        raise BadInput(msg, **stated, remedy={"sense": "lower"})
+    quantity = _quantity_named(model, name, bound_sense, named=function is None)
     return replace(quantity, stated=on is not None or declared is not None)
 
 
@@ -391,32 +397,22 @@ def _quantities(model: type[Formulation], instance: Instance, settings: Mapping[
     return ["objective", *(name for name in known if name != "conditional_on")]
 
 
-def _quantity_named(model: type[Formulation], on: str, sense: Sense | None, source: str, *, named: bool) -> Quantity:
-    natural: Sense = "upper" if model.sense == "max" else "lower"
-    if on == "objective" or (on == "F" and model.concurrent is not None):
-        result = Quantity(on, sense or natural)
-    elif on == "T" and model.concurrent is not None:
-        natural = "lower"
-        result = Quantity("T", sense or natural, inverse=True)
-    elif sense is None or named:
-        how = "--sense lower or --sense upper"
-        if source.startswith("@"):
-            how = f"a sense: @oc.bound_on({on!r}, 'lower'), or {how}"
-        msg = f"{source}: a bound on a metric is a function FILE.py:FUNCTION and needs {how}"
-        raise BadInput(msg)
-    else:
+def _quantity_named(model: type[Formulation], on: str, sense: Sense | None, *, named: bool) -> Quantity:
+    natural: Sense = "lower" if model.sense == "min" or on == "T" else "upper"
+    if on != "objective" and (on not in ("F", "T") or model.concurrent is None):
+        assert sense is not None
         return Quantity(on, sense, metric=True)
-    if named and result.sense != natural:
-        msg = f"--sense {sense}: the bounds of {model.name} are {natural} bounds; omit --sense"
-        raise BadInput(msg)
-    return result
+    if named and sense not in (None, natural):
+        msg = f"the bounds of {model.name} are {natural} bounds; omit"
+        raise BadInput(msg, option="sense", value=sense, remedy={"sense": None})
+    return Quantity(on, sense or natural, inverse=on == "T")
 
 
 def _refuse_without_time(model: type[Formulation], instance: Instance, settings: Mapping[str, Any]) -> None:
     """Refuse ``on="T"`` where 1/F is not the time of the collective."""
     if "T" not in _quantities(model, instance, settings):
-        msg = f"--on T: 1/F of {model.name} with these settings is not the time of a collective; use --on objective"
-        raise BadInput(msg)
+        msg = f"1/F of {model.name} with these settings is not the time of a collective; use"
+        raise BadInput(msg, option="on", value="T", remedy={"on": "objective"})
 
 
 def _check_metric(model: type[Formulation], quantity: Quantity, records: Sequence[Record]) -> None:
@@ -424,8 +420,8 @@ def _check_metric(model: type[Formulation], quantity: Quantity, records: Sequenc
         name for record in records for name, value in (record.metrics or {}).items() if isinstance(value, (int, float))
     }
     if quantity.metric and records and quantity.name not in known:
-        msg = f"--on {quantity.name}: no such metric; {nearest(quantity.name, ['objective', *sorted(known)])}"
-        raise BadInput(msg)
+        msg = f"no such metric; {nearest(quantity.name, ['objective', *sorted(known)])}"
+        raise BadInput(msg, option="on", value=quantity.name)
 
 
 def instances_of(over: object) -> tuple[list[str], list[Instance]]:
@@ -445,8 +441,8 @@ def instances_of(over: object) -> tuple[list[str], list[Instance]]:
             specs.append(spec or value.spec)
             instances.append(value if spec is None else parse(spec))
     if not instances:
-        msg = "--over names no instance; write for example --over 'ring:{4..8}'"
-        raise BadInput(msg)
+        msg = "names no instance; write for example ring:{4..8}"
+        raise BadInput(msg, option="over")
     return specs, instances
 
 

@@ -7,6 +7,7 @@ import errno
 import gc
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -143,8 +144,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # that nothing else has handled
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
-        return _report_error(error)
+        words = sys.argv[1:] if arguments is None else arguments
+        return _report_error(error, next((cli.commands[word] for word in words if word in cli.commands), cli))
     return status if isinstance(status, int) else 0
+
+
+def _argument(command: click.Command, name: str, value: object) -> str:
+    """An argument of a function of Python as a command says it: by its option of that name, else ``--set``."""
+    options = (one for one in command.params if isinstance(one, click.Option))
+    option = next((one for one in options if one.name == name), None)
+    if option is None:
+        return f"--set {name}=" + ("" if value is None else str(value))
+    return option.opts[0] if option.is_flag or value is None else f"{option.opts[0]} {value}"
 
 
 #: Errors of the file system that a user can fix.
@@ -162,12 +173,12 @@ _FILE_ERRORS = {
 }
 
 
-def _report_error(error: BaseException) -> int:
+def _report_error(error: BaseException, command: click.Command) -> int:
     from opticoll.errors import OpticollError
     from opticoll.solvers.task import one_line
 
     if isinstance(error, OpticollError):
-        notify(str(error))
+        notify(error.said(partial(_argument, command)))
         return error.exit_status
     if isinstance(error, MemoryError):
         notify(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")

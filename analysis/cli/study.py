@@ -6,7 +6,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import complete_studies
-from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, store_at
+from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, refuse_together, store_at
 
 
 @click.command()
@@ -27,6 +27,7 @@ def study(study: str, jobs: int | None, dask: str | None, dry_run: bool, store: 
     """
     from opticoll.analysis.study import running
 
+    refuse_together(("--jobs", "--dask"))
     home = store_at(store)
     if dry_run:
         with output.diverted_stdout():

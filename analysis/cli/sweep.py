@@ -17,6 +17,7 @@ from opticoll.analysis.cli.options import (
     STORE,
     demand_setting,
     notify,
+    refuse_together,
     refuse_unwritable,
 )
 
@@ -71,6 +72,7 @@ def sweep(out: Path | None, fail_on_violation: bool, as_json: bool, **options: A
     opticoll sweep alltoall.master --bound my.py:cut --on T --over "ring:{3..9}" --over "genkautz:n={8..64},d=4"
     opticoll sweep alltoall.master --bound my.py:cut --over "ring:{3..9}" --exact --fail-on-violation
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
+    refuse_together(("--jobs", "--dask"))
     if out is not None:
         refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
     with output.diverted_stdout():

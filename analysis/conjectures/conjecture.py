@@ -242,7 +242,7 @@ def conjecture(
     specs, instances = instances_of(over)
     families = dict.fromkeys(str(one.family) for one in instances)
     if len(families) > 1:
-        msg = f"conjecture: --over has instances of {len(families)} families ({', '.join(families)}); give those of one"
+        msg = f"conjecture: over has instances of {len(families)} families ({', '.join(families)}); give those of one"
         raise BadInput(msg)
     quantity = _quantity(model, instances[0], on, given)
     choices = _choices(instances, variables)
@@ -288,8 +288,8 @@ def _quantity(model: type[Formulation], instance: Instance, on: str | None, sett
         timed = "T" in prepared(model, instance, parameters_of(model, settings)).metrics(1.0)
     name = on or ("T" if timed else "objective")
     if name == "T" and not timed:
-        msg = f"--on T: {model.name} with these settings has no time T = 1/F; use --on objective"
-        raise BadInput(msg)
+        msg = f"{model.name} with these settings has no time T = 1/F; use"
+        raise BadInput(msg, option="on", value="T", remedy={"on": "objective"})
     return Quantity(name, "lower", metric=name not in {"objective", "F", "T"}, inverse=name == "T")
 
 
@@ -375,8 +375,8 @@ def _choices(instances: Sequence[Instance], variables: str | Sequence[str] | Non
             raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
         for name in wanted:
             if name not in names:
-                msg = f"--in {name}: the instances have no parameter of this name; {nearest(name, names)}"
-                raise BadInput(msg)
+                msg = f"the instances have no parameter of this name; {nearest(name, names)}"
+                raise BadInput(msg, option="variables", value=name)
         return [_family(instances, flat, wanted)]
     free = tuple(name for name in names if name != "n" and _vary([values.get(name) for values in flat.values()]))
     by_n = len({one.n for one in instances}) == len({one.hash for one in instances})
@@ -405,13 +405,13 @@ def _family(instances: Sequence[Instance], flat: Mapping[str, Mapping[str, Any]]
     for one in instances:
         values = [flat[one.spec].get(name) for name in names]
         if not all(isinstance(value, int) for value in values):
-            msg = f"--in {','.join(names)}: {one.spec} has no whole number for it; name a parameter that all have"
-            raise BadInput(msg)
+            msg = f"{one.spec} has no whole number for it; name a parameter that all have"
+            raise BadInput(msg, option="variables", value=",".join(names))
         point = tuple(int(value) for value in values if value is not None)
         if point in points and points[point] != one:
             both = f"{points[point].spec} and {one.spec}"
-            msg = f"conjecture: {both} have the same {', '.join(names)}; name the parameters that vary (--in)"
-            raise BadInput(msg)
+            msg = f"conjecture: {both} have the same {', '.join(names)}; name the parameters that vary by"
+            raise BadInput(msg, remedy={"variables": None})
         points[point] = one
     first: dict[str, Any] = dict(instances[0].arguments)
     base = (first.get("d", 2) if names in {("D",), ("dimension",)} else None) if len(names) == 1 else None

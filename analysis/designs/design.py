@@ -223,7 +223,7 @@ def design(
         whole_number(value, f"design: {name}")
     starts, seed = whole_number(starts, "design: starts", 1), whole_number(seed, "design: seed", 0)
     if time_limit is not None:
-        finite_number(time_limit, "design: --time-limit", positive=True)
+        finite_number(time_limit, "design: time_limit", positive=True)
     if failed_links not in (0, 1):
         msg = f"design: failed_links={failed_links} is not 0 or 1; only single failures are solved"
         raise BadInput(msg)
@@ -232,8 +232,8 @@ def design(
         raise BadInput(msg)
     data = design_data(n, degree, directed, rack=rack, cables=cables, uplinks=uplinks)
     if rack and compare:
-        msg = "design: well-known topologies ignore the cable limits of racks; omit --compare or --rack"
-        raise BadInput(msg)
+        msg = "design: well-known topologies ignore the cable limits of racks; omit rack, or omit"
+        raise BadInput(msg, remedy={"compare": None})
     if not (directed or rack):
         _refuse_odd(n, degree)
     record = records().get((n, degree, directed)) if table and not rack else None
@@ -242,9 +242,9 @@ def design(
     if record is None and time_limit is not None and time_limit < least_s:
         msg = (
             f"design: {n} nodes of degree {degree} take at least {least_s:.1f} s, of which {last_s:.1f} s to verify T; "
-            f"set --time-limit {np.ceil(2 * least_s):g}"
+            "set"
         )
-        raise BadInput(msg)
+        raise BadInput(msg, remedy={"time_limit": float(np.ceil(2 * least_s))})
     with progress_here(f"design n={n} degree={degree}"):
         if record is None:
             until = None if time_limit is None else began + time_limit - last_s
@@ -282,7 +282,7 @@ def _refuse_odd(n: int, degree: int) -> None:
     """Refuse a number of ports that two-way links cannot use up."""
     if n * degree % 2:
         msg = f"design: {n} x {degree} is odd, so two-way links cannot give every node {degree}; "
-        msg += f"use degree={degree - 1} or degree={degree + 1}, or one-way links (--directed)"
+        msg += f"use degree={degree - 1} or degree={degree + 1}, or one-way links (directed)"
         raise BadInput(msg)
 
 
@@ -290,8 +290,8 @@ def _searched(data: Design, starts: int, until: float | None, seed: int) -> list
     """Specs of the topology that a search finds, and of the known ones of one-way links before it."""
     best = _search(data, starts, until, seed)
     if not best.spec:
-        limits = ", or allow more --cables and --uplinks" if data.rack else ""
-        msg = f"design: no topology of {data.n} nodes and degree {data.degree} was found; raise --starts{limits}"
+        limits = ", or allow more cables and uplinks" if data.rack else ""
+        msg = f"design: no topology of {data.n} nodes and degree {data.degree} was found; raise starts{limits}"
         raise BadInput(msg)
     if not data.directed or data.rack:
         return [best.spec]

@@ -305,17 +305,18 @@ def _times(delay: Delay, shard: DataSize, bandwidth: Rate) -> tuple[float, float
         msg = f"design: delay={str(delay)[:40]!r} is not {Duration.described}"
         raise BadInput(msg) from None
     unit_s = shard_seconds(str(shard), bandwidth, "design")
-    given = {"--shard SIZE, such as 64MB": str(shard), "--bandwidth RATE, such as 100Gb/s": bandwidth}
-    missing = " and ".join(option for option, value in given.items() if not value)
+    given = {"shard": str(shard), "bandwidth": bandwidth}
+    units = {"shard": "64MB", "bandwidth": "100Gb/s"}
+    missing = {name: units[name] for name, value in given.items() if not value}
     if stated.seconds is not None and missing:
-        msg = f"design: delay={stated} is in seconds, so that shards and circuits need units; add {missing}"
-        raise BadInput(msg)
+        msg = f"design: delay={stated} is in seconds, so that shards and circuits need units; add"
+        raise BadInput(msg, remedy=missing)
     if missing and any(given.values()):
         one = "shard" if str(shard) else "bandwidth"
-        msg = f"design: a {one} is for times in seconds; write a delay such as 20us and add {missing}, or omit it"
-        raise BadInput(msg)
+        msg = f"design: a {one} is for times in seconds; omit it, or write a delay such as 20us and add"
+        raise BadInput(msg, remedy=missing)
     if stated.seconds is None and unit_s is not None:
-        msg = f"design: delay={delay} has no unit; write a time, such as 20us, or omit --shard and --bandwidth"
+        msg = f"design: delay={delay} has no unit; write a time, such as 20us, or omit shard and bandwidth"
         raise BadInput(msg)
     at = relative(stated, unit_s, "design: delay")
     if not 0 < at < math.inf:

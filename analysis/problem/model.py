@@ -15,10 +15,9 @@ import numpy as np
 
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.problem.model_pickles import pickled
-from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import WIDTH
 from opticoll.analysis.result.forbidding_bound import original_limit
-from opticoll.arguments import number
+from opticoll.arguments import flags_checked, number
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own, read_parameters
@@ -215,7 +214,6 @@ class Model(NamesAttributes):
 
     # changes
 
-    @python_door
     def update(self, *, capacity: Any = None, volume: float | None = None, **settings: Any) -> Model:
         """Change the data of the model; the next :meth:`solve` starts from where the last one ended.
 
@@ -311,7 +309,7 @@ class Model(NamesAttributes):
 
     # the solve
 
-    @python_door
+    @flags_checked
     def solve(
         self,
         method: str = "auto",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.problem.model import Model, model
-from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result.result import Result, solve
 from opticoll.arguments import array_of, check_mapping
@@ -77,7 +76,6 @@ class Problem(Printed):
         """The model as a ``cvxpy.Problem``."""
         return self.model("cvxpy").cvxpy
 
-    @python_door
     def model(self, form: str = "pyomo") -> Model:
         """The model to change by hand and to solve, as :func:`opticoll.model` returns it."""
         return model(self._asked, self.instance, form=form, **self.settings)
@@ -147,7 +145,6 @@ class Problem(Printed):
 
     # solving
 
-    @python_door
     def solve(self, **options: Any) -> Result:
         """Solve it; the options are those of :func:`opticoll.solve`, such as ``method`` and ``time_limit``."""
         return solve(self._asked, self.instance, **self.settings, **options)

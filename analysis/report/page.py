@@ -69,7 +69,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
     findings = collect(store) if findings is None else findings
     out = Path(out)
     page = out / "index.html"
-    with writing(out, "report", "choose another folder with --out"):
+    with writing(out, "report", "choose another folder for the report"):
         if findings.results.empty and not findings.claims:
             _write(page, _page(store, findings).encode())
             return page

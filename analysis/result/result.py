@@ -18,7 +18,6 @@ from opticoll.analysis import rendering
 from opticoll.analysis.bounds.instance_bounds import BoundRow, rows_of
 from opticoll.analysis.output_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.python_words import in_python
 from opticoll.analysis.rendering import number
 from opticoll.analysis.result.interruption import stoppable_here
 from opticoll.analysis.result.labelled_tables import labelled_axes, table
@@ -403,8 +402,8 @@ class Result(rendering.Printed, Run):
         return rendering.record_lines(self.record, self._meaning, self.bound_rows())
 
     def summary(self) -> dict[str, str]:
-        """Lines of the printed representation: those of :meth:`lines` in the words of Python, cut to a width."""
-        return {name: label(in_python(text), 160) for name, text in self.lines().items()}
+        """Lines of the printed representation: those of :meth:`lines`, cut to a width."""
+        return {name: label(text, 160) for name, text in self.lines().items()}
 
     def _place(self, name: str) -> str | None:
         for place, names in (("record", self.record.keys()), ("metrics", self.metrics), ("values", self.values or {})):
@@ -602,7 +601,7 @@ class Result(rendering.Printed, Run):
         return conflict_table.conflict(self, time_limit)
 
     def sensitivity(self, most: int = 10) -> pd.DataFrame:
-        """The links whose capacity is worth most; see :func:`opticoll.analysis.sensitivity.sensitivity`."""
+        """The links whose capacity is worth most; see :func:`opticoll.analysis.result.sensitivity.sensitivity`."""
         from opticoll.analysis.result import sensitivity
 
         return sensitivity.sensitivity(self, most)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.python_words import python_door
 from opticoll.analysis.rendering import Printed, number
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
@@ -258,7 +257,6 @@ class WhatIf(Printed):
     _of: Result = field(repr=False)
     _solve: Callable[..., Result] = field(repr=False)
 
-    @python_door
     def solve(self, **options: Any) -> Result:
         """Solve the changed instance; ``options`` are those of :func:`opticoll.solve`, such as ``time_limit``."""
         plan = self._of.solved()[0]

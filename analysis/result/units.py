@@ -57,8 +57,8 @@ class Scale:
         if rate is None:
             spec = label(instance.spec, 60)
             if any(parameter.name == "bandwidth" for parameter in model.parameters):
-                msg = f"shard: {model.name} needs the bandwidth of a circuit; add --set bandwidth=100Gb/s"
-                raise BadInput(msg)
+                msg = f"shard: {model.name} needs the bandwidth of a circuit; add"
+                raise BadInput(msg, remedy={"bandwidth": "100Gb/s"})
             msg = f"shard: the capacities of {spec} have no unit; give one, as in torus:4x4+unit=100Gb/s"
             raise BadInput(msg)
         return cls(size, rate)

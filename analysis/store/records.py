@@ -94,8 +94,8 @@ class Store(NamesAttributes):
             folder = folder.parent
         if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK) or not _allows_new_entries(folder):
             why = "is not writable" if folder.is_dir() else "is not a folder"
-            msg = f"store {self.root}: {folder} {why}; choose another with --store DIR or OPTICOLL_STORE"
-            raise BadInput(msg)
+            msg = f"store {self.root}: {folder} {why}; choose another by OPTICOLL_STORE or"
+            raise BadInput(msg, remedy={"store": "DIR"})
 
     def check_readable(self) -> None:
         """Refuse a folder that a user has named, also by OPTICOLL_STORE, and that is missing or holds something else.

@@ -62,8 +62,8 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str, time_limit_s: float
         with _interrupted_after(connection, time_limit_s):
             return connection.execute(statements[0]).df()
     except duckdb.InterruptException as error:
-        msg = f"results: the query was stopped after {time_limit_s:g} s; narrow it, or raise --time-limit"
-        raise BadInput(msg) from error
+        msg = f"results: the query was stopped after {time_limit_s:g} s; narrow it, or raise"
+        raise BadInput(msg, remedy={"time_limit": None}) from error
     except duckdb.Error as error:
         reason = " ".join(str(error).split("LINE 1:")[0].split())
         if sql.strip().isidentifier():

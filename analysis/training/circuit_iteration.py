@@ -189,8 +189,8 @@ def _chosen(calls: _Calls, time_limit: float) -> _Chosen:
         if run.verified and run.objective is not None and (best is None or run.objective < _value(best)):
             best = run
     if best is None or best.values is None:
-        msg = f"iteration: no schedule of {calls.instance.spec} was found; give more time (--time-limit)"
-        raise NoSolution(msg)
+        msg = f"iteration: no schedule of {calls.instance.spec} was found; raise"
+        raise NoSolution(msg, remedy={"time_limit": None})
     b, _, k = (each[np.asarray(best.values["x"]) > 0.5] for each in data.choices)
     order = sorted(zip(b.tolist(), k.tolist(), strict=True))
     values = values_of(data, [(stage, [call]) for stage, call in order])

@@ -187,14 +187,14 @@ def iteration(
     settings = {
         "routing": None if routing == "auto" else routing,
         "paths": paths,
-        "ring-factor": ring_factor,
+        "ring_factor": ring_factor,
         "resolution": resolution,
     }
-    rounds = {"delay": delay, "algorithm": algorithm, "time-limit": time_limit}
+    rounds = {"delay": delay, "algorithm": algorithm, "time_limit": time_limit}
     _refuse_others(place, settings, rounds)
     if paths is not None and routing != "k":
-        msg = f"iteration: --paths is for --routing k, not for {routing!r}; omit it, or give --routing k"
-        raise BadInput(msg)
+        msg = f"iteration: paths are for routing k, not for {routing!r}; omit them, or give"
+        raise BadInput(msg, remedy={"routing": "k"})
     count = place.num_ranks if isinstance(place, Topology) else place.n
     graph = (
         model
@@ -292,8 +292,8 @@ def _refuse_others(place: Topology | CircuitNetwork, flows: Mapping[str, object]
     for name, value in (flows if mesh else rounds).items():
         if value is not None:
             kind = "sets circuits in rounds" if mesh else "does not set circuits in rounds, as lightpath:.. does"
-            msg = f"iteration: {place.spec} {kind}; omit --{name}"
-            raise BadInput(msg)
+            msg = f"iteration: {place.spec} {kind}; omit"
+            raise BadInput(msg, remedy={name: None})
 
 
 def _in_rounds(
@@ -317,7 +317,7 @@ def _in_rounds(
         latency=latency,
         delay=_time(DELAY_S if given["delay"] is None else given["delay"], "delay"),
         algorithm=given["algorithm"] or "auto",
-        time_limit=_time(TIME_LIMIT_S if given["time-limit"] is None else given["time-limit"], "time_limit"),
+        time_limit=_time(TIME_LIMIT_S if given["time_limit"] is None else given["time_limit"], "time_limit"),
         check=check,
     )
     name = max(result.bounds, key=lambda one: result.bounds[one])

@@ -336,7 +336,7 @@ def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
     """
     needed = int(layer.max(initial=0)) + 1
     if needed > data.layers:
-        msg = f"{NAME}: the assignment needs {needed} layers, but layers={data.layers}; use --set layers={needed}"
+        msg = f"{NAME}: the assignment needs {needed} layers, but layers={data.layers}; use layers={needed}"
         raise NotApplicable(msg)
     y = np.zeros((layer.size, data.layers))
     y[np.arange(layer.size), layer] = 1.0

@@ -307,7 +307,7 @@ def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> P
         many = f"{paths:,}" if complete else f"more than {paths - 1:,}"
         msg = (
             f"{where}: {topology.spec} has {many} paths ({rule}), but at most {MOST_PATHS:,} are listed; give a "
-            "smaller lmax, another set (paths=disjoint, k or shortest), or --method column-generation for the LP"
+            "smaller lmax, another set (paths=disjoint, k or shortest), or method column-generation for the LP"
         )
         raise NotApplicable(msg)
     arcs = np.empty(total, dtype=np.int64)

@@ -148,7 +148,7 @@ class SymmetricFlow(DeferredArray):
             np.take(rows[parent], back[by], out=rows[group])
         load = rows.sum(axis=0)
         if np.abs(load - self.load).max(initial=0.0) > ROUNDING * self.load.max(initial=0.0):
-            msg = "the flow of one source is not invariant under its symmetries; solve with --set symmetry=false"
+            msg = "the flow of one source is not invariant under its symmetries; solve with symmetry=false"
             raise NoSolution(msg)
         return rows.T
 

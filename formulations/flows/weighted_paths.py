@@ -280,7 +280,7 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
             shape, dtype = _header(archive, name)
             kind = "f" if name in {"F", "rate"} else "i"
             if dtype.kind != kind or math.prod(shape) > MAX_ENTRIES:
-                msg = f"{path}: {name} is {dtype} of shape {shape}; write it with solve --paths"
+                msg = f"{path}: {name} is {dtype} of shape {shape}; save weighted paths as such a file"
                 raise BadFile(msg)
             shapes[name] = shape
         sizes = check_shapes(wanted, shapes, str(path))
@@ -319,7 +319,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         RuntimeError,
     ) as reason:
         why = (str(reason).splitlines() or [type(reason).__name__])[0]
-        msg = f"{path}: is not a file of paths ({why[:200]}); write it with solve --paths"
+        msg = f"{path}: is not a file of paths ({why[:200]}); save weighted paths as such a file"
         raise BadFile(msg) from None
 
 
@@ -340,7 +340,7 @@ def _text(archive: zipfile.ZipFile, name: str, path: Path) -> str:
         return UNIFORM  # files of the first version have no such entry
     shape, dtype = _header(archive, name)
     if dtype.kind != "U" or shape != () or dtype.itemsize > MAX_TEXT:
-        msg = f"{path}: {name} is {dtype} of shape {shape}; write it with solve --paths"
+        msg = f"{path}: {name} is {dtype} of shape {shape}; save weighted paths as such a file"
         raise BadFile(msg)
     with archive.open(f"{name}.npy") as entry:
         return str(np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER))

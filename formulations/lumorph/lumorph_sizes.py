@@ -75,7 +75,7 @@ def refuse_large_overlap(data: Overlap) -> None:
     if size > MOST_VARIABLES:
         msg = (
             f"{data.name}: the arc form of {data.circuits.count:,} circuits on {data.topology.spec} has {size:,} "
-            f"variables, above {MOST_VARIABLES:,}; use model=path or --method negotiated-rerouting"
+            f"variables, above {MOST_VARIABLES:,}; use model=path or method negotiated-rerouting"
         )
         raise NotApplicable(msg)
 

@@ -169,7 +169,7 @@ class RoundProgram:
         if self.size > MOST_COLUMNS:
             msg = (
                 f"lumorph.rounds: {self.size:,} possible transfers on {self.topology.spec} are too many to list; "
-                "lower rmax or paths, or use --method certified-rounds"
+                "lower rmax or paths, or use method certified-rounds"
             )
             raise NotApplicable(msg)
 

@@ -240,7 +240,7 @@ class RoundModel(Formulation):
         if self.free:
             free = "" if program_only(self) is None else ", without paths, routes and program"
             msg = (
-                f"{NAME}: composition=any is stated as lumorph.sum-rounds, not here; solve that, or use --method "
+                f"{NAME}: composition=any is stated as lumorph.sum-rounds, not here; solve that, or use method "
                 f"certified-rounds{free}"
             )
             raise NotApplicable(msg)

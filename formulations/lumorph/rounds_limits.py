@@ -58,7 +58,7 @@ def limits_of(where: str, instance: Topology, lasers: int, waveguides: int, vers
     own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if version == "coded" else own
     lasers, waveguides = lasers or own[0], waveguides or own[1]
     if not lasers or not waveguides:
-        msg = f"{where}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
+        msg = f"{where}: {instance.spec} has no lasers; use lightpath:..., or lasers= and waveguides="
         raise NotApplicable(msg)
     return Limits(lasers, waveguides, fibres=fibres)
 

@@ -96,7 +96,7 @@ def horizon(data: Unphased) -> int:
     if size > MOST_VARIABLES:
         msg = (
             f"{data.name}: {size:,} variables on {data.topology.spec} are too many to list; lower rmax, paths or "
-            f"lasers, or use --method {data.unlisted}"
+            f"lasers, or use method {data.unlisted}"
         )
         raise NotApplicable(msg)
     return data.rmax or data.sufficient()

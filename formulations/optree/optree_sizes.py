@@ -29,7 +29,7 @@ def one_stage_size(data: AllToAll) -> dict[str, int]:
 def refuse_large_one_stage(data: AllToAll) -> None:
     """Refuse a matrix that is too large to build."""
     if data.nonzeros > MOST_NONZEROS:
-        msg = f"{data.name}: the model would have {data.nonzeros:,} non-zeros; use fewer nodes, or --method cycle-cover"
+        msg = f"{data.name}: the model would have {data.nonzeros:,} non-zeros; use fewer nodes, or method cycle-cover"
         raise NotApplicable(msg)
 
 

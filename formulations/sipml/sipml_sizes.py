@@ -67,8 +67,7 @@ def refuse_large_ring(data: RingTraffic) -> None:
     nonzeros = data.estimate()["nonzeros"]
     if nonzeros > RING_NONZEROS:
         msg = (
-            f"{data.name}: the model would have {nonzeros:,} non-zeros; model=sets or --method ring-first-fit needs "
-            "less"
+            f"{data.name}: the model would have {nonzeros:,} non-zeros; model=sets or method ring-first-fit needs less"
         )
         raise NotApplicable(msg)
 
@@ -101,7 +100,7 @@ def placement_size(data: Placement) -> dict[str, int]:
 def refuse_large_placement(data: Placement) -> None:
     """Refuse a matrix that is too large to build."""
     if data.n > MOST_MODELLED or data.estimate()["nonzeros"] > MOST_NONZEROS:
-        msg = f"{data.name}: the matrix of {data.n} sub-operations is too large; use fewer, or --method degree-aware"
+        msg = f"{data.name}: the matrix of {data.n} sub-operations is too large; use fewer, or method degree-aware"
         raise NotApplicable(msg)
 
 

@@ -30,7 +30,7 @@ def pool_of_nodes(instance: object, name: str) -> ServerPool:
         raise NotApplicable(msg)
     between = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
     if instance.groups or between.min() <= 0 or between.min() != between.max():
-        msg = f"{name}: takes its demand from --set demand=..., not from the servers; write traffic=alltoall"
+        msg = f"{name}: takes its demand from demand=, not from the servers; write traffic=alltoall"
         raise NotApplicable(msg)
     return instance
 

@@ -246,7 +246,7 @@ class TopologySequence(Formulation):
         """
         pool, given = pool_of_nodes(instance, NAME), cls._completed(parameters)
         if given["bandwidth"] and not given["shard"]:
-            msg = f"{NAME}: bandwidth={given['bandwidth']} has no effect without the size of a shard; add --shard SIZE"
+            msg = f"{NAME}: bandwidth={given['bandwidth']} has no effect without the size of a shard; add shard="
             raise NotApplicable(msg)
         unit_s = shard_seconds(given["shard"], given["bandwidth"], NAME)
         delay, startup = (relative(given[name], unit_s, f"{NAME}: {name}") for name in ("delay", "startup"))

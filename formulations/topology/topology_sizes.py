@@ -125,7 +125,6 @@ def refuse_many_circuits(data: TopologyMatchings) -> None:
     circuits = data.switches * data.configurations * len(data.pairs)
     if circuits > MOST_CIRCUITS:
         msg = (
-            f"{data.name}: {circuits:,} circuits are too many for a stated model; give configurations=, or --method "
-            "auto"
+            f"{data.name}: {circuits:,} circuits are too many for a stated model; give configurations=, or method auto"
         )
         raise NotApplicable(msg)

@@ -57,5 +57,5 @@ def refuse_large_utility(data: CircuitUtility) -> None:
     """Refuse a model that is too large to state."""
     circuits = len(data.pairs) * data.gains.size
     if circuits > MOST_CIRCUITS:
-        msg = f"{data.name}: {circuits:,} circuits are too many for a stated model; use --method transportation"
+        msg = f"{data.name}: {circuits:,} circuits are too many for a stated model; use method transportation"
         raise NotApplicable(msg)

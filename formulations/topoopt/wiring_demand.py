@@ -44,7 +44,7 @@ def listed_orders(data: Wiring) -> tuple[Ring, ...]:
         if group.size > MOST_MEMBERS and not data.trees:
             msg = (
                 f"{data.name}: an all-reduce group of {group.size} has too many rings to list in a program; set "
-                f"rings=default, or use --method design-search"
+                f"rings=default, or use method design-search"
             )
             raise NotApplicable(msg)
     return data.candidates

@@ -202,15 +202,13 @@ class Adapter(ABC):
             if _FILES.search(name):
                 msg = (
                     f"solver {self.name!r}: option {name!r} is refused, because the solver would read or write a file; "
-                    "use --solution, --log or `opticoll export`"
+                    "save the solution, show the log or export the model instead"
                 )
                 raise BadOption(msg)
             for ours, pattern in _OWN.items():
                 if pattern.search(name):
-                    msg = (
-                        f"solver {self.name!r}: option {name!r} is set by opticoll; use {ours}, or [limits] in a study"
-                    )
-                    raise BadOption(msg)
+                    msg = f"solver {self.name!r}: option {name!r} is set by opticoll; use [limits] in a study, or"
+                    raise BadOption(msg, remedy={ours: None})
 
     def read_options(
         self,
@@ -367,10 +365,10 @@ _FILES = re.compile(
     r"file|(^|[._/])(write|workdir|record|tempdir|server|cloud)|dir(ectory)?$|path(name)?$|paramsetprefix$",
     re.IGNORECASE,
 )
-#: Options of solvers that the runner sets from the limits of the solve, by the command-line option to use instead.
+#: Options of solvers that the runner sets from the limits of the solve, by the argument to use instead.
 _OWN = {
-    "--threads": re.compile(r"(^|[._/])(num_|max_|maxn|min_|minn|n)?threads$|num_(search_)?workers$", re.IGNORECASE),
-    "--time-limit": re.compile(
+    "threads": re.compile(r"(^|[._/])(num_|max_|maxn|min_|minn|n)?threads$|num_(search_)?workers$", re.IGNORECASE),
+    "time_limit": re.compile(
         r"(^|[._/]|optimizer_|mio_)(max_?time|time_?limit|max_time_in_seconds|time_sec_limit)$|^limits/time$",
         re.IGNORECASE,
     ),

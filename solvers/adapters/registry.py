@@ -47,7 +47,7 @@ def adapter(name: str) -> Adapter:
     if name not in known:
         hint = nearest(name, known)
         if hint.startswith("known"):
-            hint += "; one that runs as a command is read from the file of --solver-config"
+            hint += "; one that runs as a command is read from a file that OPTICOLL_SOLVERS names"
         msg = f"no solver {name!r}; {hint}"
         raise MethodMismatch(msg)
     return known[name]

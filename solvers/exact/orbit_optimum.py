@@ -98,7 +98,7 @@ def interval(
         pair = exact_pair(orbits, _near_optimum(orbits, values, duals))
     if pair is None:
         msg = (
-            "exact: the solve left no flows with arc lengths to start from; raise --time-limit or use another --method"
+            "exact: the solve left no flows with arc lengths to start from; raise the time limit or use another method"
         )
         raise NoSolution(msg)
     flows, lengths = tree_flows(orbits, pair.flow), pair.lengths[orbits.arc_orbit]

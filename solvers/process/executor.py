@@ -287,8 +287,7 @@ class DaskCluster(Executor):
             self._client = distributed.Client(place, timeout=f"{ANSWER_S}s", set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             logging.getLogger("distributed").setLevel(self._level)
-            msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
-            raise BadOption(msg) from error
+            raise _no_answer(address, error) from error
         try:
             self._check_code(self._threads())
         except OSError as error:
@@ -334,17 +333,16 @@ class DaskCluster(Executor):
         for address, theirs in (self._client.run(code_here, workers=new, on_error="return") if new else {}).items():
             if isinstance(theirs, ModuleNotFoundError):
                 msg = (
-                    f"--dask {self.address}: worker {address} cannot import {theirs.name!r}: start the workers in the "
+                    f"worker {address} cannot import {theirs.name!r}: start the workers in the "
                     "same environment as this process, with opticoll and its solvers"
                 )
-                raise SolverUnavailable(msg) from theirs
+                raise SolverUnavailable(msg, option="dask", value=self.address) from theirs
             if isinstance(theirs, OSError):  # it has left
                 continue
             if theirs != self.code:
                 has = str(theirs) if isinstance(theirs, Code) else f"another version of opticoll ({_line(theirs)})"
                 name = self._client.scheduler_info(n_workers=-1)["workers"].get(address, {}).get("name")
-                msg = f"--dask {self.address}: {_differs(address, name, has, self.code)}"
-                raise OtherCode(msg)
+                raise OtherCode(_differs(address, name, has, self.code), option="dask", value=self.address)
             self._checked.add(address)
 
     def map_unordered(
@@ -404,8 +402,8 @@ class DaskCluster(Executor):
         if isinstance(error, KilledWorker):
             return JobCrashed(f"the job's worker died at every attempt ({_line(error)}); the other jobs continue")
         if isinstance(error, OtherCode):
-            msg = f"--dask {self.address}: {error}; finished results are kept"
-            raise OtherCode(msg) from error
+            msg = f"{error}; finished results are kept"
+            raise OtherCode(msg, option="dask", value=self.address) from error
         if isinstance(error, ImportError | AttributeError | TypeError):  # perhaps of a worker that cannot read the job
             self._checked.clear()
             self._check_code(self._threads())
@@ -436,8 +434,8 @@ def _scheduler(address: str) -> str:
     try:
         return str(json.loads(Path(address).read_text(encoding="utf-8"))["address"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        msg = f"--dask {address}: not a scheduler file ({_line(error)}); name the one given to --scheduler-file"
-        raise BadOption(msg) from error
+        msg = f"not a scheduler file ({_line(error)}); name the one that the scheduler writes"
+        raise BadOption(msg, option="dask", value=address) from error
 
 
 def _check_listening(address: str, place: str) -> None:
@@ -447,8 +445,8 @@ def _check_listening(address: str, place: str) -> None:
     if protocol not in {"", "tcp", "tls"}:
         return  # ucx and others are left to their own client
     if not host or not port.isdigit():
-        msg = f"--dask {address}: not an address; write tcp://HOST:PORT, as the scheduler prints it, or its FILE.json"
-        raise BadOption(msg)
+        msg = "not an address; write tcp://HOST:PORT, as the scheduler prints it, or its FILE.json"
+        raise BadOption(msg, option="dask", value=address)
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
             if protocol != "tls":
@@ -456,8 +454,12 @@ def _check_listening(address: str, place: str) -> None:
                 if not connection.recv(1):  # both ends of a Dask connection send a greeting
                     raise ConnectionResetError("the connection was closed")  # noqa: EM101
     except (OSError, OverflowError) as error:
-        msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
-        raise BadOption(msg) from error
+        raise _no_answer(address, error) from error
+
+
+def _no_answer(address: str, error: BaseException) -> BadOption:
+    msg = f"no Dask scheduler answers there ({_line(error)}); start one or fix the address"
+    return BadOption(msg, option="dask", value=address)
 
 
 def _line(error: BaseException) -> str:
@@ -465,7 +467,7 @@ def _line(error: BaseException) -> str:
 
 
 def make_executor(jobs: int | None = None, dask: str | None = None) -> Executor:
-    """Choose the executor that ``--jobs`` and ``--dask`` describe.
+    """Choose the executor that ``jobs`` and ``dask`` describe.
 
     Raises
     ------
@@ -478,7 +480,7 @@ def make_executor(jobs: int | None = None, dask: str | None = None) -> Executor:
     """
     if dask is not None:
         if jobs is not None:
-            msg = "--jobs and --dask are mutually exclusive: the cluster has its own number of workers"
+            msg = "jobs and dask are mutually exclusive: the cluster has its own number of workers"
             raise BadOption(msg)
         return DaskCluster(dask)
     return InProcess() if jobs is None or jobs == 1 else LocalProcesses(jobs)

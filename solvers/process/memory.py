@@ -163,14 +163,14 @@ def _remedy(model: Formulation | type[Formulation], size: Size, form: str, solve
         fitting = {}  # all of them return a flow per commodity
     ways = []
     if fitting:
-        ways.append(f"use --method {' or '.join(sorted(fitting, key=lambda name: fitting[name])[:3])}")
+        ways.append(f"use method {' or '.join(sorted(fitting, key=lambda name: fitting[name])[:3])}")
     lean = [lighter for lighter in forms_of(model) if BUILD[lighter] < BUILD[form]]
     lean = [lighter for lighter in lean if needed_bytes(size, lighter, solver) <= limit.bytes]
     if lean:
-        ways.append(f"--form {min(lean, key=lambda lighter: BUILD[lighter])}")
+        ways.append(f"form {min(lean, key=lambda lighter: BUILD[lighter])}")
     if smaller is not None:
         ways.append(f"solve {smaller}, which has the same optimum")
-    ways.append("raise --memory-limit" if limit.requested else "override this check with --memory-limit GIB")
+    ways.append("raise the memory limit" if limit.requested else "set a memory limit to override this check")
     return "; ".join(ways)
 
 

@@ -163,7 +163,7 @@ def _circuits(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck |
         if not data.fits(counts):
             return refused("ports", f"more circuits between racks than their limits in configuration {k}", step=k)
         if not data.directed and (counts != counts.T).any():
-            return refused("ports", f"circuits of configuration {k} run one way; add --set directed=true", step=k)
+            return refused("ports", f"circuits of configuration {k} run one way; add directed=true", step=k)
     if data.standing is not None and (stated.configurations[0].circuits != data.standing).any():
         return refused("ports", "the first configuration is not the one at the start", step=0)
     return None

@@ -28,8 +28,8 @@ def __getattr__(name: str) -> object:
         msg = f"module 'opticoll' has no attribute {name!r}; {nearest(name, homes)}"
         raise AttributeError(msg, name=name, obj=None)
     value = getattr(import_module(homes[name]), name)
-    if isinstance(value, FunctionType):  # its errors speak of arguments, not of options of the command line
-        value = import_module("opticoll.analysis.python_words").python_door(value)
+    if isinstance(value, FunctionType):
+        value = import_module("opticoll.arguments").flags_checked(value)
     globals()[name] = value
     return value
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from functools import wraps
+from inspect import signature
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import DTypeLike, NDArray
+
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
 def read_text(text: str, kind: type) -> Any:
@@ -78,6 +85,22 @@ def flag(value: object, what: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise refused(value, what, "True or False")
     return bool(value)
+
+
+def flags_checked(function: _Function) -> _Function:
+    """A public function that refuses, for its arguments that are true or false, anything else."""
+    kinds = {"bool": False, "bool | None": True}
+    stated = ((name, str(one.annotation)) for name, one in signature(function).parameters.items())
+    flags = {name: kinds[kind] for name, kind in stated if kind in kinds}
+
+    @wraps(function)
+    def called(*positional: Any, **named: Any) -> Any:
+        for name in flags.keys() & named.keys():
+            if named[name] is not None or not flags[name]:
+                named[name] = flag(named[name], f"{function.__name__}: {name}")
+        return function(*positional, **named)
+
+    return cast("_Function", called)
 
 
 def refuse_masked(value: object, what: str) -> None:

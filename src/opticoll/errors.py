@@ -8,16 +8,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
 class OpticollError(Exception):
-    """Base class of all errors raised by opticoll; ``exit_status`` is that of the command line."""
+    """Base class of all errors raised by opticoll; ``exit_status`` is that of the command line.
+
+    Attributes
+    ----------
+    option, value
+        The argument at fault, by its name in Python, and its value, with which the text begins; None for none.
+    remedy
+        Arguments that would help, into which the message reads on; None for none.
+    """
 
     exit_status = 2
 
-    def __init__(self, message: object = "") -> None:
+    def __init__(
+        self,
+        message: object = "",
+        *,
+        option: str | None = None,
+        value: object = None,
+        remedy: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(" ".join(str(message).splitlines()))  # file names may contain line breaks
+        self.option, self.value, self.remedy = option, value, remedy
+
+    def said(self, argument: Callable[[str, object], str]) -> str:
+        """The error on one line, with arguments (name, value; None where only the name is meant) as a door says them.
+
+        The command line says ``--jobs 2``, Python ``jobs=2``.
+        """
+        place = "" if self.option is None else f"{argument(self.option, self.value)}: "
+        advice = " and ".join(argument(name, value) for name, value in (self.remedy or {}).items())
+        return f"{place}{self.args[0]}{advice and ' ' + advice}"
+
+    def __str__(self) -> str:
+        return self.said(lambda name, value: name if value is None else f"{name}={value!r}")
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows, as IPython asks an exception for: the caller's own lines, then the message."""

@@ -59,8 +59,8 @@ def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
         _link(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        msg = f"store: cannot write {path}: {error.strerror or error}; choose another folder with --store"
-        raise BadInput(msg) from error
+        msg = f"store: cannot write {path}: {error.strerror or error}; choose another folder by"
+        raise BadInput(msg, remedy={"store": "DIR"}) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -133,14 +133,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             [*RING[:1], "alltoall.path-mcf", "ring:4", "--set", "k=1_0"],
             "parameter 'k' must be a whole number, not '1_0'",
         ),
-        (["design", "n=6", "degree=2", "--time-limit", "nan"], "design: --time-limit: must be a positive number"),
+        (["design", "n=6", "degree=2", "--time-limit", "nan"], "design: time_limit: must be a positive number"),
         (["benchmark", "archive"], "No such command 'archive'; known: compare, export, list, run, submit; see"),
         (["benchmark", "submit", "nofile.sol"], "File 'nofile.sol' does not exist"),
         (["benchmark", "submit", "words.txt"], "unknown problem 'words.txt'; `opticoll benchmark list` shows all"),
         (["benchmark", "list", "link-mcf-hypercube"], "did you mean link-mcf-hypercube-3, "),
         (
             ["benchmark", "run", "link-mcf-hypercube-3", "--solver", "my-primal"],
-            "is read from the file of --solver-config",
+            "is read from a file that OPTICOLL_SOLVERS names",
         ),
     ],
 )

@@ -125,7 +125,7 @@ def test_an_infeasibility_is_proven_by_us_or_not_at_all(monkeypatch):
     assert run.termination is Termination.TOLERANCE  # not infeasible: there is a solution
     assert run.record.infeasible_by is None
     assert "only the solver claims" in run.record["message"]
-    assert "there is one in rational arithmetic, which --exact returns" in run.record["message"]
+    assert "there is one in rational arithmetic, which exact=true returns" in run.record["message"]
 
 
 @pytest.mark.parametrize("solver", ["highs-pdlp", "pdlp"])
@@ -268,7 +268,7 @@ def test_a_topology_made_in_python_needs_no_spec():
         ({"threads": True}, BadOption, "threads: must be a whole number"),
         ({"time_limit_s": "5"}, BadOption, "time limit: must be a positive number, not '5'"),
         ({"exact": "yes"}, BadOption, "exact: must be True or False, not 'yes'"),
-        ({"settings": {"solver": "highs"}}, BadOption, "a solver is a method too: --method highs"),
+        ({"settings": {"solver": "highs"}}, BadOption, "a solver is a method too: method='highs'"),
         (
             {"formulation": "alltoall.link-mcf", "method": "master-child", "settings": {"mastr": "x"}},
             BadOption,

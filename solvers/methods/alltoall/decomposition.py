@@ -220,7 +220,7 @@ def refuse_restricted(context: Context, method: str) -> None:
         If the path set is not that of all simple paths.
     """
     if not context.data.rule.unrestricted:
-        msg = f"{method} may extract any path, not only {context.data.rule}; use --set paths=all without lmax"
+        msg = f"{method} may extract any path, not only {context.data.rule}; use paths=all without lmax"
         raise MethodMismatch(msg)
 
 

@@ -85,7 +85,7 @@ def run_mcf_extp(context: Context) -> Answer:
 METHOD = Method(
     name="mcf-extp",
     title="Link MCF, then widest paths (MCF-extP)",
-    summary="weighted paths from the link MCF's flow, widest first; with --set paths=all",
+    summary="weighted paths from the link MCF's flow, widest first; with paths=all",
     serves=("alltoall.path-mcf",),
     parameters=(Parameter("link", str, default="flow-decomposition", help="method that solves alltoall.link-mcf"),),
     run=run_mcf_extp,

@@ -246,7 +246,7 @@ class Keeper:
 METHOD = Method(
     name=NAME,
     title="Matrix-free PDHG with exact repair and a shortest-path certificate",
-    summary="concurrent flows by source up to thousands of ranks, both bounds closing to --tol",
+    summary="concurrent flows by source up to thousands of ranks, both bounds closing to the tolerance",
     serves=("alltoall.master",),
     takes_over=(
         Beyond("alltoall.master", BEYOND_VARIABLES, suits=lambda _problem, task, _size: task.tol >= SMALLEST_TOL),

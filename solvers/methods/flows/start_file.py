@@ -53,7 +53,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     """
     from opticoll.solvers.solution_json import MAX_BYTES, read_document
 
-    path, _ = read_pinned(name, MAX_BYTES, "start", "name a solution file that solve --solution wrote")
+    path, _ = read_pinned(name, MAX_BYTES, "start", "name a solution file that opticoll wrote")
     topology = data.topology
     document = read_document(path)
     if document.get("formulation") != "alltoall.master":
@@ -82,7 +82,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     if "duals" in document:
         duals = document["duals"]
         if not isinstance(duals, dict) or "capacity" not in duals:
-            msg = f"{path}: 'duals' must have 'capacity'; write the file with solve --solution"
+            msg = f"{path}: 'duals' must have 'capacity'; save a solution as such a file"
             raise BadFile(msg)
         capacity = {"capacity": Array(numbered(tail.shape))}
         prices = named_arrays({"duals": {"capacity": duals["capacity"]}}, "duals", path, lambda _: capacity)["capacity"]
@@ -99,7 +99,7 @@ def _arcs(entries: object, path: Path) -> tuple[I64, I64]:
         for e in entries
     )
     if not valid or not entries:
-        msg = f"{path}: 'arcs' must list [tail, head, capacity]; write the file with solve --solution"
+        msg = f"{path}: 'arcs' must list [tail, head, capacity]; save a solution as such a file"
         raise BadFile(msg)
     assert isinstance(entries, list)
     try:

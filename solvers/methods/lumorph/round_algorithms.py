@@ -72,8 +72,7 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
         schedule = compacted(data.topology, data.limits, schedule, tick=context.remaining)
     if data.phased and phase_violations(data, schedule):
         msg = (
-            f"{name}: its {data.collective.name} is not a reduce-scatter followed by an all-gather; use --set "
-            "composition=any"
+            f"{name}: its {data.collective.name} is not a reduce-scatter followed by an all-gather; use composition=any"
         )
         raise NotApplicable(msg)
     metrics: dict[str, Any] = {

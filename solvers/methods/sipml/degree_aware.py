@@ -426,7 +426,7 @@ def _failure(repairs: dict[str, Any]) -> str:
             f"no GPU in reach has memory for sub-operation {max(full)}; raise memory or degree, or use another method"
         )
     failure = "returns to an earlier state" if repairs["paper"]["cycled"] else "reaches its limit on moves"
-    return f"the paper's repair {failure} at conflict {repairs['paper']['conflicts']}; use --set repair=best"
+    return f"the paper's repair {failure} at conflict {repairs['paper']['conflicts']}; use repair=best"
 
 
 METHOD = Method(

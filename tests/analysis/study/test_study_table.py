@@ -1,9 +1,12 @@
 """Studies from Python: by name, or by their parts in memory."""
 
+import pickle
+
 import pytest
+from case_families import each
 
 import opticoll as oc
-from opticoll.analysis.python_words import in_python
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.study.study_table import COLUMNS
 
 
@@ -44,18 +47,43 @@ def test_refusals(tmp_path):
         oc.study("alltoall.master", [])
 
 
-def test_messages_are_in_the_words_of_python():
-    assert in_python("use --set paths=all without lmax") == "use paths='all' without lmax"
-    assert in_python("use --method highs or scip, or --time-limit 5") == "use method='highs' or scip, or time_limit=5"
-    assert in_python("omit --sense; name them (--in), or --tol 0") == "omit sense; name them (variables), or tol=0"
-    assert in_python("add --shard SIZE and --set bandwidth=RATE") == "add shard='SIZE' and bandwidth='RATE'"
-    assert in_python("override it with --memory-limit GIB") == "override it with memory_limit=GIB"
-    assert in_python("see `opticoll solve x --exact`, or --exact") == "see `opticoll solve x --exact`, or exact=True"
-    assert in_python("error: unknown option --other") == "error: unknown option --other"
+@each(
+    ("ask", "command", "python", "line"),
+    [
+        (
+            lambda: oc.sweep("alltoall.master", "moore", "ring:4", tol=0),
+            ["sweep", "alltoall.master", "--bound", "moore", "--over", "ring:4", "--tol", "0"],
+            "tol=0: floats are compared with a tolerance; to compare fractions, add exact=True",
+            "--tol 0: floats are compared with a tolerance; to compare fractions, add --exact",
+        ),
+        (
+            lambda: oc.sweep("alltoall.master", "nope.py:f", "ring:4"),
+            ["sweep", "alltoall.master", "--bound", "nope.py:f", "--over", "ring:4"],
+            "bound='nope.py:f': plug-in nope.py",
+            "--bound nope.py:f: plug-in nope.py",
+        ),
+        (
+            lambda: oc.conjecture("alltoall.master", ["ring:{3..4}"], variables=["m"]),
+            ["conjecture", "alltoall.master", "--over", "ring:{3..4}", "--in", "m"],
+            "variables='m': the instances have no parameter",
+            "--in m: the instances have no parameter",
+        ),
+        (
+            lambda: oc.solve("topology.sequence", "servers:n=4,degree=2,traffic=alltoall", delay="10us"),
+            ["solve", "topology.sequence", "servers:n=4,degree=2,traffic=alltoall", "--set", "delay=10us"],
+            "or add shard='64MB' and bandwidth='100Gb/s'",
+            "or add --shard 64MB and --set bandwidth=100Gb/s",
+        ),
+    ],
+)
+def test_an_error_names_arguments_in_the_words_of_the_door(ask, command, python, line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(oc.BadInput) as refused:
-        oc.solve("topology.sequence", "servers:n=4,degree=2,traffic=alltoall", delay="10us")
-    assert "--" not in str(refused.value)
-    assert "bandwidth=" in str(refused.value)
+        ask()
+    assert python in str(refused.value)
+    assert python in str(pickle.loads(pickle.dumps(refused.value)))  # noqa: S301 - made here
+    assert main(command) == 2
+    assert line in capsys.readouterr().err
 
 
 def test_a_shard_gives_seconds(tmp_path):

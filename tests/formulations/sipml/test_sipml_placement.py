@@ -347,7 +347,7 @@ def test_the_paper_s_repair_gives_up_by_name():
     run = solve.solve(Task(NAME, spec, method="degree-aware", settings={**settings_, "moves": "5"}))
     assert run.values is None
     assert run.termination == "iteration-limit"
-    assert "use --set repair=best" in run.record["message"]
+    assert "use repair=best" in run.record["message"]
     run = solve.solve(Task(NAME, spec, method="degree-aware", settings={"k": "16", "degree": "4"}))
     assert run.verified
     assert run.record["metrics"]["repairs"]["unrolled"]["converged"]
