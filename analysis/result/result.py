@@ -664,6 +664,7 @@ class Result(rendering.Printed, Run):
         BadInput
             For another suffix, a certificate of a run without an exact answer, or a file that cannot be written.
         """
+        from opticoll.analysis.result.solution_file import SavedResult
         from opticoll.solvers import solution_json
         from opticoll.solvers.exact.vipr_file import is_certificate
 
@@ -678,12 +679,7 @@ class Result(rendering.Printed, Run):
         document: dict[str, Json] = {**solution_json.solution_document(self)}
         if isinstance(self.instance, StatedProgram):
             document["program"] = program_document(self.instance)
-        document["record"] = {name: plain(self.record[name]) for name in DESCRIPTION}
-        data = getattr(self.solved()[0].parameters.get("demand"), "data", None)
-        if data is not None:  # a demand given as data, which its string only names
-            document["demand"] = data.amount.tolist()
-        if self.scale.shard is not None:
-            document["shard_bytes"] = self.scale.shard
+        document |= SavedResult.additions(self, self.scale.shard)
         return write_text(target, json.dumps(plain(document), allow_nan=False) + "\n")
 
     def write(self, outputs: Outputs) -> Written:
@@ -728,7 +724,3 @@ class Result(rendering.Printed, Run):
             title=heading,
             price=None if price is None or price.size != links.topology.arcs else price,
         )
-
-
-#: Fields of a record that a solution file carries for information only; they prove nothing.
-DESCRIPTION = ("method", "form", "termination", "solver", "time", "size", "message")

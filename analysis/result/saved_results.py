@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
-from opticoll.analysis.result.result import DESCRIPTION, Result
+from opticoll.analysis.result.result import Result
+from opticoll.analysis.result.solution_file import SavedResult
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
@@ -20,12 +21,10 @@ from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import solution_json, verify
 from opticoll.solvers.compile.program_json import ONLY_MATRIX, read_program
 from opticoll.solvers.run import Plan, Run
-from opticoll.solvers.task import Proof, Record, Size, SolverInfo, Task, Termination, Times, joined_messages, texts
+from opticoll.solvers.task import Proof, Record, Task, Termination, joined_messages, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
     from opticoll.analysis.result.result import InstanceLike
     from opticoll.formulations import Formulation
@@ -72,22 +71,27 @@ def load(
     if document.get("format") != solution_json.FORMAT:
         msg = f"{file}: is a schedule, not a solution; oc.check executes schedules"
         raise BadFile(msg)
-    model, stated = _formulation_in(document, file, formulation)
+    try:
+        saved = msgspec.convert(document, SavedResult)
+    except msgspec.ValidationError as error:
+        msg = f"{file}: {error}; save the result again"
+        raise BadFile(msg) from None
+    model = _formulation_of(saved, file, formulation)
     if model is StatedModel:
         if instance is not None:
             msg = f"{file}: holds the matrix of the model that it solves; pass no instance"
             raise BadFile(msg)
         own: Instance = read_program(document, file)
+    elif instance is not None:
+        own = as_instance(instance)
     else:
-        own = _instance_in(document, file) if instance is None else as_instance(instance)
-    given: dict[str, object] = {**stated}
-    if "demand" in document:
-        given["demand"] = _matrix_in(document["demand"], file)
+        own = _instance_of(saved, file)
+    given = {**saved.settings, **({} if saved.demand is None else {"demand": saved.demand})}
     parameters = read_parameters(model.parameters, given, str(file))
     result = solution_json.read_solution(model, own, parameters, document, file)
     by_name = formulation is None and model is not StatedModel
     task = Task(model.name if by_name else model, own, settings=parameters)
-    described = _described(document.get("record"), file)
+    described: dict[str, Any] = msgspec.structs.asdict(saved.record)
     if model is StatedModel and ONLY_MATRIX not in (described.get("message") or ""):
         described["message"] = joined_messages(described.get("message") or "", ONLY_MATRIX)
     proven = _proven(result, task.tol)
@@ -127,17 +131,12 @@ def load(
         result.needed or {},
     )
     run = Run(task, record, result.values, result.duals, plan, None, needed)
-    return Result.of(run, _shard_in(document, file) if shard is None else shard)
+    return Result.of(run, saved.shard_bytes if shard is None else shard)
 
 
-def _formulation_in(
-    document: Mapping[str, Any], file: Path, formulation: type[Formulation] | None
-) -> tuple[type[Formulation], Mapping[str, Any]]:
-    """The formulation that a document names, which must be the one given, if any, and its settings."""
-    name, stated = document.get("formulation"), document.get("settings", {})
-    if not isinstance(name, str) or not isinstance(stated, dict):
-        msg = f"{file}: 'formulation' must be a name and 'settings' an object"
-        raise BadFile(msg)
+def _formulation_of(saved: SavedResult, file: Path, formulation: type[Formulation] | None) -> type[Formulation]:
+    """The formulation that a file names, which must be the one given, if any."""
+    name = saved.formulation
     try:
         model = (
             StatedModel if name == StatedModel.name else formulation_named(name if formulation is None else formulation)
@@ -153,7 +152,7 @@ def _formulation_in(
     if model.name != name:
         msg = f"{file}: is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file"
         raise BadFile(msg)
-    return model, stated
+    return model
 
 
 def _proven(result: solution_json.StatedSolution, tol: float) -> dict[str, Any]:
@@ -177,80 +176,25 @@ def _proven(result: solution_json.StatedSolution, tol: float) -> dict[str, Any]:
     }
 
 
-def _shard_in(document: Mapping[str, Any], file: Path) -> float | None:
-    """The size of a shard in a file [bytes]."""
-    positive = Annotated[float, msgspec.Meta(gt=0)]
-    try:
-        return msgspec.convert(document.get("shard_bytes"), positive | None)
-    except msgspec.ValidationError:
-        msg = f"{file}: 'shard_bytes' must be a positive number"
-        raise BadFile(msg) from None
-
-
-def _matrix_in(rows: object, file: Path) -> NDArray[np.float64]:
-    """The demand in a file."""
-    try:
-        read = np.array(msgspec.convert(rows, list[list[float]]), dtype=np.float64)
-    except (msgspec.ValidationError, ValueError):
-        msg = f"{file}: 'demand' must be a matrix of numbers, a row per rank"
-        raise BadFile(msg) from None
-    return read
-
-
-def _described(stated: Any, file: Path) -> dict[str, Any]:
-    """The run as a file describes it; its types are checked, but it proves nothing."""
-    if stated is None:
-        return {}
-    kinds = {"solver": SolverInfo, "time": Times, "size": Size, "termination": Termination | None}
-    if not isinstance(stated, dict):
-        msg = f"{file}: 'record' must be an object"
+def _instance_of(saved: SavedResult, file: Path) -> Instance:
+    """The instance of a saved result: that of its spec, or the topology of its arcs."""
+    with suppress(BadInput):
+        result: Instance = parse(saved.instance)
+        if result.hash == saved.instance_hash or saved.arcs is None:
+            return result
+    if saved.arcs is None or saved.vertices is None:
+        msg = f"{file}: its instance {saved.instance[:60]!r} cannot be read; give the instance"
         raise BadFile(msg)
-    try:
-        return {
-            name: msgspec.convert(stated[name], kinds.get(name, str | None)) for name in DESCRIPTION if name in stated
-        }
-    except msgspec.ValidationError as error:
-        msg = f"{file}: 'record': {error}"
-        raise BadFile(msg) from None
-
-
-def _instance_in(document: Mapping[str, Any], file: Path) -> Instance:
-    """The instance of a solution document: that of its spec, or the topology of its arcs."""
-    spec = document.get("instance")
-    try:
-        result: Instance = parse(str(spec))
-    except BadInput:
-        result = _topology_in(document, file)
-    if result.hash != document.get("instance_hash") and "arcs" in document:
-        result = _topology_in(document, file)
-    return result
-
-
-def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
-    wanted = {
-        "arcs": list[tuple[int, int, float]],
-        "vertices": int,
-        "terminals": list[int] | None,
-        "labels": list[str] | None,
-        "capacity_unit": str | None,
-    }
-    try:
-        read: dict[str, Any] = {name: msgspec.convert(document.get(name), kind) for name, kind in wanted.items()}
-    except msgspec.ValidationError as error:
-        msg = f"{file}: its instance {str(document.get('instance'))[:60]!r} cannot be read ({error}); give the instance"
-        raise BadFile(msg) from None
-    tail, head, capacity = zip(*read["arcs"], strict=True) if read["arcs"] else ((), (), ())
-    labels = None if read["labels"] is None else tuple(read["labels"])
-    spec = str(document.get("instance"))
+    tail, head, capacity = zip(*saved.arcs, strict=True) if saved.arcs else ((), (), ())
     return Topology(
-        read["vertices"],
+        saved.vertices,
         tail,
         head,
         capacity,
-        spec=spec,
-        terminals=read["terminals"],
-        labels=labels,
-        capacity_unit=read["capacity_unit"],
+        spec=saved.instance,
+        terminals=saved.terminals,
+        labels=None if saved.labels is None else tuple(saved.labels),
+        capacity_unit=saved.capacity_unit,
     )
 
 
