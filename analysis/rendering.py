@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticoll.formulations.variables import TIME
-from opticoll.nearest_names import NamesAttributes
 from opticoll.solvers.task import NOTE, Proof
 from opticoll.solvers.verify import FEASIBLE
 
@@ -110,7 +109,7 @@ def _latex(text: str) -> str:
     return "".join(special.get(one, "\\" + one if one in "&%$#_{}" else one) for one in text)
 
 
-class Printed(NamesAttributes):
+class Printed:
     """What prints as lines of text below a title, and in a notebook as a table.
 
     A dataclass that inherits from it is declared with ``repr=False``.

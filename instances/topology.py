@@ -29,7 +29,6 @@ import numpy as np
 
 from opticoll.arguments import array_of, number, whole_number
 from opticoll.errors import BadInput
-from opticoll.nearest_names import NamesAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,7 +134,7 @@ def parse_rate(text: str, where: str = "rate") -> float:
     return _bits(_RATE.fullmatch(word), word, where, "rate; write for example 100Gb/s (bits) or 12.5GB/s (bytes)")
 
 
-class Instance(NamesAttributes, ABC):
+class Instance(ABC):
     """A frozen value for which a formulation is solved.
 
     Attributes

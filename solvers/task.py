@@ -22,7 +22,6 @@ from opticoll.arguments import check_mapping, flag, number, refused, whole_numbe
 from opticoll.errors import BadInput, BadOption
 from opticoll.formulations.model import Formulation
 from opticoll.instances import Instance
-from opticoll.nearest_names import NamesAttributes
 from opticoll.types import Json
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ class Progress(TypedDict):
 _READING = threading.Lock()
 
 
-class Fields(NamesAttributes, msgspec.Struct, frozen=True, kw_only=True):
+class Fields(msgspec.Struct, frozen=True, kw_only=True):
     """Immutable fields, accessible as attributes or, as in the JSON object, by name: ``record["gap"]``."""
 
     @classmethod

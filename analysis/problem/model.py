@@ -25,7 +25,7 @@ from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import index_names
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.demands import traffic_of, uniform
-from opticoll.nearest_names import NamesAttributes, nearest
+from opticoll.nearest_names import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.compile.compilation import refuse_other_axes
@@ -68,7 +68,7 @@ def _few_steps(form: StandardForm) -> dict[str, Setting]:
     return {STEPS: FEWEST_STEPS + form.row_lower.size // ROWS_A_STEP} if large else {}
 
 
-class Model(NamesAttributes):
+class Model:
     """The stated model of a formulation on an instance, which can be changed by hand and solved.
 
     ``pyomo`` (or ``cvxpy``) is the model itself. Pyomo models are changed in place: constraints and variables added,

@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
 
 
-#: What is called otherwise elsewhere.
-_ELSEWHERE = {
-    **dict.fromkeys(("check", "verify", "violations", "feasible"), "residuals(values) checks a solution"),
-    **dict.fromkeys(("solution", "values", "value", "result", "optimum", "duals"), "solve() returns the solution"),
-    **dict.fromkeys(("build", "export"), "model() returns the model"),
-}
-
-
 class Problem(Printed):
     """A formulation with its data.
 
@@ -161,10 +153,6 @@ class Problem(Printed):
             "bound": "" if best is None else f"{number(best.value, 12)}   ({best.name})",
         }
         return {name: text for name, text in stated.items() if text}
-
-    def _place(self, name: str) -> str | None:
-        own = f"it is formulation.{name}" if hasattr(self.formulation, name) else None
-        return _ELSEWHERE.get(name, own)
 
     @property
     def _title(self) -> str:

@@ -317,16 +317,6 @@ def _instance_of(run: Run) -> Instance:
     return run.plan.instance if run.plan is not None else as_instance(run.task.instance)
 
 
-#: What is called otherwise elsewhere.
-_ELSEWHERE = {
-    **dict.fromkeys(("solution", "x", "variables"), "the solution is in values, as tables in frames"),
-    **dict.fromkeys(("verify", "residual", "residuals", "violations"), "check() verifies the values again"),
-    **dict.fromkeys(("status", "success", "feasible", "optimal"), "see termination, verified and proof"),
-    **dict.fromkeys(("obj", "cost", "optimum"), "the value is objective, or T where it is a time"),
-    "repair": "oc.problem(...).repair(result) makes a solution feasible",
-}
-
-
 @dataclass(frozen=True, repr=False)
 class Result(rendering.Printed, Run):
     """A run: its value, bound and proof, and tables, loads, schedule, plot and file of its solution.
@@ -404,12 +394,6 @@ class Result(rendering.Printed, Run):
     def summary(self) -> dict[str, str]:
         """Lines of the printed representation: those of :meth:`lines`, cut to a width."""
         return {name: label(text, 160) for name, text in self.lines().items()}
-
-    def _place(self, name: str) -> str | None:
-        for place, names in (("record", self.record.keys()), ("metrics", self.metrics), ("values", self.values or {})):
-            if name in names:
-                return f"it is record.{name}" if place == "record" else f"it is {place}[{name!r}]"
-        return _ELSEWHERE.get(name)
 
     @property
     def _meaning(self) -> str:

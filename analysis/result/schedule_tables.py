@@ -20,7 +20,6 @@ from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.rendering import WIDTH, number
 from opticoll.formulations.variables import TIME, arc_names
 from opticoll.instances import Topology
-from opticoll.nearest_names import NamesAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,7 @@ LOSS, MORE = 0.02, 16
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class _Steps(NamesAttributes):
+class _Steps:
     """A schedule in synchronous steps, which can be executed: ``chunks`` are those requested per shard."""
 
     result: Result
@@ -253,7 +252,7 @@ class Configurations(_Steps):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Rounds(NamesAttributes):
+class Rounds:
     """Circuits and transfers in rounds, as :mod:`opticoll.formulations.rounds.round_schedule` defines them."""
 
     result: Result

@@ -24,7 +24,6 @@ from opticoll.analysis.store.tables import CONFIRMED, query
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.variables import NamedArrays, stored
 from opticoll.instances.readers.reading import as_path
-from opticoll.nearest_names import NamesAttributes
 from opticoll.shared_files import STALE_S, AlreadyStored, publish, sweep
 from opticoll.solvers.task import Needed, plain
 
@@ -56,7 +55,7 @@ def _allows_new_entries(folder: Path) -> bool:
     return True
 
 
-class Store(NamesAttributes):
+class Store:
     """A folder of run records.
 
     Parameters

@@ -67,29 +67,3 @@ class NamedItems(dict[str, Item]):
         hint = nearest(name, self) if self else f"there are no {self.what}"
         msg = f"{self.what}: none is called {name!r}; {hint}"
         raise UnknownName(msg)
-
-
-class NamesAttributes:
-    """An object that, asked for an attribute that it does not have, names the one that was probably meant."""
-
-    __slots__ = ()
-
-    def _place(self, name: str) -> str | None:
-        """Where something of this name is to be found, in words, or None."""
-        return None
-
-    if not TYPE_CHECKING:  # type checkers would take every attribute for one that exists
-
-        def __getattr__(self, name: str) -> object:
-            if name in dir(type(self)):  # a property that failed inside: its own error says more
-                return object.__getattribute__(self, name)
-            if name.startswith("_"):  # copying, pickling and notebooks ask for many of them
-                raise AttributeError(lacks(type(self).__name__, name), name=name, obj=None)
-            hint = self._place(name) or nearest(name, [one for one in dir(self) if not one.startswith("_")])
-            msg = f"{lacks(type(self).__name__, name)}; {hint}"
-            raise AttributeError(msg, name=name, obj=None)  # without the object, Python adds no second hint
-
-
-def lacks(kind: str, name: str) -> str:
-    """What Python says of an attribute that an object does not have."""
-    return f"{kind!r} object has no attribute {name!r}"
