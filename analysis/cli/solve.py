@@ -139,13 +139,13 @@ def solve(
     if home is not None:
         with errors_kept(failures):
             home.save(result, started=started, finished=finished)
-    reasons = result.why() if why else None
+    diagnosis = result.why() if why else None
     if as_json:
-        output.emit_json({**result.record, **written, **({} if reasons is None else {"why": reasons.document()})})
+        output.emit_json({**result.record, **written, **({} if diagnosis is None else {"why": diagnosis.document()})})
     else:
         _show(result, written)
-        if reasons is not None:
-            output.show(reasons, as_json=False)
+        if diagnosis is not None:
+            output.show(diagnosis, as_json=False)
     for failure in failures:
         notify(str(failure))
     if failures:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from opticoll.analysis.plots.layouts import Places
-    from opticoll.analysis.result.diagnosis import Reasons
+    from opticoll.analysis.result.diagnosis import Contradiction
     from opticoll.analysis.result.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Axis, Links, Names
@@ -553,14 +553,14 @@ class Result(rendering.Printed, Run):
 
         return sensitivity.bottleneck(self)
 
-    def why(self) -> Reasons:
+    def why(self) -> Bottleneck | Contradiction:
         """What limits the value, or why there is no solution, as ``opticoll solve --why`` prints it.
 
         That is :meth:`bottleneck`, or :meth:`conflict` without a solution; if neither can be found, the reason.
         """
-        from opticoll.analysis.result.diagnosis import reasons
+        from opticoll.analysis.result.diagnosis import diagnosis
 
-        return reasons(self)
+        return diagnosis(self)
 
     def what_if(self, factors: Mapping[Hashable, float] | float) -> WhatIf:
         """The time if the capacities of links were multiplied: ``T`` where that is a short solve, otherwise a bound.

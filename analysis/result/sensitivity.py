@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.rendering import Printed, number
+from opticoll.analysis.rendering import Listing, Printed, frame_rows, number
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
@@ -36,12 +36,15 @@ if TYPE_CHECKING:
     from opticoll.analysis.result.result import Result
     from opticoll.formulations import Formulation
     from opticoll.instances.topology import F64, Mask
+    from opticoll.types import Json
 
 #: Prices below this share of the largest one are rounding.
 NOTHING = 1e-9
 #: A changed network is solved, too, if its linear program has at most so many nonzeros or the solution took less than
 #: so many seconds: the former does not depend on how busy a machine is. Limit of that solve [s].
 SHORT_NONZEROS, SHORT_S, LIMIT_S = 30_000, 1.0, 20.0
+#: Number of vertices and links that are printed.
+SHOWN = 12
 #: Relative difference up to which a cut counts as the bound.
 SAME = 1e-6
 
@@ -97,35 +100,46 @@ class Bottleneck(Printed):
     ----------
     kind
         ``"cut"``: the capacity out of one side; ``"lengths"``: lengths of links, over which all data have to travel;
-        otherwise the name of the bound.
+        otherwise the name of the bound; None if nothing can be said, for the ``reason``.
     reason
         The proof in words.
     links
-        The links with a price, the dearest first: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``, ``price``.
+        The links with a price, the dearest first: ``src``, ``dst``, ``capacity``, ``load``, ``utilisation``, ``price``;
+        None where the formulation states no load of links.
     sides
         Names of the vertices on the two sides of the cut; None if it is none.
     lengths
         Length of every link of the proof, by name; None if it needs none.
     """
 
-    kind: str
+    kind: str | None
     reason: str
-    links: pd.DataFrame
+    links: pd.DataFrame | None = None
     sides: tuple[list[str], list[str]] | None = None
     lengths: Mapping[str, float] | None = None
 
     def lines(self) -> dict[str, str]:
         """What is found, in words, by name of the line."""
-        lines = {"kind": self.kind, "reason": self.reason}
-        if self.sides is not None:
-            lines |= {"from": _names(self.sides[0]), "to": _names(self.sides[1])}
-        priced = "price" in self.links
-        lines["links"] = f"{len(self.links)} with a price" if priced else "no prices; sensitivity() says why"
-        if len(self.links):
-            lines["dearest"] = _names(list(self.links.index))
-        if self.lengths is not None:
-            lines["lengths"] = lengths_line(self.lengths)
-        return lines
+        lines = {"kind": number(self.kind), "reason": self.reason}
+        lines |= {side: _names(names, SHOWN) for side, names in zip(("from", "to"), self.sides or (), strict=False)}
+        return lines if self.lengths is None else {**lines, "lengths": lengths_line(self.lengths)}
+
+    def tables(self) -> list[Listing]:
+        """The links with a price."""
+        links = [] if self.links is None else frame_rows(self.links.reset_index())
+        if not links:
+            return []
+        shown = [{name: number(value, 6) for name, value in link.items()} for link in links[:SHOWN]]
+        columns = [name for name in shown[0] if name not in {"src", "dst"}]
+        return [Listing(f"links with a price: {len(links)}", columns, shown)]
+
+    def document(self) -> dict[str, Json]:
+        """What is found, as ``opticoll solve --why --json`` prints it."""
+        found: dict[str, Json] = {"kind": self.kind, "reason": self.reason}
+        if self.links is not None:
+            found["sides"] = None if self.sides is None else {"from": self.sides[0], "to": self.sides[1]}
+            found["links"] = frame_rows(self.links.reset_index())
+        return found if self.lengths is None else {**found, "lengths": dict(self.lengths)}
 
     @property
     def _title(self) -> str:

@@ -123,4 +123,4 @@ def test_a_method_of_the_users_own_takes_over(tmp_path):
     assert make_plan(Task("own.least", "ring:5")).method_name == "highs-simplex"
     plan = make_plan(Task("own.least", "ring:6"))
     assert plan.method_name == "mine"
-    assert plan.choice.reason == "mine works on the topology; --form pyomo builds it"
+    assert plan.choice.reason == "mine works on the topology; form pyomo builds it"
