@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import pickle
 import sys
 import time
 from dataclasses import replace
@@ -14,7 +13,6 @@ import msgspec
 import numpy as np
 
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.problem.model_pickles import pickled
 from opticoll.analysis.rendering import WIDTH
 from opticoll.analysis.result.forbidding_bound import original_limit
 from opticoll.arguments import flags_checked, number
@@ -110,16 +108,6 @@ class Model:
     def __copy__(self) -> Model:
         """An independent copy, as by :func:`copy.deepcopy`: the model itself is changed in place."""
         return copy.deepcopy(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
-        """An independent copy, with what was changed by hand and from where the next solve starts."""
-        result = memo[id(self)] = object.__new__(type(self))
-        vars(result).update(copy.deepcopy(vars(self), memo))
-        return result
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """As a pickle; see :mod:`opticoll.analysis.problem.model_pickles`."""
-        return _restored, (pickled(vars(self)),)
 
     # the model
 
@@ -500,13 +488,6 @@ class Model:
 
 
 # helpers
-
-
-def _restored(state: bytes) -> Model:
-    """A model from its pickle."""
-    result = object.__new__(Model)
-    vars(result).update(pickle.loads(state))  # noqa: S301 - part of a pickle that is being read
-    return result
 
 
 def _value_of(entry: Any) -> float:
