@@ -52,7 +52,8 @@ class Parameter:
     """One ``--set`` parameter of a formulation or a method.
 
     With ``constructs``, its value names the method that makes data which the instance lacks: ``Formulation.prepare``
-    takes the ``construct`` of that method instead of the name.
+    takes the ``construct`` of that method instead of the name. ``only_with`` names the parameters without which it has
+    no effect, and their values with which it has one; none for any value but the default.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Parameter:
     help: str
     choices: tuple[str, ...] = ()
     constructs: bool = False
+    only_with: Mapping[str, tuple[Setting, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         where = f"parameter {self.name!r}"
@@ -118,14 +120,23 @@ def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, objec
     Raises
     ------
     BadInput
-        For an unknown name (the message suggests the closest known one) or a bad value.
+        For an unknown name (the message suggests the closest known one), a bad value, or one that has no effect.
     """
     known = {p.name: p for p in parameters}
     check_mapping(given, f"{where}: the parameters")
     for name in given:
         if name not in known:
             raise _unknown(name, known, where)
-    return {name: p.read(given[name], where) if name in given else p.default for name, p in known.items()}
+    values = {name: p.read(given[name], where) if name in given else p.default for name, p in known.items()}
+    for p in (one for one in parameters if one.only_with and values[one.name] != one.default):
+        for other, useful in p.only_with.items():
+            value = values[other]
+            if value not in (useful or {value} - {known[other].default}):
+                words = f"with {other}={value}; it is for {other}={' or '.join(map(str, useful))}"
+                words = words if useful else f"without {other}; set {other}="
+                msg = f"{where}: {p.name}={values[p.name]} has no effect {words}"
+                raise NotApplicable(msg)
+    return values
 
 
 def changed_from_defaults(parameters: Iterable[Parameter], given: Settings) -> list[str]:

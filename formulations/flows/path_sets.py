@@ -71,7 +71,7 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
     """The ``--set`` parameters of a model over path sets."""
     return (
         Parameter("paths", str, default=default, help="which paths each pair may use", choices=KINDS),
-        Parameter("k", int, default=PathRule.k, help="paths per pair, for paths=k"),
+        Parameter("k", int, default=PathRule.k, help="paths per pair, for paths=k", only_with={"paths": ("k",)}),
         Parameter("lmax", int, default=0, help="maximum path length [arcs]; 0 for no limit"),
     )
 
@@ -82,12 +82,9 @@ def read_rule(parameters: Settings, where: str) -> PathRule:
     Raises
     ------
     NotApplicable
-        For k below 1 or without paths=k, or a negative lmax.
+        For k below 1, or a negative lmax.
     """
     stated, k, lmax = cast("Kind", parameters["paths"]), int(parameters["k"]), int(parameters["lmax"])
-    if stated != "k" and k != PathRule.k:
-        msg = f"{where}: k={k} has no effect with paths={stated}; give paths=k for the k shortest paths"
-        raise NotApplicable(msg)
     if k < 1:
         msg = f"{where}: k={k} leaves no path; give at least 1"
         raise NotApplicable(msg)

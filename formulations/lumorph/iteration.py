@@ -91,6 +91,7 @@ class StagedCalls(Formulation):
             default="transfers",
             help="what is sent first at a boundary: transfers between layers, or all-reduces",
             choices=("transfers", "calls"),
+            only_with={"overlap": (True,)},
         ),
         Parameter(
             "boundaries",
@@ -166,9 +167,6 @@ class StagedCalls(Formulation):
                 f"{NAME}: {instance.spec} does not state when what is computed; use training:random,..,stages=S, or "
                 "TrainingIteration(.., stages=..) in Python"
             )
-            raise NotApplicable(msg)
-        if given["first"] != "transfers" and not given["overlap"]:
-            msg = f"{NAME}: first=calls has no effect with overlap=false, which leaves all calls to the end"
             raise NotApplicable(msg)
         pairs = call.size * (call.size + 1) // 2 if given["batches"] else call.size
         if len(instance.stages) * pairs > MOST_CHOICES:

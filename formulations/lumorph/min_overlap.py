@@ -107,7 +107,9 @@ class Overlap(PathFlow, Formulation):
     problem = "MILP"
     parameters = (
         Parameter("circuits", CircuitSpec, default="permutation", help=FORMS),
-        Parameter("seed", int, default=0, help="seed of circuits=permutation"),
+        Parameter(
+            "seed", int, default=0, help="seed of circuits=permutation", only_with={"circuits": ("permutation",)}
+        ),
         Parameter("model", str, default="arc", help="on arcs as printed, or over a route set", choices=("arc", "path")),
         *rule_parameters("k"),
     )
@@ -159,9 +161,6 @@ class Overlap(PathFlow, Formulation):
         text, seed, model = given["circuits"], given["seed"], given["model"]
         circuits = read_circuits(text, instance, seed, NAME)
         _refuse_unreachable(instance, circuits)
-        if seed and text.strip() != "permutation":
-            msg = f"{NAME}: seed={seed} has no effect with circuits={text}; only circuits=permutation is random"
-            raise NotApplicable(msg)
         for name in changed_from_defaults(rule_parameters("k"), given) if model == "arc" else ():
             msg = f"{NAME}: {name}={given[name]} has no effect on arcs; give model=path for a route set"
             raise NotApplicable(msg)

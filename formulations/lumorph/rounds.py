@@ -147,7 +147,13 @@ PARAMETERS = (
     Parameter("rmin", int, 0, "minimum number of rounds; 0 for the best bound (coded, printed: 1)"),
     Parameter("rmax", int, 0, "maximum number of rounds per phase; 0 for a sufficient number (coded: 5)"),
     Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
-    Parameter("symmetry", bool, True, "break the symmetries of wavelengths and of the mesh (corrected)"),
+    Parameter(
+        "symmetry",
+        bool,
+        True,
+        "break the symmetries of wavelengths and of the mesh (corrected)",
+        only_with={"program": ("corrected",)},
+    ),
 )
 
 

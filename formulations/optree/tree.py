@@ -96,6 +96,7 @@ class TreeChoice(Formulation):
             default="pipelined",
             help="conversion of flits: during transmission, or after it",
             choices=step_times.CONVERSIONS,
+            only_with={"clock": ()},
         ),
     )
     meaning = "steps (rounds) of the tree"
@@ -141,9 +142,6 @@ class TreeChoice(Formulation):
             raise NotApplicable(msg)
         if clock and not size:
             msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
-            raise NotApplicable(msg)
-        if given["conversion"] != "pipelined" and not clock:
-            msg = f"{NAME}: conversion={given['conversion']} has no effect without a clock; set clock= and data="
             raise NotApplicable(msg)
         cost = step_times.StepCost(clock or math.inf, given["conversion"])
         return cls(fibres, fabric, depth, size, cost)

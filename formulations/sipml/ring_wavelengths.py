@@ -87,7 +87,7 @@ NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
 _TRAFFIC = (
     Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
-    Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random"),
+    Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random", only_with={"traffic": ("random",)}),
     Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
 )
 
@@ -189,14 +189,10 @@ class RingTraffic(Formulation):
             n, pool, count = instance.n, instance, count or instance.degree
             _refuse_size(n, count)
         elif isinstance(instance, WdmRing):
-            traffic, seed = given["traffic"], given["seed"]
-            if seed and traffic != "random":
-                msg = f"{NAME}: seed={seed} has no effect with traffic={traffic}; only traffic=random is random"
-                raise NotApplicable(msg)
             ring = whole_fibres(instance, NAME)
             n, count = ring.n, count or ring.channels
             _refuse_size(n, count)
-            pool = servers(n, 1, traffic, seed=seed, volume=given["volume"])
+            pool = servers(n, 1, given["traffic"], seed=given["seed"], volume=given["volume"])
         else:
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"

@@ -142,7 +142,13 @@ class TopologySequence(Formulation):
             "uplinks", int, default=0, help="maximum number of circuits from a rack to all others; 0 for no limit"
         ),
         Parameter("shard", str, default="", help="size of a shard, such as 64MB, for times in seconds"),
-        Parameter("bandwidth", str, default="", help="bandwidth of a circuit, such as 100Gb/s, for times in seconds"),
+        Parameter(
+            "bandwidth",
+            str,
+            default="",
+            help="bandwidth of a circuit, such as 100Gb/s, for times in seconds",
+            only_with={"shard": ()},
+        ),
     )
     meaning = "time of all configurations and changes [shards / link bandwidth]"
     shards = True
@@ -245,9 +251,6 @@ class TopologySequence(Formulation):
             For a demand or a start that cannot be read.
         """
         pool, given = pool_of_nodes(instance, NAME), cls._completed(parameters)
-        if given["bandwidth"] and not given["shard"]:
-            msg = f"{NAME}: bandwidth={given['bandwidth']} has no effect without the size of a shard; add shard="
-            raise NotApplicable(msg)
         unit_s = shard_seconds(given["shard"], given["bandwidth"], NAME)
         delay, startup = (relative(given[name], unit_s, f"{NAME}: {name}") for name in ("delay", "startup"))
         return sequence_data(

@@ -75,7 +75,13 @@ class Plane(Formulation):
     parameters = (
         Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]"),
         Parameter("memory", float, default=0.0, help="memory of a server for weights [GiB]; 0: no limit"),
-        Parameter("weight_bytes", float, default=8.0, help="bytes per weight, including its gradient"),
+        Parameter(
+            "weight_bytes",
+            float,
+            default=8.0,
+            help="bytes per weight, including its gradient",
+            only_with={"memory": ()},
+        ),
         Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], in addition to the operators"),
         Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the minimum over all topologies"),
         Parameter(

@@ -134,9 +134,6 @@ def refuse_numbers(where: str, numbers: Mapping[str, float]) -> None:
         if not 0 <= value < np.inf or (positive and value == 0):
             msg = f"{where}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
             raise NotApplicable(msg)
-    if numbers["memory"] == 0 and numbers["weight_bytes"] != 8.0:
-        msg = f"{where}: weight_bytes={numbers['weight_bytes']:g} has no effect without a limit on memory; set memory"
-        raise NotApplicable(msg)
 
 
 def parts_of_job(job: TrainingJob) -> tuple[tuple[TrainingJob, ...], list[int]]:
