@@ -6,15 +6,12 @@ import copy
 import inspect
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.rendering import WIDTH
-from opticoll.analysis.result.forbidding_bound import original_limit
 from opticoll.arguments import flags_checked, number
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
@@ -30,7 +27,7 @@ from opticoll.solvers.compile.compilation import refuse_other_axes
 from opticoll.solvers.compile.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
 from opticoll.solvers.compile.user_models import layer_of, named_model, program_of
 from opticoll.solvers.compile.write_back import Loader
-from opticoll.solvers.task import Task, Termination, joined_messages
+from opticoll.solvers.task import Task, Termination
 from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
@@ -379,8 +376,6 @@ class Model:
                 # Crossover ends at a basis for the next solve, and is faster there than a simplex without one.
                 method, options = "highs-ipx", {"run_crossover": "on", **options}
             result = run(method, options, time_limit, None)
-        if by_hand and result.record.infeasible_by is not None:
-            result = self._explained(result, form)
         self._basis = result.basis or self._basis
         if result.verified and result.values is not None:
             self._values = result.values
@@ -393,14 +388,6 @@ class Model:
             self._loader = Loader(compiled)
         self._loader.form = compiled.form
         return self._loader
-
-    def _explained(self, result: Result, form: StandardForm) -> Result:
-        """The result without a solution, and what the original problem says about a wish that was added to it."""
-        why = original_limit(self._by_hand(form), form)
-        if why is None:
-            return result
-        message = joined_messages(result.record.message, why)
-        return replace(result, record=msgspec.structs.replace(result.record, message=message))
 
     def _wants_basis(self, form: StandardForm, by_hand: bool) -> bool:
         """Whether a solve without a basis shall end at one, for the next: not if that was too far from the last."""

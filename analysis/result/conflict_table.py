@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.result.forbidding_bound import original_limit
 from opticoll.errors import NoSolution
 from opticoll.formulations.model import build_model
 from opticoll.formulations.standard_form import StandardForm
@@ -40,9 +39,8 @@ def conflict(run: Run, time_limit: float | None = 60.0) -> pd.DataFrame:
     Returns
     -------
     A row each: ``kind`` (row, lower bound, upper bound or integrality), ``name``, ``statement``. ``attrs`` has
-    ``irreducible``; ``proof``, the description of a recomputed proof that the table has no solution, None where only
-    the solver says so; and ``original``: for one of our models that was changed by hand, the cut, port or path of the
-    original problem that forbids a wish for its objective, None where none is known.
+    ``irreducible`` and ``proof``, the description of a recomputed proof that the table has no solution, None where only
+    the solver says so.
 
     Raises
     ------
@@ -73,11 +71,7 @@ def conflict(run: Run, time_limit: float | None = 60.0) -> pd.DataFrame:
         table.append(("integrality", ", ".join(names[:_TERMS]), f"{len(names)} columns are whole numbers"))
     frame = pd.DataFrame(table, columns=["kind", "name", "statement"])
     proof, _ = (None, True) if found.integer else infeasibility(_part(form, found), SolveRequest(time_limit), None)
-    frame.attrs = {
-        "irreducible": found.irreducible,
-        "proof": proof,
-        "original": original_limit(run.plan.instance, form, time_limit),
-    }
+    frame.attrs = {"irreducible": found.irreducible, "proof": proof}
     return frame
 
 

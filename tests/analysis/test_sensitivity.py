@@ -291,38 +291,3 @@ def test_numbers_are_labels_where_labels_are_numbers():
     named = oc.topology([("a", "b"), ("b", "a")])
     one = oc.solve("alltoall.master", named, method="highs", demand={(0, 1): 2, (1, 0): 1})
     assert one.what_if({(0, 1): 2}).instance.capacity.tolist() == [2, 1]
-
-
-@pytest.mark.parametrize(
-    ("name", "spec", "wish", "by"),
-    [
-        ("alltoall.link-mcf", "torus:3x3", 0.9, "at most 0.33333333 (T >= 3), by moore"),
-        ("alltoall.path-mcf", "ring:4", 0.6, "at most 0.5 (T >= 2), by moore"),
-        ("alltoall.master", "path:4", 0.3, "at most 0.25 (T >= 4), by"),
-    ],
-)
-def test_a_wish_without_solution_names_what_the_original_allows(name, spec, wish, by):
-    model = oc.model(name, spec)
-    model.pyomo.wish = pyo.Constraint(expr=wish <= model.pyomo.F)
-    result = model.solve()
-    expected = f"wish asks for F >= {wish}, but {name} itself allows {by}"
-    assert expected in result.record.message
-    if spec != "torus:3x3":
-        assert expected in result.conflict().attrs["original"]
-
-
-def test_lengths_of_links_explain_a_wish_that_no_analytic_bound_excludes(monkeypatch):
-    monkeypatch.setattr("opticoll.analysis.result.forbidding_bound.bounds_of", lambda _: [])
-    model = oc.model("alltoall.master", "path:4", form="cvxpy")
-    F = model.cvxpy.var_dict["F"]
-    model.cvxpy = cp.Problem(model.cvxpy.objective, [*model.cvxpy.constraints, 3.9 * F >= 1])
-    message = model.solve().record.message
-    assert "asks for F >= 0.25641026, but alltoall.master itself allows at most 0.25 (T >= 4), by cut: the" in message
-
-
-def test_no_wish_no_explanation():
-    model = oc.model("alltoall.master", "ring:4")
-    model.pyomo.none = pyo.Constraint(expr=sum(model.pyomo.g.values()) <= -1)
-    result = model.solve()
-    assert "itself allows" not in result.record.message
-    assert result.conflict().attrs["original"] is None
