@@ -152,13 +152,13 @@ def write_paths(path: Path, run: Run) -> dict[str, Json]:
     assert isinstance(run.plan.instance, Topology)
     topology = run.plan.instance
     problem: Any = run.plan.problem
-    paths = weighted_paths.from_flow(problem, run.values["g"], str(run.plan.parameters["demand"]))
+    paths = weighted_paths.from_flow(problem.flow, run.values["g"], str(run.plan.parameters["demand"]))
     try:
         weighted_paths.write(path, topology, paths)
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
-    result = weighted_paths.violations(problem, weighted_paths.read(path, problem))
+    result = weighted_paths.violations(problem.flow, weighted_paths.read(path, problem.flow))
     worst = max(result, key=lambda name: result[name])
     if result[worst] > weighted_paths.EXACT:
         msg = f"{path}: the paths violate {worst} by {result[worst]:.3g}; solve with a smaller"

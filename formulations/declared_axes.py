@@ -100,8 +100,7 @@ def _instance(problem: Any) -> Any:
 
 def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
     """Shapes of the declared variables; None where the instance is no topology, or there are other variables."""
-    topology, units = _instance(problem), problem.units
-    if not isinstance(topology, Topology):
+    if not isinstance(_instance(problem), Topology):
         return None
     if not set(names) <= set(problem.variables):
         unknown = next((name for name in problem.variables if name not in names), None)
@@ -109,10 +108,18 @@ def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
             msg = f"{problem.name}: variables names {unknown!r}, which is no variable of the model: {', '.join(names)}"
             raise BadInput(msg)
         return None
-    return {
-        name: Array(tuple(axis_of(problem, axis) for axis in along), unit=units.get(name, ""))
+    return axes_arrays(problem)
+
+
+def axes_arrays(problem: Any, *duals: str) -> dict[str, Array]:
+    """The variables, and the duals of the named constraints, along the axes that the formulation declares."""
+    found = {
+        name: Array(tuple(axis_of(problem, axis) for axis in along), unit=problem.units.get(name, ""))
         for name, along in problem.variables.items()
     }
+    for name in duals:
+        found[name] = Array(tuple(axis_of(problem, axis) for axis in problem.constraints[name]), dual=True)
+    return found
 
 
 def misstated(problem: Any, shapes: Mapping[str, tuple[int, ...]]) -> str | None:

@@ -389,6 +389,11 @@ class Formulation:
         """``variables``, ``constraints``, ``nonzeros`` and ``integers`` of the matrix; None if unknown."""
         return None
 
+    @staticmethod
+    def early_estimate(instance: Any, parameters: Settings) -> dict[str, int] | None:
+        """At most what :meth:`estimate` returns, before the data are made; None if the instance alone does not tell."""
+        return None
+
     def unfold(self, values: Values) -> dict[str, NDArray[np.float64]]:
         """Add the named arrays of the docstring to a solver's values; for models with a flat list of variables."""
         return dict(values)

@@ -14,7 +14,6 @@ from msgspec import structs
 from opticoll import plugins
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations import Formulation
-from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of, is_own, read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.standard_form import StandardForm
@@ -167,7 +166,7 @@ def _refuse_too_large(
     Where ``auto`` may choose a method that builds no matrix, and for one whose need depends on symmetries,
     :func:`opticoll.solvers.process.memory.refuse_plan` decides later.
     """
-    size = foreseen(formulation, instance, parameters)
+    size = formulation.early_estimate(instance, parameters)
     if size is None:
         return
     method, solver = task.method, task.method

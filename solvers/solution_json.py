@@ -355,7 +355,7 @@ def check_paths(model: type[Formulation], instance: Any, path: Path, parameters:
         raise BadFile(msg)
     stated = weighted_paths.read_demand_of(path)
     refuse_other_settings(model, parameters, {"demand": stated}, path, instance)
-    data = Master.prepare(instance, parameters)
+    data = Master.prepare(instance, parameters).flow
     paths = weighted_paths.read(path, data)
     violations = weighted_paths.violations(data, paths)
     worst = max(violations, key=lambda k: violations[k])

@@ -100,15 +100,15 @@ def certified_optimum(
 
 def certified_flow(topology: Topology) -> float:
     """The all-to-all flow F of the master LP, as :func:`certified_optimum`."""
-    from opticoll.formulations.flows import concurrent_flow as model
+    from opticoll.formulations.alltoall.master import Master
     from opticoll.solvers.compile.compilation import compile_model
 
-    data = model.ConcurrentFlow.by_source(topology)
+    data = Master.prepare(topology)
     form = compile_model(data.matrix())
     return certified_optimum(
         form,
         f"F of {topology.spec}",
-        data.length_bound,
+        data.flow.length_bound,
         data.residuals,
     )
 

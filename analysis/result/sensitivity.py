@@ -172,7 +172,7 @@ def bottleneck(result: Result) -> Bottleneck:
     binding = loads[loads["price"] < 0].sort_values("price", kind="stable") if known else loads.iloc[:0]
     plan, lengths = result.solved()[0], lengths_of(result)
     problem = plan.problem
-    flow = problem if isinstance(problem, ConcurrentFlow) else getattr(problem, "flow", None)
+    flow = getattr(problem, "flow", None)
     if lengths is not None and known and isinstance(flow, ConcurrentFlow):
         side, value = best_cut(flow, lengths)
         F = result.metrics.get("F")

@@ -43,6 +43,7 @@ from opticoll.formulations.alltoall.virtual_channels import acyclic, layered_axe
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
+from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.flows.path_flow import arc_load, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
@@ -436,7 +437,7 @@ class RoutedChannels(Formulation):
             "layers": value if self.chosen == "channels" else None,
             "T": value if self.chosen == "load" else None,
             "ranks": self.topology.num_ranks,
-            **({} if self.routing.traffic is None else self.routing.flow.demand_metrics()),
+            **({} if self.routing.traffic is None else demand_metrics(self.routing.flow)),
             "path_set": str(self.routing.rule),
             "paths": self.paths.paths,
             "dependencies": int(self.dependency_keys.size),

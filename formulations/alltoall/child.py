@@ -22,44 +22,41 @@ because the paper solves it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demand_parameter, demanded_traffic
-from opticoll.formulations.model import (
-    Bound,
-    CvxpyModel,
-    Formulation,
-    NeededSolution,
-    NotApplicable,
-    Parameter,
-    PyomoModel,
+from opticoll.formulations.flows import flow_checks as checks
+from opticoll.formulations.flows.concurrent_flow import (
+    ConcurrentFlow,
+    demand_parameter,
+    demanded_traffic,
+    numbered_source,
 )
-from opticoll.formulations.variables import Array, Axis, incident_arcs, vertex_axis
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
+from opticoll.formulations.variables import BANDWIDTHS, Axis, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping
-    from fractions import Fraction
+    from collections.abc import Hashable
 
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Links
-    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.topology import F64, I64, Topology
     from opticoll.types import Json, Settings
 
-NAME = "alltoall.child"
 
-
-class Child(ConcurrentFlow, Formulation):
+@dataclass(frozen=True, eq=False)
+class Child(Formulation):
     """The problem: the flow of one source, split by destination."""
 
-    name = NAME
+    name = "alltoall.child"
     where = "(10)-(14)"
     sense = "max"
-    problem = "LP"
     parameters = (
         Parameter("source", int, default=0, help="number of the rank whose flow is split"),
         demand_parameter(),
@@ -71,12 +68,19 @@ class Child(ConcurrentFlow, Formulation):
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
     changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
+    units: ClassVar = {"f": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
+
+    certify = checks.length_certificate
+    arrays = checks.flow_arrays
+    updates = checks.flow_updates
+    derived = checks.demands
+    estimate = checks.flow_estimate
+
+    flow: ConcurrentFlow
 
     @classmethod
-    def prepare(
-        cls, instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
-    ) -> Child:
-        """The data of the model; ``needed`` are the values of a solution of ``alltoall.master``.
+    def prepare(cls, instance: object, parameters: Settings | None = None, needed: Values | None = None) -> Self:
+        """The problem under ``needed``, the values of a solution of ``alltoall.master``.
 
         Raises
         ------
@@ -85,33 +89,43 @@ class Child(ConcurrentFlow, Formulation):
             not one of its ranks or sends nothing.
         """
         given = cls._completed(parameters)
-        topology, traffic = demanded_traffic(instance, given, NAME)
-        number = given["source"]
-        if not 0 <= number < topology.num_ranks:
-            msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.num_ranks - 1}"
-            raise NotApplicable(msg)
+        topology, traffic = demanded_traffic(instance, given, cls.name)
+        sends = np.asarray([True] * topology.num_ranks if traffic is None else traffic.any(axis=1))
+        number = numbered_source(given["source"], topology, np.flatnonzero(sends), cls.name)
         # Without a master solution (for sizes and refusals) the arcs keep their own capacities.
-        column = number if traffic is None else int(traffic[:number].any(axis=1).sum())
-        if traffic is not None and not traffic[number].any():
-            senders = np.flatnonzero(traffic.any(axis=1)).tolist()
-            msg = f"{NAME}: source={number} sends nothing under this demand; choose one of {str(senders[:20])[1:-1]}"
-            raise NotApplicable(msg)
-        capacity = topology.capacity if needed is None else np.asarray(needed["g"], dtype=float)[:, column]
-        amounts = None if traffic is None else traffic[number]
-        return child_of(topology, number, np.maximum(capacity, 0.0), amounts)
+        g = topology.capacity if needed is None else np.asarray(needed["g"])[:, int(np.count_nonzero(sends[:number]))]
+        return cls.of(topology, number, g, None if traffic is None else traffic[number])
+
+    @classmethod
+    def of(cls, topology: Topology, number: int, g: F64, shards: F64 | None = None) -> Self:
+        """The child of rank ``number`` under g, ``(m,)``; ``shards`` for every rank, ``(N,)``, or 1 for every other."""
+        to = np.flatnonzero(np.arange(topology.num_ranks) != number if shards is None else shards)
+        sources, targets = np.full(to.size, topology.terminals[number]), topology.terminals[to]
+        amount = None if shards is None else shards[to]
+        return cls(ConcurrentFlow.by_commodity(topology, sources, targets, amount, capacity=np.maximum(g, 0.0)))
+
+    @property
+    def topology(self) -> Topology:
+        """V and A."""
+        return self.flow.topology
+
+    @property
+    def targets(self) -> I64:
+        """R, ``(N - 1,)``."""
+        return np.argmax(self.flow.demand, axis=0)
 
     def sets(self) -> dict[str, Axis]:
         """The destinations."""
-        return {"destination": vertex_axis("destination", self.topology, np.argmax(self.demand, axis=0))}
+        return {"destination": vertex_axis("destination", self.topology, self.targets)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c", self.capacity), b.data("D", self.demand)
-        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
-        b.row("balance", M @ f == F * D, where=self.served)
+        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        b.row("balance", M @ f == F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
         return b.maximize(F)
 
@@ -121,9 +135,9 @@ class Child(ConcurrentFlow, Formulation):
 
         b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
         V, R = b.sets("vertex", "destination")
-        s = V[self.sources[0]]
-        c, D = b.data("c", self.capacity), b.data("D", self.demand, where=lambda u, t: u == t)
-        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+        s = V[self.flow.sources[0]]
+        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand, where=lambda u, t: u == t)
+        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
 
         def balance(u: Hashable, t: Hashable) -> object:
             net = quicksum(f[a, t] for a in into[u]) - quicksum(f[a, t] for a in out_of[u])
@@ -133,49 +147,40 @@ class Child(ConcurrentFlow, Formulation):
         b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
         return b.maximize(F)
 
+    def matrix(self) -> StandardForm:
+        """The same rows without a modelling layer."""
+        return checks.flow_matrix(self.flow, "f")
+
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on arcs into s and out of t."""
+        return checks.flow_residuals(self.flow, values["f"], values["F"])
+
+    def objective(self, values: Values) -> float:
+        """The given F."""
+        return float(np.asarray(values["F"]))
+
+    def repair(self, values: Values) -> dict[str, F64] | None:
+        """An exactly feasible flow in the same proportions, and its F."""
+        return checks.repaired_flow(self.flow, values, "f")
+
     def bounds(self) -> list[Bound]:
         """Bounds of hop distances under g, and of the inflow of g into each destination."""
-        targets = np.argmax(self.demand, axis=0)
-        inflow = np.bincount(self.topology.head, self.capacity, self.topology.n)[targets] / self.demand.max(axis=0)
-        hop = self.length_bound(np.ones(self.topology.arcs))
+        inflow = np.bincount(self.topology.head, self.flow.capacity, self.topology.n)[self.targets]
+        least = rounding.up((inflow / self.flow.demand.max(axis=0)).min(), int(self.topology.in_degree.max()) + 1)
+        hop = self.flow.length_bound(np.ones(self.topology.arcs))
         return [
             Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
-            Bound(
-                "inflow",
-                float(rounding.up(inflow.min(), int(self.topology.in_degree.max()) + 1)),
-                "what g brings to the destination that gets least",
-                "alltoall",
-            ),
+            Bound("inflow", float(least), "what g brings to the destination that gets least", "alltoall"),
         ]
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """F_s, the number of ranks and their largest distance; no T, which only all sources together have."""
-        known = super().metrics(value)
+        known = checks.flow_metrics(self, value)
         return {"F_s": value, "ranks": known["ranks"], "diameter": known["diameter"]}
 
-    def links(self, values: Mapping[str, F64]) -> Links:
+    def links(self, values: Values) -> Links:
         """Flow of the source over every arc, relative to the capacity of the arc (and not to the share g)."""
-        return replace(super().links(values), capacity=self.topology.capacity)
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes and ranges of the arrays."""
-        return self.arrays_along(self.sets()["destination"])
-
-    def derived(self) -> Iterable[Fraction]:
-        """The demands."""
-        return rounding.decimals(self.demand)
-
-
-def child_of(topology: Topology, number: int, capacity: F64, shards: F64 | None = None) -> Child:
-    """Child LP of rank ``number`` under the master's flow ``capacity``, shape ``(m,)``.
-
-    ``shards`` are the demands of all ranks from this one, ``(N,)``; if None, 1 for every other rank.
-    """
-    source = topology.terminals[number]
-    to = np.flatnonzero(np.arange(topology.num_ranks) != number if shards is None else shards)
-    amount = None if shards is None else shards[to]
-    sources = np.full(to.size, source)
-    return Child.by_commodity(topology, sources, topology.terminals[to], amount, capacity=capacity)
+        return replace(checks.flow_links(self.flow, values["f"]), capacity=self.topology.capacity)
 
 
 FORMULATION = Child

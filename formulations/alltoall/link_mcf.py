@@ -32,46 +32,35 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import (
     ConcurrentFlow,
     demand_parameter,
     demanded_traffic,
     equal_demands,
     pairs_of,
-    size,
 )
-from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
-from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
-from opticoll.formulations.foreseen_size import ForeseenSize
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.variables import (
-    Axis,
-    entries,
-    incident_arcs,
-    pair_axis,
-)
+from opticoll.formulations.variables import BANDWIDTHS, Axis, entries, incident_arcs, pair_axis
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping
-    from fractions import Fraction
+    from collections.abc import Hashable
 
-    from opticoll.formulations.variables import Array, Links
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Json, Settings
 
-NAME = "alltoall.link-mcf"
-
 
 @dataclass(frozen=True, eq=False)
-class LinkFlow(ForeseenSize, Formulation):
-    """Data of the link MCF: the flow problem by commodity, its targets, and whether (1)-(5) are read by sink inflow."""
+class LinkFlow(Formulation):
+    """The problem: flows by commodity, its targets, and whether (1)-(5) are read by sink inflow."""
 
-    name = NAME
+    name = "alltoall.link-mcf"
     where = "(1)-(5), (25)-(28)"
     sense = "max"
-    problem = "LP"
     parameters = (
         Parameter("printed", bool, default=False, help="the sink-inflow reading of (1)-(5), a relaxation"),
         demand_parameter(),
@@ -86,7 +75,12 @@ class LinkFlow(ForeseenSize, Formulation):
         "capacity": ("arc",),
     }
     changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "commodity")}
+    units: ClassVar = {"f": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
     label_invariant = staticmethod(equal_demands)
+
+    arrays = checks.flow_arrays
+    derived = checks.demands
+    estimate = checks.flow_estimate
 
     flow: ConcurrentFlow
     targets: I64
@@ -94,7 +88,7 @@ class LinkFlow(ForeseenSize, Formulation):
 
     @property
     def topology(self) -> Topology:
-        """The graph."""
+        """V and A."""
         return self.flow.topology
 
     @property
@@ -111,27 +105,19 @@ class LinkFlow(ForeseenSize, Formulation):
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a topology of at least two ranks with a path for every demand.
-        BadInput
-            For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
-        """
+        """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
         given = cls._completed(parameters)
-        printed = given["printed"]
-        topology, traffic = demanded_traffic(instance, given, NAME)
+        topology, traffic = demanded_traffic(instance, given, cls.name)
         sources, targets, amount = pairs_of(topology, traffic)
-        return cls(ConcurrentFlow.by_commodity(topology, sources, targets, amount, block=not printed), targets, printed)
+        flow = ConcurrentFlow.by_commodity(topology, sources, targets, amount, block=not given["printed"])
+        return cls(flow, targets, given["printed"])
 
     @staticmethod
     def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
         """Size of the model before its data are computed."""
         if not isinstance(instance, Topology) or parameters["demand"] != UNIFORM:
             return None
-        return size(instance, instance.num_ranks * (instance.num_ranks - 1))
+        return checks.flow_size(instance, instance.num_ranks * (instance.num_ranks - 1))
 
     def sets(self) -> dict[str, Axis]:
         """The pairs of ranks with demand."""
@@ -180,19 +166,17 @@ class LinkFlow(ForeseenSize, Formulation):
         b.row("capacity", lambda a: quicksum(f[a, s, t] for s, t in K) <= c[a])
         return b.maximize(F)
 
-    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+    def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of every block; the sink-inflow reading has its own, weaker blocks."""
         if not self.printed:
-            return self.flow.residuals(values)
+            return checks.flow_residuals(self.flow, values["f"], values["F"])
         f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
-        topology, groups = self.flow.topology, self.flow.groups
-        names = ("nonnegative", "conservation", "delivery", "capacity")
+        topology, groups, capacity = self.topology, self.flow.groups, self.flow.capacity
         if f.shape != (topology.arcs, groups) or not np.isfinite(f).all() or not np.isfinite(F):
-            return dict.fromkeys(names, np.inf)
+            return dict.fromkeys(("nonnegative", "conservation", "delivery", "capacity"), np.inf)
         inflow, outflow = np.zeros((topology.n, groups)), np.zeros((topology.n, groups))
         np.add.at(inflow, topology.head, f)
         np.add.at(outflow, topology.tail, f)
-        capacity = self.flow.capacity
         size = max(abs(F), 1e-12 * float(capacity.min()))
         arrived = inflow[self.targets, np.arange(groups)]
         return {
@@ -202,10 +186,14 @@ class LinkFlow(ForeseenSize, Formulation):
             "capacity": float(np.maximum(f.sum(axis=1) / capacity - 1.0, 0.0).max(initial=0.0)),
         }
 
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+    def objective(self, values: Values) -> float:
+        """The given F."""
+        return float(np.asarray(values["F"]))
+
+    def certify(self, duals: Values) -> Bound | None:
         """A rigorous bound from any duals of ``capacity``; the sink-inflow reading may also use cycles through t."""
         if not self.printed:
-            return self.flow.certify(duals)
+            return checks.length_certificate(self, duals)
         value = printed_length_bound(self, np.asarray(duals.get("capacity", np.zeros(0)), dtype=float))
         if not np.isfinite(value):
             return None
@@ -214,27 +202,18 @@ class LinkFlow(ForeseenSize, Formulation):
     def bounds(self) -> list[Bound]:
         """Analytic bounds of the exact model, or the one that also holds for the sink-inflow reading."""
         if not self.printed:
-            return flow_bounds(self.flow)
-        ones = np.ones(self.flow.topology.arcs)
-        return [
-            Bound(
-                "distance",
-                printed_length_bound(self, ones),
-                "paths from s or cycles through t, in hops",
-                "alltoall",
-            )
-        ]
+            return checks.analytic_bounds(self)
+        value = printed_length_bound(self, np.ones(self.topology.arcs))
+        return [Bound("distance", value, "paths from s or cycles through t, in hops", "alltoall")]
 
     def closed_forms(self) -> list[Bound]:
         """Optimum if the family declares one; empty for the sink-inflow reading, for which it does not hold."""
-        return [] if self.printed else flow_closed_forms(self.flow)
+        return [] if self.printed else checks.declared_optimum(self)
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """F, ranks, diameter and totals of a demand; T = 1/F, except for the sink-inflow reading."""
-        known = self.flow.metrics(value)
-        if self.printed:
-            del known["T"]
-        return known
+        known = checks.flow_metrics(self, value)
+        return {name: known[name] for name in known if not (self.printed and name == "T")}
 
     @property
     def meaning(self) -> str:  # type: ignore[override]
@@ -243,33 +222,17 @@ class LinkFlow(ForeseenSize, Formulation):
             return "F of the sink-inflow reading, at least the concurrent flow [link bandwidths / shard]"
         return "concurrent flow F [link bandwidths / shard]; T = 1/F"
 
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Repair an approximate flow to an exactly feasible one; values of the sink-inflow reading are not changed."""
-        return None if self.printed else self.flow.repair(values)
-
-    def objective(self, values: Mapping[str, F64]) -> float:
-        """The value, from the arrays."""
-        return self.flow.objective(values)
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes and ranges of the arrays."""
-        return self.flow.arrays_along(self.sets()["commodity"])
+    def repair(self, values: Values) -> dict[str, F64] | None:
+        """An exactly feasible flow in the same proportions; values of the sink-inflow reading are not changed."""
+        return None if self.printed else checks.repaired_flow(self.flow, values, "f")
 
     def updates(self) -> dict[str, F64]:
         """Capacities and demands, which can change in a model that is built."""
-        return {} if self.printed else self.flow.updates()
+        return {} if self.printed else checks.flow_updates(self)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        return self.flow.estimate()
-
-    def derived(self) -> Iterable[Fraction]:
-        """Numbers of the matrix that are computed from the data."""
-        return rounding.decimals(self.flow.demand)
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every link."""
-        return self.flow.links(values)
+    def links(self, values: Values) -> Links:
+        """Flow over every arc, all commodities together."""
+        return checks.flow_links(self.flow, values["f"])
 
 
 def printed_length_bound(data: LinkFlow, lengths: F64) -> float:

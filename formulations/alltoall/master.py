@@ -18,42 +18,39 @@ the demand. The paper reports solving it at N=1000, d=4 in 40 minutes with MOSEK
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows import flow_bounds
+from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import (
     ConcurrentFlow,
     demand_parameter,
     demanded_traffic,
     equal_demands,
-    size,
 )
-from opticoll.formulations.foreseen_size import ForeseenSize
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import Axis, incident_arcs, vertex_axis
-from opticoll.instances.readers.reading import PREFIX
-from opticoll.instances.topology import Topology
-from opticoll.types import Settings
+from opticoll.formulations.variables import BANDWIDTHS, Axis, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-    from fractions import Fraction
+    from collections.abc import Hashable
+
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.standard_form import StandardForm
+    from opticoll.formulations.variables import Links
+    from opticoll.instances.topology import F64, Topology
+    from opticoll.types import Settings
 
 
-NAME = "alltoall.master"
-
-
-class Master(ConcurrentFlow, ForeseenSize, Formulation):
+@dataclass(frozen=True, eq=False)
+class Master(Formulation):
     """The problem: flows by source."""
 
-    name = NAME
+    name = "alltoall.master"
     where = "(6)-(9)"
     sense = "max"
-    problem = "LP"
     parameters = (demand_parameter(),)
     concurrent = "F"
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
@@ -61,36 +58,42 @@ class Master(ConcurrentFlow, ForeseenSize, Formulation):
     variables: ClassVar = {"g": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
     changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
+    units: ClassVar = {"g": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
     label_invariant = staticmethod(equal_demands)
 
-    bounds = flow_bounds.bounds
-    closed_forms = flow_bounds.closed_forms
+    bounds = checks.analytic_bounds
+    closed_forms = checks.declared_optimum
+    certify = checks.length_certificate
+    metrics = checks.flow_metrics
+    arrays = checks.flow_arrays
+    updates = checks.flow_updates
+    derived = checks.demands
+    estimate = checks.flow_estimate
+
+    flow: ConcurrentFlow
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The problem on a topology.
+        """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
+        return cls(ConcurrentFlow.by_source(*demanded_traffic(instance, cls._completed(parameters), cls.name)))
 
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a topology of at least two ranks with a path for every demand.
-        BadInput
-            For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
-        """
-        return cls.by_source(*demanded_traffic(instance, cls._completed(parameters), NAME))
+    @property
+    def topology(self) -> Topology:
+        """V and A."""
+        return self.flow.topology
 
     def sets(self) -> dict[str, Axis]:
         """The ranks that send."""
-        return {"source": vertex_axis("source", self.topology, self.sources)}
+        return {"source": vertex_axis("source", self.topology, self.flow.sources)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M g >= F D`` without the rows of the sources, ``g 1 <= c``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c", self.capacity), b.data("D", self.demand)
-        g, F = b.var("g", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
-        b.row("balance", M @ g >= F * D, where=self.served)
+        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        g, F = b.var("g", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        b.row("balance", M @ g >= F * D, where=self.flow.served)
         b.row("capacity", cp.sum(g, axis=1) <= c)
         return b.maximize(F)
 
@@ -100,8 +103,8 @@ class Master(ConcurrentFlow, ForeseenSize, Formulation):
 
         b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
         (S,) = b.sets("source")
-        c, D = b.data("c", self.capacity), b.data("D", self.demand)
-        g, F = b.var("g", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        g, F = b.var("g", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
 
         def balance(u: Hashable, s: Hashable) -> object:
             net = quicksum(g[a, s] for a in into[u]) - quicksum(g[a, s] for a in out_of[u])
@@ -111,17 +114,25 @@ class Master(ConcurrentFlow, ForeseenSize, Formulation):
         b.row("capacity", lambda a: quicksum(g[a, s] for s in S) <= c[a])
         return b.maximize(F)
 
-    @staticmethod
-    def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
-        """Size of the model for all ranks; None for a demand from a file or data, whose sources are not yet known."""
-        demand = parameters["demand"]
-        if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
-            return None
-        return None if str(demand).startswith(PREFIX) else size(instance, instance.num_ranks)
+    def matrix(self) -> StandardForm:
+        """The same rows without a modelling layer."""
+        return checks.flow_matrix(self.flow, "g")
 
-    def derived(self) -> Iterable[Fraction]:
-        """The demands."""
-        return rounding.decimals(self.demand)
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``balance``, ``capacity``, g >= 0 and g = 0 on arcs into s."""
+        return checks.flow_residuals(self.flow, values["g"], values["F"])
+
+    def objective(self, values: Values) -> float:
+        """The given F."""
+        return float(np.asarray(values["F"]))
+
+    def repair(self, values: Values) -> dict[str, F64] | None:
+        """An exactly feasible flow in the same proportions, and its F."""
+        return checks.repaired_flow(self.flow, values, "g")
+
+    def links(self, values: Values) -> Links:
+        """Flow over every arc, all sources together."""
+        return checks.flow_links(self.flow, values["g"])
 
 
 FORMULATION = Master

@@ -44,6 +44,7 @@ from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
+from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
     chosen_paths,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.instances.topology import F64
-    from opticoll.types import Settings
+    from opticoll.types import Json, Settings
 
 NAME = "alltoall.min-congestion"
 
@@ -222,7 +223,7 @@ class ChosenPaths(PathFlow, Formulation):
         values = path_mcf.path_certificate(self, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})
         return None if values is None else rounded(self, values)
 
-    def metrics(self, value: float | None) -> dict[str, float | int | str | bool | None]:
+    def metrics(self, value: float | None) -> dict[str, Json]:
         """The load, the path set, and whether the load meets an analytic bound that holds for every path set.
 
         ``paths_per_pair`` is kappa, the paths that a pair takes; ``paths`` is |P|, all that may be taken.
@@ -235,7 +236,7 @@ class ChosenPaths(PathFlow, Formulation):
             "max_load": value,
             "T": value,
             "ranks": self.topology.num_ranks,
-            **({} if self.traffic is None else self.flow.demand_metrics()),
+            **({} if self.traffic is None else demand_metrics(self.flow)),
             "path_set": str(self.rule),
             "paths_per_pair": self.kappa,
             "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,

@@ -36,6 +36,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.flow_bounds import work_by_hops
+from opticoll.formulations.flows.flow_checks import flow_metrics
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
     arc_load,
@@ -309,7 +310,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
         over_all = min(b.value for b in self.unrestricted_bounds)
         proven = value is not None and bool(value >= over_all * (1 - 1e-6))
         return {
-            **self.flow.metrics(value),
+            **flow_metrics(self, value),
             "path_set": str(self.rule),
             "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,
             "unrestricted_bound": over_all,

@@ -139,7 +139,7 @@ class ChunkSteps(Formulation):
             )
             raise NotApplicable(msg)
         if model == "sources":
-            groups = ConcurrentFlow.by_source(topology, flow="f")
+            groups = ConcurrentFlow.by_source(topology)
             groups = replace(groups, amounts=groups.demand * chunks)
         else:
             groups = ConcurrentFlow.by_commodity(topology, *pairs_of(topology, None))

@@ -29,56 +29,39 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.model import (
-    Bound,
-    CvxpyModel,
-    Formulation,
-    NeededSolution,
-    NotApplicable,
-    Parameter,
-    PyomoModel,
-)
-from opticoll.formulations.variables import (
-    BANDWIDTHS,
-    SHARDS,
-    Array,
-    Axis,
-    Links,
-    arc_axis,
-    incident_arcs,
-    vertex_axis,
-)
+from opticoll.formulations.flows import flow_checks as checks
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, numbered_source
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Array, Axis, Links, arc_axis, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping
-    from fractions import Fraction
+    from collections.abc import Collection, Hashable
 
-    from opticoll.instances.topology import F64
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64, Topology
     from opticoll.types import Json, Settings
-
-NAME = "alltoall.timestep-child"
 
 
 @dataclass(frozen=True, eq=False)
-class StepChild(ConcurrentFlow, Formulation):
+class StepChild(Formulation):
     """The problem: the flow of one source in steps, split by destination.
 
     Parameters
     ----------
+    flow
+        The data, on the time-expanded graph.
     commodities
         The time-stepped model of the commodities of the source.
     time
         Time of all steps of the master's solution [shards / link bandwidth].
     """
 
-    name = NAME
+    name = "alltoall.timestep-child"
     where = "section 3.1.3"
     sense = "max"
-    problem = "LP"
     parameters = (
         Parameter("source", int, default=0, help="number of the rank whose flow is split"),
         *(one for one in StepFlow.parameters if one.name in ("steps", "relays", "demand")),
@@ -91,14 +74,18 @@ class StepChild(ConcurrentFlow, Formulation):
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
     changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
 
+    certify = checks.length_certificate
+    updates = checks.flow_updates
+    derived = checks.demands
+    estimate = checks.flow_estimate
+
+    flow: ConcurrentFlow
     commodities: StepFlow
     time: float
 
     @classmethod
-    def prepare(
-        cls, instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
-    ) -> Self:
-        """The data of the model; ``needed`` are the values of a solution of ``alltoall.timestep-mcf`` by source.
+    def prepare(cls, instance: object, parameters: Settings | None = None, needed: Values | None = None) -> Self:
+        """The problem under ``needed``, the values of a solution of ``alltoall.timestep-mcf`` by source.
 
         Raises
         ------
@@ -107,21 +94,14 @@ class StepChild(ConcurrentFlow, Formulation):
             distance above the number of steps, or ``source`` is not one of its ranks or sends nothing.
         """
         given = cls._completed(parameters)
-        number = given.pop("source")
+        chosen = given.pop("source")
         master = StepFlow.prepare(instance, {**given, **dict(cls.needs.settings)})
-        topology = master.topology
-        if not 0 <= number < topology.num_ranks:
-            msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.num_ranks - 1}"
-            raise NotApplicable(msg)
-        column = np.flatnonzero(master.groups.sources == topology.terminals[number])
-        if not column.size:
-            senders = np.searchsorted(topology.terminals, master.groups.sources).tolist()
-            msg = f"{NAME}: source={number} sends nothing under this demand; choose one of {str(senders[:20])[1:-1]}"
-            raise NotApplicable(msg)
+        topology, senders = master.topology, np.searchsorted(master.topology.terminals, master.groups.sources)
+        column = int(np.searchsorted(senders, numbered_source(chosen, topology, senders, cls.name)))
         if needed is None:  # for sizes and refusals
-            return cls.of(master, int(column[0]), np.repeat(topology.capacity[:, None], master.steps, axis=1), 1.0)
-        flow = np.asarray(needed["f"], dtype=float)[:, int(column[0])]
-        return cls.of(master, int(column[0]), flow, float(np.asarray(needed["U"], dtype=float).sum()))
+            return cls.of(master, column, np.repeat(topology.capacity[:, None], master.steps, axis=1), 1.0)
+        flow = np.asarray(needed["f"], dtype=float)[:, column]
+        return cls.of(master, column, flow, float(np.asarray(needed["U"], dtype=float).sum()))
 
     @classmethod
     def of(cls, master: StepFlow, column: int, flow: F64, time: float) -> Self:
@@ -143,30 +123,25 @@ class StepChild(ConcurrentFlow, Formulation):
         blocked = np.zeros((graph.arcs, targets.size), dtype=bool)
         blocked[unrolled.moving] = (commodities.upper == 0).transpose(0, 2, 1)
         flows = ConcurrentFlow.by_commodity(graph, sources, targets + topology.n * steps, amount, capacity=capacity)
-        return cls(
-            topology=graph,
-            sources=flows.sources,
-            amounts=flows.demand,
-            capacity=capacity,
-            barred=flows.blocked | blocked,
-            equality=True,
-            flow="f",
-            commodities=commodities,
-            time=time,
-        )
+        return cls(replace(flows, barred=flows.blocked | blocked), commodities, time)
+
+    @property
+    def topology(self) -> Topology:
+        """V and A: the graph unrolled over the steps."""
+        return self.flow.topology
 
     def sets(self) -> dict[str, Axis]:
         """The destinations after the last step."""
-        return {"destination": vertex_axis("destination", self.topology, np.argmax(self.demand, axis=0))}
+        return {"destination": vertex_axis("destination", self.topology, np.argmax(self.flow.demand, axis=0))}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c", self.capacity), b.data("D", self.demand)
-        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
-        b.row("balance", M @ f == F * D, where=self.served)
+        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        b.row("balance", M @ f == F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
         return b.maximize(F)
 
@@ -176,9 +151,9 @@ class StepChild(ConcurrentFlow, Formulation):
 
         b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
         V, R = b.sets("vertex", "destination")
-        s = V[self.sources[0]]
-        c, D = b.data("c", self.capacity), b.data("D", self.demand, where=lambda u, t: u == t)
-        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+        s = V[self.flow.sources[0]]
+        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand, where=lambda u, t: u == t)
+        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
 
         def balance(u: Hashable, t: Hashable) -> object:
             net = quicksum(f[a, t] for a in into[u]) - quicksum(f[a, t] for a in out_of[u])
@@ -188,18 +163,34 @@ class StepChild(ConcurrentFlow, Formulation):
         b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
         return b.maximize(F)
 
+    def matrix(self) -> StandardForm:
+        """The same rows without a modelling layer."""
+        return checks.flow_matrix(self.flow, "f")
+
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``balance``, ``capacity``, f >= 0 and what is fixed at 0."""
+        return checks.flow_residuals(self.flow, values["f"], values["F"])
+
+    def objective(self, values: Values) -> float:
+        """The given F."""
+        return float(np.asarray(values["F"]))
+
+    def repair(self, values: Values) -> dict[str, F64] | None:
+        """An exactly feasible flow in the same proportions, and its F."""
+        return checks.repaired_flow(self.flow, values, "f")
+
     def bounds(self) -> list[Bound]:
         """Bounds of hop distances under g, and of what leaves the source."""
         topology, unrolled = self.commodities.topology, self.commodities.unrolled
         moved, leaving = np.zeros((2, self.topology.arcs))
         moved[unrolled.moving] = 1.0
-        leaving[unrolled.moving[topology.tail == self.sources[0]]] = 1.0
+        leaving[unrolled.moving[topology.tail == self.flow.sources[0]]] = 1.0
         return [
-            Bound("distance", self.length_bound(moved), "Theorem 1 under the capacities g", "alltoall"),
-            Bound("source", self.length_bound(leaving), "what leaves the source in all steps", "alltoall"),
+            Bound("distance", self.flow.length_bound(moved), "Theorem 1 under the capacities g", "alltoall"),
+            Bound("source", self.flow.length_bound(leaving), "what leaves the source in all steps", "alltoall"),
         ]
 
-    def by_step(self, values: Mapping[str, F64]) -> F64:
+    def by_step(self, values: Values) -> F64:
         """F / F over the arcs of the topology, ``(m, |R|, L)``: the source's commodities in the schedule."""
         flow = np.asarray(values["f"], dtype=float) / float(np.asarray(values["F"]))
         return flow[self.commodities.unrolled.moving].transpose(0, 2, 1)
@@ -208,7 +199,7 @@ class StepChild(ConcurrentFlow, Formulation):
         """F_s, the steps and the number of ranks."""
         return {"F_s": value, "steps": self.commodities.steps, "ranks": self.commodities.topology.num_ranks}
 
-    def links(self, values: Mapping[str, F64]) -> Links:
+    def links(self, values: Values) -> Links:
         """Shards of the source over every arc in all steps, within the time of all steps."""
         load = self.by_step(values).sum(axis=(1, 2))
         topology = self.commodities.topology
@@ -217,12 +208,8 @@ class StepChild(ConcurrentFlow, Formulation):
     def arrays(self, _names: Collection[str]) -> dict[str, Array]:
         """Shapes of the arrays, with arcs between vertices after steps, ``u@t``."""
         topology, arc = self.commodities.topology, arc_axis(self.topology)
-        targets = vertex_axis("destination", topology, np.argmax(self.demand, axis=0) % topology.n)
+        targets = vertex_axis("destination", topology, np.argmax(self.flow.demand, axis=0) % topology.n)
         return {"f": Array((arc, targets), unit=SHARDS), "F": Array(), "capacity": Array((arc,), dual=True)}
-
-    def derived(self) -> Iterable[Fraction]:
-        """The demands."""
-        return rounding.decimals(self.demand)
 
 
 FORMULATION = StepChild

@@ -67,13 +67,12 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import (
     ConcurrentFlow,
     demand_parameter,
-    demand_units,
     demanded_traffic,
     equal_demands,
     pairs_of,
 )
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
-from opticoll.formulations.foreseen_size import ForeseenSize
+from opticoll.formulations.flows.flow_checks import demand_metrics, demand_units
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
@@ -102,7 +101,7 @@ NAME = "alltoall.timestep-mcf"
 
 
 @dataclass(frozen=True, eq=False)
-class StepFlow(ForeseenSize, Formulation):
+class StepFlow(Formulation):
     """Data of the model: ``groups`` hold topology, sources, demand and blocked arcs."""
 
     name = NAME
@@ -229,7 +228,7 @@ class StepFlow(ForeseenSize, Formulation):
             raise NotApplicable(msg)
         aggregate = given["aggregate"]
         if aggregate == "source":
-            groups = ConcurrentFlow.by_source(topology, traffic, flow="f")
+            groups = ConcurrentFlow.by_source(topology, traffic)
         else:
             groups = ConcurrentFlow.by_commodity(topology, *pairs_of(topology, traffic))
         return cls(groups, steps, aggregate, alpha, beta, relays)
@@ -488,7 +487,7 @@ class StepFlow(ForeseenSize, Formulation):
             "T_steps": value,
             "alpha_beta_time": None if value is None else self.alpha * self.steps + self.beta * value,
             "ranks": self.topology.num_ranks,
-            **self.groups.demand_metrics(),
+            **demand_metrics(self.groups),
             "conditional_on": f"in {self.steps} step{'s' * (self.steps > 1)}",
         }
 

@@ -35,28 +35,16 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
-from opticoll.formulations.model import Bound, NotApplicable, Parameter
-from opticoll.formulations.standard_form import StandardForm, blocks
-from opticoll.formulations.variables import (
-    BANDWIDTHS,
-    Array,
-    Axis,
-    Links,
-    arc_axis,
-    vertex_axis,
-)
+from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
-from opticoll.instances.symmetry import MANY_VERTICES, diameter, one_of_each_orbit
+from opticoll.instances.symmetry import MANY_VERTICES, one_of_each_orbit
 from opticoll.instances.topology import Topology, connecting_remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    import scipy.sparse as sp
+    from collections.abc import Iterator
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
@@ -64,7 +52,7 @@ CHECK_ENTRIES = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class ConcurrentFlow:
-    """A concurrent flow: data, builds, checks and bounds, which its formulations share.
+    """The data of a concurrent flow, with the distances and bounds of arc lengths.
 
     Parameters
     ----------
@@ -80,8 +68,6 @@ class ConcurrentFlow:
         Arcs on which x_ak = 0, shape ``(m, |K|)``; None for the arcs into the group's source.
     equality
         Whether surplus must not be dropped on the way; every group is then one commodity.
-    flow
-        Name of the flow variable in the formulation's docstring.
 
     What is None is not stored: at 32,768 ranks D has 8.6 GB. :meth:`demand_of` and :meth:`blocked_of` give a few
     groups, :attr:`demand` and :attr:`blocked` all of them.
@@ -93,10 +79,9 @@ class ConcurrentFlow:
     capacity: F64
     barred: Mask | None
     equality: bool
-    flow: str
 
     @classmethod
-    def by_source(cls, topology: Topology, traffic: F64 | None = None, *, flow: str = "g") -> Self:
+    def by_source(cls, topology: Topology, traffic: F64 | None = None) -> Self:
         """One group per source (the master LP): unit all-to-all demand, or ``traffic``.
 
         Parameters
@@ -106,8 +91,6 @@ class ConcurrentFlow:
         traffic
             Amount that each rank (row) sends to each other rank (column) [shards], ``(N, N)``, >= 0, diagonal 0. Ranks
             that send nothing have no group.
-        flow
-            Name of the flow variable.
 
         Raises
         ------
@@ -116,12 +99,12 @@ class ConcurrentFlow:
         """
         ends = topology.terminals
         if traffic is None:
-            return cls(topology, ends, None, topology.capacity, None, equality=False, flow=flow)
+            return cls(topology, ends, None, topology.capacity, None, equality=False)
         refuse_unreached(topology, traffic)
         sends = traffic.any(axis=1)
         amounts = np.zeros((topology.n, int(sends.sum())))
         amounts[ends] = traffic[sends].T
-        return cls(topology, ends[sends], amounts, topology.capacity, None, equality=False, flow=flow)
+        return cls(topology, ends[sends], amounts, topology.capacity, None, equality=False)
 
     @classmethod
     def by_commodity(
@@ -132,7 +115,6 @@ class ConcurrentFlow:
         amount: F64 | None = None,
         *,
         capacity: F64 | None = None,
-        flow: str = "f",
         block: bool = True,
     ) -> Self:
         """One group per given pair, with demand 1 or ``amount`` ``(|K|,)`` (link MCF and child LPs)."""
@@ -143,7 +125,7 @@ class ConcurrentFlow:
             blocked |= topology.head[:, None] == sources[None, :]
             blocked |= topology.tail[:, None] == targets[None, :]
         caps = topology.capacity if capacity is None else capacity
-        return cls(topology, sources, demand, caps, blocked, equality=True, flow=flow)
+        return cls(topology, sources, demand, caps, blocked, equality=True)
 
     @property
     def groups(self) -> int:
@@ -174,7 +156,7 @@ class ConcurrentFlow:
             return self.amounts[:, groups]
         sources = self.sources[groups]
         demand = np.empty((self.topology.n, sources.size))
-        for rows in _blocks(self.topology.n, sources.size):
+        for rows in blocks_of_rows(self.topology.n, sources.size):
             demand[rows] = np.isin(np.arange(rows.start, rows.stop), self.topology.terminals)[:, None]
         demand[sources, np.arange(sources.size)] = 0.0
         return demand
@@ -185,7 +167,7 @@ class ConcurrentFlow:
             return self.barred[:, groups]
         sources = self.sources[groups]
         blocked = np.empty((self.topology.arcs, sources.size), dtype=bool)
-        for rows in _blocks(self.topology.arcs, sources.size):
+        for rows in blocks_of_rows(self.topology.arcs, sources.size):
             np.equal(self.topology.head[rows, None], sources[None, :], out=blocked[rows])
         return blocked
 
@@ -236,116 +218,6 @@ class ConcurrentFlow:
         group, target = np.nonzero(self.demand.T)
         return self.sources[group], target, self.demand[target, group]
 
-    def matrix(self) -> StandardForm:
-        """The same problem without a modelling layer, for methods that solve it often: vec(x) column-major, then F."""
-        import scipy.sparse as sp
-
-        m, groups, n = self.topology.arcs, self.groups, self.topology.n
-        net, demand, index = _balance_rows(self)
-        load = sp.kron(np.ones((1, groups)), sp.eye_array(m), format="csr")
-        rows = demand.size
-        A = sp.block_array([[net, -sp.csr_array(demand[:, None])], [load, None]], format="csc")
-        cost = np.zeros(m * groups + 1)
-        cost[-1] = 1.0
-        balance = np.full(n * groups, -1, dtype=np.int64)
-        balance[index] = np.arange(rows)
-        return StandardForm(
-            A=A,
-            row_lower=np.concatenate([np.zeros(rows), np.full(m, -np.inf)]),
-            row_upper=np.concatenate([np.zeros(rows) if self.equality else np.full(rows, np.inf), self.capacity]),
-            col_lower=np.zeros(cost.size),
-            col_upper=np.append(np.where(self.blocked, 0.0, np.inf).ravel(order="F"), np.inf),
-            cost=cost,
-            sense="max",
-            columns=blocks(
-                {
-                    self.flow: ((m, groups), np.arange(m * groups).reshape((m, groups), order="F").ravel()),
-                    "F": ((), np.array([m * groups])),
-                }
-            ),
-            rows=blocks({"balance": ((n, groups), balance), "capacity": ((m,), rows + np.arange(m))}),
-        )
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model before it is built."""
-        return size(self.topology, self.groups)
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Shapes and ranges of the arrays, with a group for every source."""
-        return self.arrays_along(vertex_axis("source", self.topology, self.sources))
-
-    def arrays_along(self, group: Axis) -> dict[str, Array]:
-        """The flow, under its own name, F, and the duals of ``capacity``; ``group`` are the members of K."""
-        arc = arc_axis(self.topology)
-        return {
-            self.flow: Array((arc, group), unit=BANDWIDTHS),
-            "F": Array(unit=f"{BANDWIDTHS} / shard"),
-            "capacity": Array((arc,), dual=True),
-        }
-
-    def updates(self) -> dict[str, F64]:
-        """Capacities and demands, which can change in a model that is built."""
-        return {"c": self.capacity, "D": self.demand}
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Flow over every arc, all groups together."""
-        return Links(self.topology, total(values[self.flow]), self.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-
-    def objective(self, values: Mapping[str, F64]) -> float:
-        """The given F; :meth:`residuals` checks that the flow delivers it."""
-        return float(np.asarray(values["F"]))
-
-    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
-        """Worst violation of every block, from numpy alone.
-
-        ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the smallest
-        positive demand where that is more; ``balance`` to the amount that the vertex must receive, F D_uk, or F times
-        the smallest positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every
-        number unchanged. NaN and infinities count as infinite violations.
-
-        A :class:`~opticoll.formulations.flows.symmetric_flow.SymmetricFlow` is checked on one group of each orbit,
-        after its automorphisms.
-        """
-        given, F = values[self.flow], float(np.asarray(values["F"]))
-        m, n, chosen = self.topology.arcs, self.topology.n, None
-        if isinstance(given, SymmetricFlow):
-            if given.fault(self) is not None:
-                return dict.fromkeys(("symmetry", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-            chosen = given.trees.root
-        x = np.asarray(given.entries if isinstance(given, SymmetricFlow) else given, dtype=float)
-        groups = self.groups if chosen is None else chosen.size
-        if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
-            return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-        incidence, load = self.topology.incidence(), np.zeros(m)
-        usable = self.capacity[self.capacity > 0]
-        unit = float(usable.min()) if usable.size else np.finfo(float).tiny
-        smallest, mean = self.amount_range
-        # Relative to the largest capacity, a thin arc next to a thick one could carry many times its own.
-        size = np.maximum(self.capacity, max(abs(F) * smallest, unit))
-        least = most = missing = 0.0
-        for batch in _blocks(groups, max(n, m)):
-            part = np.ascontiguousarray(x[:, batch])
-            which = batch if chosen is None else chosen[batch]
-            load += part.sum(axis=1)
-            least = min(least, float((part.min(axis=1, initial=0.0) / size).min(initial=0.0)))
-            stray = np.where(self.blocked_of(which), np.abs(part), 0.0).max(axis=1, initial=0.0)
-            most = max(most, float((stray / size).max(initial=0.0)))
-            demand = self.demand_of(which)
-            short = F * demand - incidence @ part
-            if self.equality:
-                np.abs(short, out=short)
-            short[~self.served_of(which)] = 0.0
-            short /= demand_units(demand)
-            missing = max(missing, float(short.max(initial=0.0)))
-        if isinstance(given, SymmetricFlow):
-            load = given.load
-        return {
-            "nonnegative": max(-least, -F * mean / unit, 0.0),
-            "blocked": most,
-            "balance": missing / max(abs(F), 1e-12 * unit / max(mean, np.finfo(float).tiny)),
-            "capacity": float(((load - self.capacity) / size).max(initial=0.0)),
-        }
-
     def distances(self, lengths: F64) -> F64:
         """Shortest distance from every group's source to every vertex under ``lengths``, shape ``(n, |K|)``."""
         return self._distances(lengths, np.arange(self.groups))
@@ -367,7 +239,7 @@ class ConcurrentFlow:
         power = self.demand_power()
         groups, weight = self._one_of_each_orbit(lengths)
         parts = []
-        for batch in _blocks(groups.size, self.topology.n):
+        for batch in blocks_of_rows(groups.size, self.topology.n):
             demand = self.demand_of(groups[batch])
             wanted = rounding.scaled_down(demand, -power) if power else demand
             reach = self._distances(lengths, groups[batch])
@@ -387,7 +259,7 @@ class ConcurrentFlow:
             return rounding.exact_sum(topology.hops[:, topology.terminals])
         ones = np.ones(topology.arcs)
         groups, weight = self._one_of_each_orbit(ones)
-        for batch in _blocks(groups.size, topology.n):
+        for batch in blocks_of_rows(groups.size, topology.n):
             hops = self._distances(ones, groups[batch])[topology.terminals].sum(axis=0)
             if not np.isfinite(hops).all():
                 return None
@@ -422,60 +294,6 @@ class ConcurrentFlow:
         """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent (:meth:`demand_power`)."""
         power = self.demand_power()
         return (rounding.scaled_down(self.demand, -power) if power else self.demand), power
-
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """Bound proven by the duals of ``capacity``, read as arc lengths."""
-        if "capacity" not in duals:
-            return None
-        value = self.length_bound(duals["capacity"])
-        if not np.isfinite(value):
-            return None
-        return Bound("any-lengths", value, "arc lengths from the duals of capacity, shortest paths recomputed")
-
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Repair an approximate flow to an exactly feasible one, with the F that it delivers.
-
-        Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its
-        arcs, and unit demands are sent back along them; the result is scaled to the capacities. The result
-        is a flow for any input; only its value depends on the quality of the input.
-
-        Returns None if no flow can be read off at all, or for a symmetric flow, which is exact before it is made.
-        """
-        from opticoll.formulations.flows.single_source import unit_flow
-
-        if isinstance(values[self.flow], SymmetricFlow):
-            return None
-        x = np.asarray(values[self.flow], dtype=float)
-        if x.shape != (self.topology.arcs, self.groups) or not np.isfinite(x).all():
-            return None
-        unit = unit_flow(self.topology, self.sources, self.demand, x)
-        if unit is None:
-            return None
-        load = unit.sum(axis=1)
-        used = load > 0
-        if not used.any() or (self.capacity[used] <= 0).any():
-            return None
-        F = float((self.capacity[used] / load[used]).min())
-        return {self.flow: unit * F, "F": np.asarray(F)}
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """F, T = 1/F, the number of ranks, their largest distance (None if infinite), and :meth:`demand_metrics`."""
-        positive = value is not None and value > 0
-        topology = self.topology
-        far = topology.diameter if topology.n < MANY_VERTICES else diameter(topology)
-        return {
-            "F": value,
-            "T": 1.0 / value if positive and value is not None else None,
-            "ranks": topology.num_ranks,
-            "diameter": int(far) if np.isfinite(far) else None,
-            **self.demand_metrics(),
-        }
-
-    def demand_metrics(self) -> dict[str, float | int | None]:
-        """Total of a demand and the number of ranks that send; empty for the uniform demand."""
-        if self.uniform:
-            return {}
-        return {"shards": float(self.demand.sum()), "sources": int(np.unique(self.sources).size)}
 
 
 def ranks_of(instance: object, formulation: str) -> Topology:
@@ -513,6 +331,24 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
         )
         raise NotApplicable(msg)
     return instance
+
+
+def numbered_source(number: int, topology: Topology, senders: I64, formulation: str) -> int:
+    """Return the number of a rank that sends.
+
+    Raises
+    ------
+    NotApplicable
+        If it is not one of the ranks, or not one of ``senders``.
+    """
+    if not 0 <= number < topology.num_ranks:
+        msg = f"{formulation}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.num_ranks - 1}"
+        raise NotApplicable(msg)
+    if number not in senders:
+        some = str(senders[:20].tolist())[1:-1]
+        msg = f"{formulation}: source={number} sends nothing under this demand; choose one of {some}"
+        raise NotApplicable(msg)
+    return number
 
 
 def demand_parameter() -> Parameter:
@@ -562,7 +398,7 @@ def refuse_unreached(topology: Topology, traffic: F64) -> None:
         raise NotApplicable(msg)
 
 
-def _blocks(rows: int, columns: int) -> Iterator[slice]:
+def blocks_of_rows(rows: int, columns: int) -> Iterator[slice]:
     """Yield blocks of rows: an array of all rows may take gigabytes, and a time limit takes effect between blocks."""
     step = max(1, CHECK_ENTRIES // max(columns, 1))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
@@ -586,40 +422,3 @@ def pairs_of(topology: Topology, traffic: F64 | None) -> tuple[I64, I64, F64]:
         return sources, targets, np.ones(sources.size)
     source, target = np.nonzero(traffic)
     return topology.terminals[source], topology.terminals[target], traffic[source, target]
-
-
-def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, F64, I64]:
-    """Balance rows of the matrix over vec(x), column-major: ``(I (x) M)`` without the rows of the sources.
-
-    Returns
-    -------
-    matrix
-        Shape ``(rows, m |K|)``.
-    demand
-        D in the same row order, shape ``(rows,)``.
-    index
-        Position of each row in the named array ``balance`` of shape ``(n, |K|)``, C order.
-    """
-    import scipy.sparse as sp
-
-    full = sp.kron(sp.eye_array(data.groups), data.topology.incidence(), format="csr")
-    keep = data.served.T.ravel()
-    k, u = np.divmod(np.flatnonzero(keep), data.topology.n)
-    return sp.csr_array(full[keep]), data.demand[u, k], u * data.groups + k
-
-
-def size(topology: Topology, groups: int) -> dict[str, int]:
-    """Size of the model for the given number of groups."""
-    m, n = topology.arcs, topology.n
-    return {
-        "variables": m * groups + 1,
-        "constraints": (n - 1) * groups + m,
-        "nonzeros": 3 * m * groups + n * groups + m,
-        "integers": 0,
-    }
-
-
-def demand_units(demand: F64) -> F64:
-    """Demands by vertex and group, with 0 replaced by the smallest positive demand of the group, or by 1."""
-    least = np.where(demand > 0, demand, np.inf).min(axis=0, initial=np.inf)
-    return np.where(demand > 0, demand, np.where(np.isfinite(least), least, 1.0)[None, :])

@@ -106,7 +106,6 @@ class Orbits:
             data.capacity,
             None if data.barred is None else data.barred[:, kept],
             data.equality,
-            data.flow,
         )
 
     def fold(self, load: F64) -> F64:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import routing_solution
@@ -37,6 +38,9 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64, Topology
     from opticoll.types import Settings
 
 NAME = "topoopt.routing"
@@ -45,7 +49,7 @@ MOST_SERVERS = 512
 
 
 @dataclass(frozen=True, eq=False)
-class FixedCircuits(ConcurrentFlow, Formulation):
+class FixedCircuits(Formulation):
     """Data of the model: the flow problem, the design with the given circuits, and Lambda_0 [bytes]."""
 
     name = NAME
@@ -75,9 +79,26 @@ class FixedCircuits(ConcurrentFlow, Formulation):
     variables: ClassVar = {"f": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
     changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
+    units: ClassVar = {"f": "unit loads"}  # Lambda_0, ``unit_load`` of the metrics
 
+    derived = routing_solution.exact_routing_numbers
+    bounds = routing_solution.routing_bounds
+    metrics = routing_solution.routing_metrics
+    describe = routing_solution.described_routing
+    links = routing_solution.routing_links
+    certify = checks.length_certificate
+    arrays = checks.flow_arrays
+    updates = checks.flow_updates
+    estimate = checks.flow_estimate
+
+    flow: ConcurrentFlow
     design: CircuitDesign
     unit: float
+
+    @property
+    def topology(self) -> Topology:
+        """V and A."""
+        return self.flow.topology
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> FixedCircuits:
@@ -104,16 +125,16 @@ class FixedCircuits(ConcurrentFlow, Formulation):
 
     def sets(self) -> dict[str, Axis]:
         """The servers that send."""
-        return {"source": vertex_axis("source", self.topology, self.sources)}
+        return {"source": vertex_axis("source", self.topology, self.flow.sources)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f >= F D`` without the rows of the sources, ``f 1 <= c``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c", self.capacity), b.data("D", self.demand)
-        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
-        b.row("balance", M @ f >= F * D, where=self.served)
+        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        b.row("balance", M @ f >= F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
         return b.maximize(F)
 
@@ -123,8 +144,8 @@ class FixedCircuits(ConcurrentFlow, Formulation):
 
         b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
         (S,) = b.sets("source")
-        c, D = b.data("c", self.capacity), b.data("D", self.demand)
-        f, F = b.var("f", upper=np.where(self.blocked, 0.0, np.inf)), b.var("F")
+        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
 
         def balance(u: Hashable, s: Hashable) -> object:
             net = quicksum(f[a, s] for a in into[u]) - quicksum(f[a, s] for a in out_of[u])
@@ -134,12 +155,21 @@ class FixedCircuits(ConcurrentFlow, Formulation):
         b.row("capacity", lambda a: quicksum(f[a, s] for s in S) <= c[a])
         return b.maximize(F)
 
-    derived = routing_solution.exact_routing_numbers
-    bounds = routing_solution.routing_bounds
-    metrics = routing_solution.routing_metrics
-    describe = routing_solution.described_routing
-    links = routing_solution.routing_links
-    arrays = routing_solution.routing_arrays
+    def matrix(self) -> StandardForm:
+        """The same rows without a modelling layer."""
+        return checks.flow_matrix(self.flow, "f")
+
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on circuits into s."""
+        return checks.flow_residuals(self.flow, values["f"], values["F"])
+
+    def objective(self, values: Values) -> float:
+        """The given F."""
+        return float(np.asarray(values["F"]))
+
+    def repair(self, values: Values) -> dict[str, F64] | None:
+        """An exactly feasible flow in the same proportions, and its F."""
+        return checks.repaired_flow(self.flow, values, "f")
 
 
 def flow_over(design: CircuitDesign) -> FixedCircuits:
@@ -150,9 +180,8 @@ def flow_over(design: CircuitDesign) -> FixedCircuits:
     sources = np.flatnonzero(demand.sum(axis=1) > 0)
     blocked = topology.head[:, None] == sources[None, :]
     scaled = demand[sources].T / unit
-    return FixedCircuits(
-        topology, sources, scaled, topology.capacity, blocked, equality=False, flow="f", design=design, unit=unit
-    )
+    flow = ConcurrentFlow(topology, sources, scaled, topology.capacity, blocked, equality=False)
+    return FixedCircuits(flow, design, unit)
 
 
 FORMULATION = FixedCircuits

@@ -13,11 +13,11 @@ from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.formulations.topoopt.circuit_design import build_design, ports_left, ring_demand
-from opticoll.formulations.variables import Array, Links, arc_axis, vertex_axis
+from opticoll.formulations.variables import Links
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring
     from opticoll.formulations.topoopt.routing import FixedCircuits
@@ -82,8 +82,8 @@ def exact_routing_numbers(data: FixedCircuits) -> list[Fraction]:
 
 def routing_bounds(data: FixedCircuits) -> list[Bound]:
     """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
-    hops = data.length_bound(np.ones(data.topology.arcs))
-    lengths = any_lengths_bound(data)
+    hops = data.flow.length_bound(np.ones(data.topology.arcs))
+    lengths = any_lengths_bound(data.flow)
     return [
         Bound(
             "ports",
@@ -120,7 +120,7 @@ def described_routing(data: FixedCircuits, values: Mapping[str, F64]) -> dict[st
         "load_quantiles": np.quantile(load, QUANTILES).tolist(),
         "heuristic_quantiles": np.quantile(data.design.loads, QUANTILES).tolist(),
         "least_over_most": float(load.min() / load.max()),
-        "bandwidth_tax": float(load.sum() / (data.demand.sum() * data.unit)),
+        "bandwidth_tax": float(load.sum() / (data.flow.demand.sum() * data.unit)),
     }
 
 
@@ -128,12 +128,6 @@ def routing_links(data: FixedCircuits, values: Mapping[str, F64]) -> Links:
     """Bytes over every circuit if all demand is served, relative to the busiest one."""
     load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
     return Links(data.topology, load, data.topology.capacity, float(load.max(initial=0.0)), "bytes", "circuits")
-
-
-def routing_arrays(data: FixedCircuits, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of f, in units of Lambda_0 (``unit_load`` of the metrics), of F, and of the duals of ``capacity``."""
-    arc, source = arc_axis(data.topology), vertex_axis("source", data.topology, data.sources)
-    return {"f": Array((arc, source), unit="unit loads"), "F": Array(), "capacity": Array((arc,), dual=True)}
 
 
 def decode(data: FixedCircuits, values: Mapping[str, F64]) -> CircuitDesign:
@@ -146,7 +140,7 @@ def decode(data: FixedCircuits, values: Mapping[str, F64]) -> CircuitDesign:
     """
     own = data.design
     flow = np.asarray(values["f"], dtype=float)
-    result = routed_by_flow(own.pool, own.circuits, own.rings, data.sources, flow)
+    result = routed_by_flow(own.pool, own.circuits, own.rings, data.flow.sources, flow)
     if result is None:
         msg = f"{data.name}: the flow does not reach every server; give a verified one"
         raise NotApplicable(msg)

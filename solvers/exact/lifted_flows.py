@@ -59,7 +59,7 @@ def answer_of(
         if formulation.name == GROUPED:
             from opticoll.formulations.flows import flow_orbits
 
-            orbits = flow_orbits.find(data)
+            orbits = flow_orbits.find(data.flow)
             if not orbits.trivial:
                 return _on_orbits(orbits, form, solve)
         if formulation.name == DIVIDED and not data.printed:
@@ -96,7 +96,7 @@ def _on_orbits(
     lifted = orbits.lift(column).astype(np.int64)
     share: list[Fraction] = [value / time_ for value in best.x]
     x = [Fraction(0)] * len(form.cost)
-    for place, source in zip(form.columns[data.flow].index.tolist(), lifted.ravel().tolist(), strict=True):
+    for place, source in zip(form.columns["g"].index.tolist(), lifted.ravel().tolist(), strict=True):
         if place >= 0 and source >= 0:
             x[place] = share[source]
     x[int(form.columns["F"].index[0])] = 1 / time_
@@ -114,17 +114,18 @@ def _by_commodity(
 ) -> tuple[ExactAnswer, dict[str, Any]]:
     """The optimum of the master LP, its flow divided among the commodities."""
     from opticoll.formulations.alltoall.master import Master
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.solvers.compile.compilation import compile_built
 
-    grouped = Master.by_source(data.flow.topology, data.flow.traffic)
+    grouped = Master(ConcurrentFlow.by_source(data.flow.topology, data.flow.traffic))
     whole = ExactForm.of(compile_built(grouped, grouped.matrix()))
     answer, figures = answer_of(grouped, whole, solve)
     if answer.x is None or answer.objective is None:
         msg = f"exact: the master LP is {answer.status}; nothing is proven exactly"
         raise NoSolution(msg)
-    place = {int(s): k for k, s in enumerate(grouped.sources)}
-    flows = whole.columns[grouped.flow].index.reshape(grouped.blocked.shape)
-    columns = form.columns[data.flow.flow].index.reshape(data.flow.blocked.shape)
+    place = {int(s): k for k, s in enumerate(grouped.flow.sources)}
+    flows = whole.columns["g"].index.reshape(grouped.flow.blocked.shape)
+    columns = form.columns["f"].index.reshape(data.flow.blocked.shape)
     amounts = [decimal(float(amount)) for amount in data.amount.tolist()]
     x = [Fraction(0)] * len(form.cost)
     x[int(form.columns["F"].index[0])] = answer.objective
@@ -202,7 +203,7 @@ def bounded_by(problem: Any, form: ExactForm, duals: Mapping[str, NDArray[np.flo
     lengths = duals.get("capacity")
     by_commodity = problem.name == DIVIDED and not problem.printed
     if lengths is not None and (lengths != 0).any() and (by_commodity or problem.name == GROUPED):
-        flow = problem.flow if by_commodity else problem
+        flow = problem.flow
         leaf = _priced(flow, form, [Fraction(abs(float(length))) for length in np.ravel(lengths)])
         tried: list[Mapping[int, Fraction]] = [leaf.y]
     else:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
-from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import forms_of
 from opticoll.solvers.adapters import Adapter, adapters
 from opticoll.solvers.methods import method_named, methods_for
@@ -85,8 +84,8 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         See :func:`refuse`.
     """
     problem = plan.problem
-    size: Size | None = foreseen(problem, plan.instance, plan.parameters)
-    if size is None and plan.adapter is not None:
+    size: Size | None = problem.early_estimate(plan.instance, plan.parameters)
+    if size is None and (plan.adapter is not None or (plan.method is not None and plan.method.share is not None)):
         size = problem.estimate()
     if size is not None:
         solver = None if plan.adapter is None else plan.adapter.name

@@ -223,7 +223,7 @@ def _timed(arc: I64, step: I64, source: int, target: int, way: WeightedPath) -> 
 
 def source_routes(data: Any, values: Values) -> Sequence[Route]:
     """Routes of a flow grouped by source (the master LP), without steps."""
-    return _by_source(data, np.asarray(values["g"], dtype=float), float(np.asarray(values["F"])))
+    return _by_source(data.flow, np.asarray(values["g"], dtype=float), float(np.asarray(values["F"])))
 
 
 def commodity_routes(data: Any, values: Values) -> Sequence[Route]:

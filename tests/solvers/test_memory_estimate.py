@@ -14,7 +14,6 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.formulations import formulation
-from opticoll.formulations.foreseen_size import foreseen
 from opticoll.formulations.model import build_model, read_parameters
 from opticoll.instances import parse
 from opticoll.solvers import solve
@@ -90,7 +89,7 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
 def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
     model = formulation(name)
     instance = parse(spec)
-    early = foreseen(model, instance, read_parameters(model.parameters, parameters, name))
+    early = model.early_estimate(instance, read_parameters(model.parameters, parameters, name))
     assert early is not None
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
     built = compile_model(build_model(plan.problem, plan.form)).size

@@ -104,7 +104,7 @@ def test_misread_shortest_paths_leave_an_interval(monkeypatch):
 
 
 def test_averaged_flows_have_the_averaged_loads():
-    data = Master.prepare(as_instance("mesh:3x3"), {})
+    data = Master.prepare(as_instance("mesh:3x3"), {}).flow
     orbits = flow_orbits.find(data)
     flows = np.random.default_rng(0).random((data.topology.arcs, data.groups))
     mean = orbits.averaged(flows)

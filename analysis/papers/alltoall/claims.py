@@ -20,6 +20,7 @@ from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.natural_readings import SIMPLEX, SMALL_EPSILON, STEPS
 from opticoll.formulations.alltoall import link_mcf, path_mcf
+from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import flow_bounds as bounds
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import build_model
@@ -381,7 +382,7 @@ def _linear_programs(spec: str) -> dict[str, Any]:
     topology = parse(spec)
     return {
         "link": compile_model(link_mcf.LinkFlow.prepare(topology, {"printed": False}).cvxpy()),
-        "master": compile_model(ConcurrentFlow.by_source(topology).matrix()),
+        "master": compile_model(Master.prepare(topology).matrix()),
     }
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+    from opticoll.formulations.alltoall.child import Child
+    from opticoll.formulations.alltoall.timestep_child import StepChild
     from opticoll.instances.topology import F64, Topology
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.run import Run
@@ -116,12 +117,12 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
 
     Every child's flow is repaired to match its own source flow exactly.
     """
-    from opticoll.formulations.alltoall.child import child_of
+    from opticoll.formulations.alltoall.child import Child
 
     topology: Topology = context.instance
     traffic = context.data.flow.traffic
     ranks = np.flatnonzero(traffic.any(axis=1)).tolist()
-    children = [(rank, partial(child_of, topology, rank, g[:, i], traffic[rank])) for i, rank in enumerate(ranks)]
+    children = [(rank, partial(Child.of, topology, rank, g[:, i], traffic[rank])) for i, rank in enumerate(ranks)]
     # Every target receives its full demand; F follows from the joint load.
     entries = topology.arcs * int(np.count_nonzero(traffic))
     flows = np.concatenate(solve_children(context, children, entries), axis=1)
@@ -135,7 +136,7 @@ FEW_ENTRIES = 50_000
 
 
 def solve_children(
-    context: Context, children: Sequence[tuple[int, Callable[[], ConcurrentFlow]]], entries: int
+    context: Context, children: Sequence[tuple[int, Callable[[], Child | StepChild]]], entries: int
 ) -> list[F64]:
     """Solve child LPs, given by rank and as functions that make them, by the method's executor and ``solver``.
 
@@ -176,7 +177,7 @@ class ChildTask:
     """
 
     number: int
-    problem: Callable[[], ConcurrentFlow]
+    problem: Callable[[], Child | StepChild]
     solver: str
     request: SolveRequest
     alone: bool
@@ -197,7 +198,8 @@ def solve_child(item: ChildTask) -> F64:
 
     # f / F does not depend on the unit of capacity, and solvers drop tiny entries.
     stated = item.problem()
-    data: Any = replace(stated, capacity=stated.capacity / max(stated.capacity.max(), 1e-300))
+    capacity = stated.flow.capacity
+    data: Any = replace(stated, flow=replace(stated.flow, capacity=capacity / max(capacity.max(), 1e-300)))
     form = compile_model(data.matrix())
     steps = scaling_steps(form)
     steps.append(reformulate(steps[-1].form if steps else form, data))

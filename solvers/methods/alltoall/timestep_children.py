@@ -52,7 +52,7 @@ def run_timestep_children(context: Context) -> Answer:
     proven = time.monotonic()
     topology = data.topology
     shards = None if data.groups.uniform else data.groups.traffic
-    by_source = StepFlow(ConcurrentFlow.by_source(topology, shards, flow="f"), data.steps, "source", relays=data.relays)
+    by_source = StepFlow(ConcurrentFlow.by_source(topology, shards), data.steps, "source", relays=data.relays)
     split = path_flows if context.parameters["split"] == "paths" else child_flows
     f, how = split(context, by_source, master.values)
     values = {"f": f, "U": (f.sum(axis=1) / topology.capacity[:, None]).max(axis=0)}

@@ -14,6 +14,7 @@ from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64
@@ -65,11 +66,11 @@ def run(context: Context) -> Answer:
     """
     from opticoll.formulations.flows.flow_orbits import find
 
-    refuse(context.data, NAME)
+    refuse(context.data.flow, NAME)
     task = context.task
     precision = context.parameters["precision"]
     single = precision == "single" or (precision == "auto" and task.tol >= SINGLE)
-    orbits = find(context.data) if context.parameters["symmetry"] else None
+    orbits = find(context.data.flow) if context.parameters["symmetry"] else None
     keeper, termination, message = iterate(
         context,
         NAME,
@@ -82,11 +83,11 @@ def run(context: Context) -> Answer:
     return keeper.last(termination, message)
 
 
-def share(data: ConcurrentFlow, parameters: Settings) -> float:
+def share(problem: Master, parameters: Settings) -> float:
     """The share of the sources that are solved: one of each orbit."""
     from opticoll.formulations.flows.flow_orbits import source_orbits
 
-    return source_orbits(data, searched=True) / data.groups if parameters["symmetry"] else 1.0
+    return source_orbits(problem.flow, searched=True) / problem.flow.groups if parameters["symmetry"] else 1.0
 
 
 def iterate(
@@ -112,8 +113,8 @@ def iterate(
     from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
 
-    near = read_start(start, context.data) if start else None
-    data: ConcurrentFlow = context.data if orbits is None or orbits.trivial else orbits.reduced
+    near = read_start(start, context.data.flow) if start else None
+    data: ConcurrentFlow = context.data.flow if orbits is None or orbits.trivial else orbits.reduced
     begun = time.monotonic()
     threads = context.task.threads if data.topology.arcs * data.groups >= THREADED else 1
     keeper = Keeper(context, name)
@@ -204,7 +205,7 @@ class Keeper:
         if orbits is not None:
             np.divide(out, orbits.weight, out=out)
             out = cast("F64", orbits.symmetric(out))
-        return {self.context.data.flow: out, "F": np.asarray(1.0 / closing.upper)}
+        return {"g": out, "F": np.asarray(1.0 / closing.upper)}
 
     def answer(self, termination: Termination) -> Answer:
         """The best lengths and the counts, without the flow."""

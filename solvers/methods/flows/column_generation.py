@@ -513,7 +513,7 @@ def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
         return data.commodities, data.amount
     if name == "alltoall.link-mcf":
         return (data.flow.sources, data.targets), data.amount
-    sources, targets, amount = data.demanded()
+    sources, targets, amount = data.flow.demanded()
     return (sources, targets), amount
 
 
@@ -555,8 +555,8 @@ def _values(context: Context, paths: PathSet, flow: F64, F: float, listed: PathS
         return {"f": f, "F": scalar}
     group, columns, variable = paths.pair, paths.pairs, "f"
     if name == "alltoall.master":
-        group = np.searchsorted(context.data.sources, paths.sources[paths.pair])
-        columns, variable = context.data.groups, "g"
+        group = np.searchsorted(context.data.flow.sources, paths.sources[paths.pair])
+        columns, variable = context.data.flow.groups, "g"
     x = np.zeros((paths.topology.arcs, columns))
     np.add.at(x, (paths.arcs, np.repeat(group, paths.length)), np.repeat(flow, paths.length))
     return {variable: x, "F": scalar}

@@ -193,7 +193,7 @@ def run(context: Context) -> Answer:
     MethodMismatch
         If epsilon is not between 0 and 1, or capacities differ by too much.
     """
-    data: ConcurrentFlow = context.data
+    data: ConcurrentFlow = context.data.flow
     epsilon = float(context.parameters["epsilon"])
     if not 0.0 < epsilon < 1.0:
         msg = f"fptas: epsilon={epsilon:g} is not a relative gap to stop at; give a number above 0 and below 1"
@@ -244,7 +244,7 @@ def run(context: Context) -> Answer:
     return Answer(
         ending,
         values={
-            data.flow: np.ascontiguousarray(flow.T) * (largest / ((phases - since) * time)),
+            "g": np.ascontiguousarray(flow.T) * (largest / ((phases - since) * time)),
             "F": np.asarray(unit * largest / time),
         },
         duals={"capacity": kept},

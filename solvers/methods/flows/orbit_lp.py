@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+    from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, Mask
     from opticoll.solvers.methods.method import Context
@@ -94,7 +94,7 @@ def run_orbit_lp(context: Context) -> Answer:
     from opticoll.formulations.flows import flow_orbits as reduction
     from opticoll.solvers.methods.flows.sharpening import sharpened
 
-    orbits = reduction.find(context.data)
+    orbits = reduction.find(context.data.flow)
     context.remaining()
     solver = str(context.parameters["lp"])
     best = sharpened(orbits, solve_reduced(context, orbits, None, solver), context.task.tol)
@@ -143,7 +143,7 @@ def answer_of(context: Context, orbits: Orbits, reduced: ReducedSolution, name: 
     values: dict[str, F64] | None = None
     if reduced.flows is not None:
         flows = orbits.symmetric(reduced.flows / reduced.upper)
-        values = {context.data.flow: cast("F64", flows), "F": np.asarray(1.0 / reduced.upper)}
+        values = {"g": cast("F64", flows), "F": np.asarray(1.0 / reduced.upper)}
     return Answer(
         termination,
         values=values,
@@ -166,7 +166,7 @@ def _few_orbits(problem: Formulation, _task: Task, size: Mapping[str, int]) -> b
     """Whether the symmetries that family and numbering suggest leave few flow variables."""
     from opticoll.formulations.flows.flow_orbits import few_columns
 
-    flow = cast("ConcurrentFlow", problem)
+    flow = cast("Master", problem).flow
     return few_columns(flow, *(min(most, size["variables"] // 2) for most in (MOST_VARIABLES, MOST_OF_FEW)))
 
 

@@ -49,8 +49,8 @@ def run_screened_lp(context: Context) -> Answer:
     """
     from opticoll.formulations.flows.flow_orbits import find
 
-    refuse(context.data, METHOD.name)
-    orbits = find(context.data)
+    refuse(context.data.flow, METHOD.name)
+    orbits = find(context.data.flow)
     tol = context.task.tol
     keeper, termination, message = iterate(
         context,

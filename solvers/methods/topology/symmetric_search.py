@@ -347,7 +347,7 @@ def improve(
 
     context.remaining()
     try:
-        orbits = flow_orbits.find(Master.prepare(topology))
+        orbits = flow_orbits.find(Master.prepare(topology).flow)
     except NotApplicable:  # disconnected
         return
     solved = solve_reduced(context, orbits, None, "auto")

@@ -52,15 +52,15 @@ def test_any_lengths_bound_any_optimum(topology, seed):
         random.exponential(size=topology.arcs) ** 4,
         np.eye(topology.arcs)[0],
     ):
-        assert data.length_bound(lengths) >= F * (1 - 1e-7)
-    for bound in bounds(data):
+        assert data.flow.length_bound(lengths) >= F * (1 - 1e-7)
+    for bound in bounds(data.flow):
         assert bound.value >= F * (1 - 1e-7), bound
 
 
 @pytest.mark.parametrize("spec", [*SMALL, *(pytest.param(spec, marks=pytest.mark.slow) for spec in MEDIUM)])
 def test_every_analytic_bound_holds(spec):
     data, F, _ = solved(spec)
-    for bound in bounds(data):
+    for bound in bounds(data.flow):
         assert bound.value >= F * (1 - 1e-7), bound
         if bound.exact:
             assert bound.value == pytest.approx(F, rel=1e-7)

@@ -23,6 +23,7 @@ from opticoll.analysis.bounds.instance_bounds import bound_rows as instance_boun
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadFile, BadInput, BadOption
 from opticoll.formulations import formulation
+from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import weighted_paths as wp
 from opticoll.formulations.flows.flow_bounds import bounds
@@ -49,7 +50,7 @@ def data_of(topology, demand=None):
     topology = parse(topology) if isinstance(topology, str) else topology
     if demand is None or isinstance(demand, str):
         return formulation(NAME).prepare(topology, {"demand": demand or "uniform"})
-    return model.ConcurrentFlow.by_source(topology, np.asarray(demand, dtype=float))
+    return Master(model.ConcurrentFlow.by_source(topology, np.asarray(demand, dtype=float)))
 
 
 def solved(data):
@@ -109,7 +110,7 @@ def test_ranks_that_send_nothing_make_no_group_and_still_one_matrix():
     demand = np.zeros((6, 6))
     demand[1, [0, 4]], demand[4, 2] = (2.0, 0.5), 3.0
     data = formulation(NAME).prepare(parse("ring:6"), {"demand": demand})
-    assert data.sources.tolist() == [1, 4]
+    assert data.flow.sources.tolist() == [1, 4]
     assert data.estimate()["variables"] == 2 * 12 + 1
     assert_one_matrix(*(compile_model(build_model(data, form)) for form in forms_of(data)))
 
@@ -158,7 +159,7 @@ def test_bounds_certificates_and_repairs_hold(case, seed):
     data = data_of(topology, demand)
     F, values = solved(data)
     draw = np.random.default_rng(seed)
-    for bound in bounds(data):
+    for bound in bounds(data.flow):
         assert bound.value >= F * (1 - 1e-7), bound
         assert not bound.exact or bound.value == pytest.approx(F, rel=1e-7)
     for lengths in (draw.random(topology.arcs), draw.exponential(size=topology.arcs) ** 4, np.eye(topology.arcs)[0]):
@@ -182,7 +183,7 @@ def test_bounds_certificates_and_repairs_hold(case, seed):
 def test_every_analytic_bound_holds_on_every_family(spec, demand):
     data = data_of(spec, demand)
     F = solved(data)[0]
-    result = bounds(data)
+    result = bounds(data.flow)
     assert {bound.name for bound in result} == {"moore", "node-cut", "distance", "any-lengths", "sweep-cut"}
     assert all(F * (1 - 1e-7) <= bound.value < np.inf for bound in result)
 
@@ -190,8 +191,8 @@ def test_every_analytic_bound_holds_on_every_family(spec, demand):
 def test_bounds_of_the_uniform_matrix_are_those_of_the_uniform_demand():
     """The general formulas give what those of the all-to-all do, number by number but for rounding."""
     spec = "genkautz:n=12,d=3+fail=2,seed=0"
-    plain = {bound.name: bound.value for bound in bounds(data_of(spec))}
-    doubled = {bound.name: bound.value for bound in bounds(data_of(spec, 2.0 * (1.0 - np.eye(12))))}
+    plain = {bound.name: bound.value for bound in bounds(data_of(spec).flow)}
+    doubled = {bound.name: bound.value for bound in bounds(data_of(spec, 2.0 * (1.0 - np.eye(12))).flow)}
     assert plain.keys() == doubled.keys()
     for name, value in plain.items():
         assert 2 * doubled[name] == pytest.approx(value, rel=1e-9), name
@@ -203,7 +204,7 @@ def test_the_cut_around_a_hot_group_binds():
     demand[:2, 2:] = [[1.0, 2.0], [3.0, 4.0]]
     data = data_of("path:4", demand)
     assert solved(data)[0] == pytest.approx(0.1)
-    assert next(b.value for b in bounds(data) if b.name == "sweep-cut") == pytest.approx(0.1)
+    assert next(b.value for b in bounds(data.flow) if b.name == "sweep-cut") == pytest.approx(0.1)
     assert data.metrics(0.1)["T"] == pytest.approx(10.0)
 
 
@@ -213,7 +214,7 @@ def test_corrupted_flows_are_refused():
     for change, block in (
         (lambda g: g.__setitem__((0, 1), g[0, 1] - 1e-3), None),
         (lambda g: g.__imul__(1.001), "capacity"),
-        (lambda g: g.__setitem__(np.argwhere(data.blocked)[0].tolist()[0], 1.0), "blocked"),
+        (lambda g: g.__setitem__(np.argwhere(data.flow.blocked)[0].tolist()[0], 1.0), "blocked"),
     ):
         g = values["g"].copy()
         change(g)
@@ -243,7 +244,7 @@ def test_unreached_ranks_matter_only_where_something_is_sent(tmp_path):
     data = data_of(line, demand)
     assert solved(data)[0] == pytest.approx(1.0)
     assert data.metrics(1.0)["diameter"] is None
-    assert all(bound.value >= 1.0 - 1e-9 for bound in bounds(data))
+    assert all(bound.value >= 1.0 - 1e-9 for bound in bounds(data.flow))
     file = tmp_path / "d.csv"
     np.savetxt(file, demand, delimiter=",")
     for method in ("certified-pdhg", "column-generation"):
@@ -263,7 +264,7 @@ def test_unreached_ranks_matter_only_where_something_is_sent(tmp_path):
 def test_pdhg_finds_what_simplex_does(case, unit, single):
     topology, demand = case
     data = data_of(topology, unit * demand)
-    orbits = find(data)
+    orbits = find(data.flow)
     F = solved(data_of(topology, demand))[0] / unit
     with Team(1) as team:
         kind = np.float32 if single else np.float64
@@ -305,13 +306,13 @@ def test_symmetry_is_used_as_far_as_the_demand_has_it():
     two[0, 1] += 1.0
     for demand, orbits_left in ((circulant, 1), (two, n)):
         data = data_of("ring:8,directed", demand)
-        orbits = find(data)
+        orbits = find(data.flow)
         assert orbits.representative.size == orbits_left
-        assert find(data_of("ring:8")).representative.size == 1
+        assert find(data_of("ring:8").flow).representative.size == 1
     # A swap that keeps the ring but turns the demand round is no symmetry of both.
     data = data_of("ring:8", circulant)
-    assert find(data).representative.size == 1
-    for generator in find(data).arc_images:
+    assert find(data.flow).representative.size == 1
+    for generator in find(data.flow).arc_images:
         tail = data.topology.tail[generator]
         assert ((data.topology.head[generator] - tail) % n == (data.topology.head - data.topology.tail) % n).all()
 
@@ -353,8 +354,8 @@ def test_decompositions_still_take_the_uniform_master():
 def test_paths_carry_the_demand_of_every_pair(spec, demand):
     data = data_of(spec, demand)
     F, values = solved(data)
-    paths = wp.from_flow(data, values["g"], demand)
-    assert max(wp.violations(data, paths).values()) < 1e-9
+    paths = wp.from_flow(data.flow, values["g"], demand)
+    assert max(wp.violations(data.flow, paths).values()) < 1e-9
     assert pytest.approx(F, rel=1e-6) == paths.F
     served = np.bincount(np.repeat(np.arange(paths.sources.size), np.diff(paths.first_path)), paths.rate)
     ends = data.topology.terminals
@@ -364,9 +365,9 @@ def test_paths_carry_the_demand_of_every_pair(spec, demand):
     assert paths.sources.size == np.count_nonzero(wanted)
     twice = paths.rate.copy()
     twice[0] *= 2.0
-    assert wp.violations(data, replace(paths, rate=twice))["rate"] > 1e-6
+    assert wp.violations(data.flow, replace(paths, rate=twice))["rate"] > 1e-6
     sparse = not demand.startswith(("random", "gravity"))
-    assert wp.violations(data_of(spec), paths)["commodities" if sparse else "rate"] > 1e-3
+    assert wp.violations(data_of(spec).flow, paths)["commodities" if sparse else "rate"] > 1e-3
 
 
 def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
@@ -474,10 +475,10 @@ def test_the_uniform_demand_is_the_all_to_all():
     topology = parse("genkautz:n=7,d=3")
     ones = model.ConcurrentFlow.by_source(topology, read_demand("uniform", topology, "test"))
     data = data_of(topology)
-    assert data.uniform
+    assert data.flow.uniform
     assert ones.uniform
-    np.testing.assert_array_equal(ones.demand, data.demand)
-    assert not data_of(topology, "random:1").uniform
+    np.testing.assert_array_equal(ones.demand, data.flow.demand)
+    assert not data_of(topology, "random:1").flow.uniform
     assert "shards" not in data.metrics(1.0)
 
 

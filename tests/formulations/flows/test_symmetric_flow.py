@@ -15,6 +15,7 @@ from opticoll.errors import NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import flow_orbits as reduction
+from opticoll.formulations.flows.flow_checks import flow_residuals, repaired_flow
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, from_parts, in_parts
 from opticoll.formulations.variables import stored
 from opticoll.instances import Topology, parse
@@ -38,7 +39,7 @@ SPECS = (
 
 
 def data_of(spec, **parameters):
-    return formulation("alltoall.master").prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+    return formulation("alltoall.master").prepare(parse(spec) if isinstance(spec, str) else spec, parameters).flow
 
 
 def solved(spec):
@@ -51,7 +52,7 @@ def solved(spec):
 
 
 def worst(data, flow, F):
-    return data.residuals({data.flow: flow, "F": np.asarray(F)})
+    return flow_residuals(data, flow, F)
 
 
 @each("spec", SPECS)
@@ -92,8 +93,8 @@ def test_a_flow_stands_for_its_mean_over_the_group(spec):
     orbits = reduction.find(data)
     tree = np.full((data.topology.arcs, orbits.representative.size), 0.5)
     tree[np.random.default_rng(3).random(tree.shape) < 0.6] = 0.0
-    unit = orbits.reduced.repair({data.flow: tree, "F": np.asarray(1.0)})
-    flow = orbits.symmetric(unit[data.flow] / unit["F"] / orbits.weight)
+    unit = repaired_flow(orbits.reduced, {"g": tree}, "g")
+    flow = orbits.symmetric(unit["g"] / unit["F"] / orbits.weight)
     mean, times = np.zeros(flow.shape), np.zeros(data.groups)
     place = {vertex: k for k, vertex in enumerate(data.sources.tolist())}
     for vertices, arcs in group_of(flow):

@@ -24,7 +24,7 @@ def solved(spec):
     data = formulation("alltoall.master").prepare(topology, {})
     form = compile_model(data.matrix())
     F, x = optimum(form)
-    return data, F, form.values(x)["g"]
+    return data.flow, F, form.values(x)["g"]
 
 
 @each("spec", SMALL)

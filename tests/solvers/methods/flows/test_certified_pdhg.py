@@ -17,9 +17,11 @@ from slow_cases import marked
 
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations import formulation
+from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import single_source
 from opticoll.formulations.flows.flow_bounds import bounds
+from opticoll.formulations.flows.flow_checks import flow_residuals
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
@@ -48,13 +50,13 @@ def exact(data):
 
 def closed(data, tol=1e-4, *, threads=1, precision=np.float32, steps=100_000, alive=lambda: None):
     with Team(threads) as team:
-        closing = TimeBounds(Saddle(data, team, precision), tol, alive, lambda _: None, steps)
+        closing = TimeBounds(Saddle(data.flow, team, precision), tol, alive, lambda _: None, steps)
         closing.run()
     return closing
 
 
 def values_of(data, closing):
-    return {data.flow: closing.flows / closing.upper, "F": np.asarray(1.0 / closing.upper)}
+    return {"g": closing.flows / closing.upper, "F": np.asarray(1.0 / closing.upper)}
 
 
 def assert_certified(data, closing, tol, F=None):
@@ -95,12 +97,12 @@ def problems(draw, most=8):
     capacity = draw(st.lists(st.sampled_from([0.01, 0.25, 1.0, 3.0, 50.0]), min_size=len(arcs), max_size=len(arcs)))
     ranks = draw(st.lists(st.integers(0, n - 1), min_size=2, max_size=n, unique=True))
     topology = Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity, terminals=ranks)
-    data = model.ConcurrentFlow.by_source(topology)
+    data = Master(model.ConcurrentFlow.by_source(topology))
     weights = draw(
-        st.lists(st.sampled_from([0.0, 0.1, 1.0, 20.0]), min_size=data.demand.size, max_size=data.demand.size)
+        st.lists(st.sampled_from([0.0, 0.1, 1.0, 20.0]), min_size=data.flow.demand.size, max_size=data.flow.demand.size)
     )
-    weighted = data.demand * np.reshape(weights, data.demand.shape)
-    return replace(data, amounts=weighted) if weighted.sum() > 0 else data
+    weighted = data.flow.demand * np.reshape(weights, data.flow.demand.shape)
+    return Master(replace(data.flow, amounts=weighted)) if weighted.sum() > 0 else data
 
 
 @relaxed
@@ -152,7 +154,7 @@ def test_a_limit_leaves_the_best_so_far():
             raise TimeoutError
 
     with Team(1) as team:
-        closing = TimeBounds(Saddle(data, team), 1e-9, alive, lambda _: None, 100_000)
+        closing = TimeBounds(Saddle(data.flow, team), 1e-9, alive, lambda _: None, 100_000)
         with pytest.raises(TimeoutError):
             closing.run()
     assert_certified(data, closing, 0.5)
@@ -201,7 +203,7 @@ def test_errors_of_helpers_reach_the_caller():
 def test_representatives_stand_for_all(spec):
     """Bounds of the representatives are bounds of the whole problem; their flow, lifted, is a flow of it."""
     data = prepared(spec)
-    orbits = find(data)
+    orbits = find(data.flow)
     assert not orbits.trivial
     with Team(1) as team:
         closing = TimeBounds(
@@ -211,7 +213,7 @@ def test_representatives_stand_for_all(spec):
     assert closing.closed
     lifted = orbits.lift(closing.flows / orbits.weight) / closing.upper
     F = exact(data)
-    assert max(data.residuals({data.flow: lifted, "F": 1.0 / closing.upper}).values()) < 1e-9
+    assert max(data.residuals({"g": lifted, "F": 1.0 / closing.upper}).values()) < 1e-9
     bound = data.certify({"capacity": closing.lengths}).value
     assert bound == pytest.approx(1.0 / closing.lower, rel=1e-9)
     assert 1.0 / closing.upper <= F * (1 + 1e-7)
@@ -276,7 +278,7 @@ def test_a_near_solution_helps_and_a_far_one_does_no_harm(tmp_path):
     slow = topology.with_arcs(topology.tail, topology.head, np.where(np.arange(topology.arcs) == 5, 0.5, 1.0))
     data = prepared(slow)
     with Team(1) as team:
-        cold, warm = Saddle(data, team), Saddle(data, team, start=read_start(str(file), data))
+        cold, warm = Saddle(data.flow, team), Saddle(data.flow, team, start=read_start(str(file), data))
         assert warm.lower() > 1.05 * cold.lower()
     for other in ("random-regular:n=60,d=4,seed=1", "genkautz:n=60,d=4+fail=3,seed=0"):
         run = started(other, file, tol=1e-3)
@@ -432,7 +434,7 @@ def test_auto_takes_it_for_large_instances_only():
 def test_it_refuses_what_it_is_not_made_for():
     with pytest.raises(MethodMismatch):
         make_plan(Task("alltoall.link-mcf", "ring:5", method="certified-pdhg"))
-    data = prepared("ring:5")
+    data = prepared("ring:5").flow
     refuse(data, "certified-pdhg")
     with pytest.raises(MethodMismatch):
         refuse(replace(data, barred=~data.blocked), "certified-pdhg")
@@ -445,7 +447,8 @@ def test_it_refuses_what_it_is_not_made_for():
 
 @relaxed
 @given(problems(), st.integers(0, 2**32 - 1))
-def test_compiled_and_interpreted_repair_both_deliver(data, seed):
+def test_compiled_and_interpreted_repair_both_deliver(problem, seed):
+    data = problem.flow
     random = np.random.default_rng(seed)
     flow = random.exponential(size=(data.topology.arcs, data.groups)) * (random.random((data.topology.arcs, 1)) < 0.7)
     arguments = (data.topology, data.sources, data.demand, flow)
@@ -453,7 +456,7 @@ def test_compiled_and_interpreted_repair_both_deliver(data, seed):
     assert slow is not None
     assert fast is not None
     for unit in (slow, fast):
-        assert max(replace(data, equality=True).residuals({"g": unit, "F": 1.0}).values()) >= 0
+        assert max(flow_residuals(replace(data, equality=True), unit, 1.0).values()) >= 0
         net = data.topology.incidence() @ unit
         net[data.sources, np.arange(data.groups)] = 0.0
         np.testing.assert_allclose(net, data.demand, atol=1e-9 * max(1.0, data.demand.max()))
@@ -465,8 +468,10 @@ def test_compiled_repair_of_circulations_loses_nothing():
     F, x = optimum(compile_model(data.matrix()))
     flow = compile_model(data.matrix()).values(x)["g"]
     wheel = np.isin(topology.tail * 4 + topology.head, [1 * 4 + 2, 2 * 4 + 3, 3 * 4 + 1])
-    unit = single_source._compiled_unit_flow(topology, data.sources, data.demand, flow + 20.0 * wheel[:, None])
-    assert 1 / (unit.sum(axis=1) / data.capacity).max() == pytest.approx(F, rel=1e-6)
+    unit = single_source._compiled_unit_flow(
+        topology, data.flow.sources, data.flow.demand, flow + 20.0 * wheel[:, None]
+    )
+    assert 1 / (unit.sum(axis=1) / topology.capacity).max() == pytest.approx(F, rel=1e-6)
 
 
 def test_checks_in_batches_see_everything(monkeypatch):
@@ -475,10 +480,9 @@ def test_checks_in_batches_see_everything(monkeypatch):
     good = values_of(data, closed(data))
     monkeypatch.setattr(model, "CHECK_ENTRIES", 1)
     assert max(data.residuals(good).values()) < 1e-9
-    assert data.length_bound(np.ones(data.topology.arcs)) == pytest.approx(
-        data.capacity.sum() / (data.demand * data.distances(np.ones(data.topology.arcs))).sum()
-    )
-    for k in range(data.groups):
+    flow, ones = data.flow, np.ones(data.topology.arcs)
+    assert flow.length_bound(ones) == pytest.approx(flow.capacity.sum() / (flow.demand * flow.distances(ones)).sum())
+    for k in range(flow.groups):
         bad = {"g": good["g"].copy(), "F": good["F"]}
         bad["g"][np.argmax(good["g"][:, k]), k] = 0.0
         assert data.residuals(bad)["balance"] > verify.FEASIBLE

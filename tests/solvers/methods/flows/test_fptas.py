@@ -38,7 +38,7 @@ def test_answer_and_bound_are_within_epsilon_of_the_optimum(spec, settings, epsi
     metrics = run.record["metrics"]
     # The bound that is recomputed from the lengths at the end of a phase is no weaker than the phase's own.
     assert run.bound / run.objective - 1.0 <= metrics["own_gap"] * (1 + 1e-9) <= epsilon * (1 + 1e-9)
-    assert metrics["trees"] >= metrics["phases"] * run.plan.problem.groups
+    assert metrics["trees"] >= metrics["phases"] * run.plan.problem.flow.groups
     left_out = metrics["phases"] - metrics["averaged"]
     assert 0 <= left_out < metrics["phases"]
     assert left_out == 0 or left_out.bit_count() == 1  # the mean starts after phase 1, 2, 4, ...

@@ -27,7 +27,7 @@ SPECS = (
 
 
 def orbits_of(spec):
-    return flow_orbits.find(formulation("alltoall.master").prepare(parse(spec), {}))
+    return flow_orbits.find(formulation("alltoall.master").prepare(parse(spec), {}).flow)
 
 
 def blurred(orbits, size, seed):
