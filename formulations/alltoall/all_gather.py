@@ -36,293 +36,72 @@ d-cube (N-1)/d; n-ring (n-1)/2, directed n-1: (N-1)/d wherever the worst cut is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import (
-    BANDWIDTHS,
-    SHARDS,
-    TIME,
-    Array,
-    Axis,
-    Links,
-    arc_axis,
-    entries,
-    incident_arcs,
-    vertex_axis,
-)
+from opticoll.formulations.variables import Axis, entries, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
+    from collections.abc import Hashable
 
-    from opticoll.formulations.alltoall.all_reduce import AllReduction
-    from opticoll.instances.topology import F64, I64, Mask, Topology
-    from opticoll.types import Json, Settings
-
-NAME = "alltoall.all-gather"
-
-
-# Flows that share arcs ------------------------------------------------------------------------------------------------
-
-
-def stated_time(_data: object, values: Mapping[str, F64]) -> float:
-    """The stated T."""
-    return float(np.asarray(values["T"]))
-
-
-def throughput_metrics(data: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
-    """T, its inverse, ranks and diameter, for formulations that minimise T."""
-    return {
-        "T": value,
-        "F": 1.0 / value if value is not None and value > 0 else None,
-        "ranks": data.topology.num_ranks,
-        "diameter": int(data.topology.diameter),
-    }
+    from opticoll.formulations.model import Values
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.types import Settings
 
 
 @dataclass(frozen=True, eq=False)
-class SharedFlows(Formulation):
-    """Data of a model with a flow h_v for every end v, where the flows of different ends share an arc.
+class AllGather(Formulation):
+    """The problem: a flow of one shard from every rank towards every other."""
 
-    Parameters
-    ----------
-    collective
-        The collective.
-    topology, ends
-        The network, and the vertices v, ``(K,)``.
-    supply
-        What every vertex sends towards each end; with ``away``, what it receives from each; ``(n,)``.
-    most
-        Upper bound on h, and on T times the smallest capacity.
-    away
-        Whether flows lead away from their ends: the same model on reversed arcs.
-    """
-
+    name = "alltoall.all-gather"
     where = "beyond the paper"
-    sense = "min"
-    problem = "LP"
     meaning = "time T [shards / link bandwidth]"
     shards = True
-    objective = stated_time
-    metrics = throughput_metrics
-
-    collective: str
-    topology: Topology
-    ends: I64
-    supply: F64
-    most: int
-    away: bool = False
-
-    @classmethod
-    def between_all(cls, instance: object, *, away: bool = False) -> Self:
-        """The problem with a flow for every rank, to which (from which) every other rank sends (receives) one shard.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a connected topology of at least two ranks.
-        """
-        topology = all_to_all_topology(instance, cls.name)
-        supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
-        short = cls.name.rpartition(".")[-1]
-        return cls(short, topology, topology.terminals, supply, topology.num_ranks - 1, away)
-
-    @property
-    def role(self) -> str:
-        """Name of an end in messages."""
-        return "contributor" if self.away else "receiver"
-
-    @property
-    def root(self) -> int | None:
-        """Vertex that supplies everything; None if there are several."""
-        result = np.flatnonzero(self.supply)
-        return int(result[0]) if result.size == 1 else None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of h, ``(m, K)``."""
-        return self.topology.arcs, self.ends.size
-
-    @cached_property
-    def used(self) -> Mask:
-        """Flows that do not lead back to their end (from it with ``away``), ``(m, K)``; the others are 0."""
-        back = self.topology.head if self.away else self.topology.tail
-        return np.asarray(back[:, None] != self.ends)
-
-    def sets(self) -> dict[str, Axis]:
-        """The ends."""
-        return {self.role: vertex_axis(self.role, self.topology, self.ends)}
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model before it is built."""
-        topology, K = self.topology, self.ends.size
-        degrees = topology.out_degree[self.ends], topology.in_degree[self.ends]
-        absent, ending = (int(sum(one)) for one in (reversed(degrees) if self.away else degrees))
-        flows, rows = topology.arcs * K - absent, (topology.n - 1) * K
-        return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows - ending, "integers": 0}
-
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """The flows h, the time T and the duals of ``capacity``."""
-        axes = arc_axis(self.topology), vertex_axis(self.role, self.topology, self.ends)
-        return {"h": Array(axes, unit=SHARDS), "T": Array(unit=TIME), "capacity": Array(axes, dual=True)}
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Shards over every arc: the largest flow of any end, because copies and sums are free."""
-        load = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0)
-        return Links(self.topology, load, self.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
-
-    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
-        """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
-        topology, ends = self.topology, self.ends
-        h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
-        if h.shape != self.shape or not np.isfinite(h).all() or not np.isfinite(T):
-            return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-        net = (-1.0 if self.away else 1.0) * outflow(topology, h) - self.supply[:, None]
-        net[ends, np.arange(ends.size)] = 0.0
-        over = (h / topology.capacity[:, None] - T).max(initial=0.0)
-        return {
-            "shape": 0.0,
-            "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
-            "blocked": float(np.abs(h[~self.used]).max(initial=0.0)),
-            "balance": float(np.abs(net).max(initial=0.0)),
-            "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
-        }
-
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """Bound proven by the duals of ``capacity``, read as lengths towards or away from every end."""
-        values = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
-        if values.shape != self.shape:
-            return None
-        return Bound(
-            f"{self.role}-lengths", length_bound(self, -values), "lengths from the duals, shortest paths recomputed"
-        )
-
-    def derived(self) -> list[Fraction]:
-        """Upper bound on T."""
-        return [Fraction(self.most) / rounding.entered(float(self.topology.capacity.min()))]
-
-
-def outflow(topology: Topology, flow: F64) -> F64:
-    """Outflow less inflow of every vertex, for flows with arcs along the first axis."""
-    net = np.zeros((topology.n, *flow.shape[1:]))
-    np.add.at(net, topology.tail, flow)
-    np.subtract.at(net, topology.head, flow)
-    return net
-
-
-def length_bound(data: SharedFlows, lengths: F64) -> float:
-    """Lower bound on T proven by lengths ``(m, K)``, rounded down: the best over the ends.
-
-    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.ConcurrentFlow.length_bound`.
-    """
-    from scipy.sparse.csgraph import dijkstra
-
-    sends, topology = data.supply > 0, data.topology
-    best, scale = 0.0, rounding.exponent(topology.capacity)
-    capacity = rounding.scaled_up(topology.capacity, -scale)
-    for j, v in enumerate(data.ends.tolist()):
-        mine = rounding.usable_lengths(topology.capacity, lengths[:, j])
-        if mine.size:
-            matrix = topology.length_matrix(mine)
-            reach = dijkstra(matrix if data.away else matrix.T, indices=v)
-            paid = rounding.dot_down(data.supply[sends], reach[sends])
-            distances = float(rounding.down(paid, topology.n))
-            best = max(best, rounding.quotient_down(distances, rounding.dot_up(capacity, mine)))
-    return max(float(rounding.scaled_down(best, -scale)), 0.0)
-
-
-# All-gather -----------------------------------------------------------------------------------------------------------
-
-
-def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
-    """T*, a set that attains it, and for every rank a flow of one unit from each other rank within c T*, ``(m, N)``.
-
-    Raises
-    ------
-    BadInput
-        If some rank cannot be reached from another.
-    """
-    import networkx as nx
-
-    from opticoll.formulations.flows.worst_cuts import least_time
-
-    time, inside = least_time(topology, [1] * topology.num_ranks)
-    room = [Fraction(c) * time for c in topology.capacity.tolist()]
-    scale = int(np.lcm.reduce([c.denominator for c in set(room)], dtype=object))
-    whole = [int(c * scale) for c in room]
-    ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
-    joint: dict[tuple[int, int], int] = {}
-    for arc, c in zip(ends, whole, strict=True):
-        joint[arc] = joint.get(arc, 0) + c
-    flows = np.zeros((topology.arcs, topology.num_ranks))
-    source = topology.n
-    for j, v in enumerate(topology.terminals.tolist()):
-        graph: Any = nx.DiGraph()
-        graph.add_nodes_from(range(topology.n))
-        graph.add_edges_from((u, w, {"capacity": c}) for (u, w), c in joint.items() if u != w)
-        graph.add_edges_from((source, s, {"capacity": scale}) for s in topology.terminals.tolist() if s != v)
-        _, sent = nx.maximum_flow(graph, source, v)
-        for a, (u, w) in enumerate(ends):
-            if u not in (v, w):  # parallel arcs in proportion; v keeps what it would send on
-                flows[a, j] = float(Fraction(sent[u][w] * whole[a], joint[u, w] * scale))
-    return time, inside, flows
-
-
-def cut_bounds(data: SharedFlows, node: str, what: str) -> list[Bound]:
-    """Bounds of the worst cut, which is the optimum, and of the links of one rank."""
-    from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
-
-    topology = data.topology
-    ends, degree = (topology.tail, topology.out_degree) if data.away else (topology.head, topology.in_degree)
-    passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
-    room = float(rounding.up(passing.min(), int(degree.max())))
-    exact_room = rounding.exact_sum(topology.capacity[ends == topology.terminals[int(np.argmin(passing))]])
-    time, inside = least_time(reversed_arcs(topology) if data.away else topology, [1] * topology.num_ranks)
-    held = int(np.isin(topology.terminals, list(inside)).sum())
-    return [
-        Bound(
-            "node-cut",
-            max(rounding.quotient_down(data.most, room), 0.0),
-            node,
-            fraction=rounding.quotient(Fraction(data.most), exact_room),
-        ),
-        Bound(
-            "worst-cut",
-            rounding.fraction_down(time),
-            f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
-            exact=True,
-            detail={"inside": sorted(inside)},
-            fraction=rounding.quotient(Fraction(held), capacity_out_of(topology, inside, away=data.away)),
-        ),
-    ]
-
-
-def capacity_out_of(topology: Topology, inside: Collection[int], *, away: bool = False) -> Fraction | None:
-    """Capacity of the arcs out of a set of vertices, or into it with ``away``, of the decimals entered."""
-    held = np.isin(np.arange(topology.n), list(inside))
-    starts, ends = (topology.head, topology.tail) if away else (topology.tail, topology.head)
-    return rounding.exact_sum(topology.capacity[held[starts] & ~held[ends]])
-
-
-class AllGather(SharedFlows):
-    """The problem."""
-
-    name = NAME
     variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
+    units: ClassVar = shared.UNITS
+
+    objective = shared.stated_time
+    certify = shared.length_certificate
+    metrics = shared.throughput_metrics
+    links = shared.shared_links
+    arrays = shared.shared_arrays
+    estimate = shared.shared_estimate
+    derived = shared.longest_time
+
+    away: ClassVar = False
+
+    topology: Topology
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model; errors as :meth:`SharedFlows.between_all`."""
-        return cls.between_all(instance)
+        """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
+        return cls(all_to_all_topology(instance, cls.name))
+
+    @property
+    def ends(self) -> I64:
+        """R, ``(N,)``."""
+        return self.topology.terminals
+
+    @property
+    def supply(self) -> F64:
+        """Shards of every vertex, ``(n,)``."""
+        return np.isin(np.arange(self.topology.n), self.ends).astype(float)
+
+    @property
+    def most(self) -> int:
+        """N - 1."""
+        return self.ends.size - 1
+
+    def sets(self) -> dict[str, Axis]:
+        """R."""
+        return {"receiver": vertex_axis("receiver", self.topology, self.ends)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead back to their receiver."""
@@ -353,9 +132,13 @@ class AllGather(SharedFlows):
         b.row("capacity", lambda a, v: h[a, v] <= c[a,] * T, where=lambda a, v: a not in out_of[v])
         return b.minimize(T)
 
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``balance``, ``capacity``, h >= 0 and h = 0 on arcs out of v."""
+        return shared.shared_residuals(self, values)
+
     def bounds(self) -> list[Bound]:
         """Bounds of the worst cut, which is the optimum, and of the arcs into one rank."""
-        return cut_bounds(self, "what enters the rank that gets least", "")
+        return shared.cut_bounds(self, "what enters the rank that gets least", "")
 
     @classmethod
     def label_invariant(cls, parameters: Settings) -> bool:

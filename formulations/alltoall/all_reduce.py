@@ -45,10 +45,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall import all_gather
-from opticoll.formulations.alltoall.all_gather import capacity_out_of, outflow, stated_time
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
+from opticoll.formulations.flows.shared_flows import capacity_out_of, outflow, stated_time, throughput_metrics
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.variables import (
@@ -114,7 +113,7 @@ class AllReduction(Formulation):
         "gathers": ("vertex",),
     }
     objective = stated_time
-    metrics = all_gather.throughput_metrics
+    metrics = throughput_metrics
 
     topology: Topology
 

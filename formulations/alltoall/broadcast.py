@@ -29,6 +29,7 @@ no more capacity leaves a vertex that is not a rank than enters it (Edmonds; Ban
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -36,34 +37,51 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.all_gather import SharedFlows, capacity_out_of
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
+from opticoll.formulations.flows.worst_cuts import least_time
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, Parameter
-from opticoll.formulations.variables import entries, incident_arcs
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.variables import Axis, entries, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import CvxpyModel, PyomoModel
+    from opticoll.formulations.model import Values
+    from opticoll.instances.topology import F64, I64, Topology
     from opticoll.types import Json, Settings
 
-NAME = "alltoall.broadcast"
-PARAMETERS = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
 
+@dataclass(frozen=True, eq=False)
+class Broadcast(Formulation):
+    """The problem: a flow of one shard from the root towards every other rank."""
 
-class Broadcast(SharedFlows):
-    """The problem."""
-
-    name = NAME
+    name = "alltoall.broadcast"
+    where = "beyond the paper"
+    meaning = "time T [shards / link bandwidth]"
+    shards = True
     variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
-    parameters = PARAMETERS
+    units: ClassVar = shared.UNITS
+    parameters = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
+
+    objective = shared.stated_time
+    certify = shared.length_certificate
+    links = shared.shared_links
+    arrays = shared.shared_arrays
+    estimate = shared.shared_estimate
+    derived = shared.longest_time
+
+    most: ClassVar = 1
+    away: ClassVar = False
+
+    topology: Topology
+    root: int
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model.
+        """The problem on a topology.
 
         Raises
         ------
@@ -72,13 +90,26 @@ class Broadcast(SharedFlows):
         BadInput
             If the root is not one of its ranks.
         """
-        topology = all_to_all_topology(instance, NAME)
+        topology = all_to_all_topology(instance, cls.name)
         root = cls._completed(parameters)["root"]
         if not 0 <= root < topology.num_ranks:
-            msg = f"{NAME}: root={root} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
+            msg = f"{cls.name}: root={root} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
             raise BadInput(msg)
-        at_root = np.eye(topology.n)[topology.terminals[root]]
-        return cls("broadcast", topology, np.delete(topology.terminals, root), at_root, 1)
+        return cls(topology, int(topology.terminals[root]))
+
+    @property
+    def ends(self) -> I64:
+        """R, ``(N - 1,)``."""
+        return self.topology.terminals[self.topology.terminals != self.root]
+
+    @property
+    def supply(self) -> F64:
+        """Shards of every vertex, ``(n,)``."""
+        return np.eye(self.topology.n)[self.root]
+
+    def sets(self) -> dict[str, Axis]:
+        """R."""
+        return {"receiver": vertex_axis("receiver", self.topology, self.ends)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead back to their receiver."""
@@ -109,10 +140,12 @@ class Broadcast(SharedFlows):
         b.row("capacity", lambda a, v: h[a, v] <= c[a,] * T, where=lambda a, v: a not in out_of[v])
         return b.minimize(T)
 
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``balance``, ``capacity``, h >= 0 and h = 0 on arcs out of v."""
+        return shared.shared_residuals(self, values)
+
     def bounds(self) -> list[Bound]:
         """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
-        from opticoll.formulations.flows.worst_cuts import least_time
-
         topology, root = self.topology, self.root
         leaving = float(topology.capacity[topology.tail == root].sum())
         room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
@@ -130,7 +163,7 @@ class Broadcast(SharedFlows):
                 f"a cut of capacity {float(1 / time):g} around the root, by max-flows",
                 exact=True,
                 detail={"inside": sorted(inside)},
-                fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, inside)),
+                fraction=rounding.quotient(Fraction(1), shared.capacity_out_of(topology, inside)),
             ),
         ]
 
@@ -139,7 +172,7 @@ class Broadcast(SharedFlows):
         return {
             "T": value,
             "F": 1.0 / value if value is not None and value > 0 else None,
-            "root": self.topology.labels[self.root or 0],
+            "root": self.topology.labels[self.root],
             "ranks": self.topology.num_ranks,
         }
 

@@ -28,35 +28,73 @@ forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations.alltoall.all_gather import SharedFlows, cut_bounds
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import shared_flows as shared
+from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
-from opticoll.formulations.variables import entries, incident_arcs
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.variables import Axis, entries, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Bound, CvxpyModel, PyomoModel
+    from opticoll.formulations.model import Values
+    from opticoll.instances.topology import F64, I64, Topology
     from opticoll.types import Settings
 
-NAME = "alltoall.reduce-scatter"
 
+@dataclass(frozen=True, eq=False)
+class ReduceScatter(Formulation):
+    """The problem: a flow of one shard from every rank towards every sum."""
 
-class ReduceScatter(SharedFlows):
-    """The problem."""
-
-    name = NAME
+    name = "alltoall.reduce-scatter"
+    where = "beyond the paper"
+    meaning = "time T [shards / link bandwidth]"
+    shards = True
     variables: ClassVar = {"h": ("arc", "contributor"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "contributor"), "capacity": ("arc", "contributor")}
+    units: ClassVar = shared.UNITS
+
+    objective = shared.stated_time
+    certify = shared.length_certificate
+    metrics = shared.throughput_metrics
+    links = shared.shared_links
+    arrays = shared.shared_arrays
+    estimate = shared.shared_estimate
+    derived = shared.longest_time
+
+    away: ClassVar = True
+
+    topology: Topology
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model; errors as :meth:`SharedFlows.between_all`."""
-        return cls.between_all(instance, away=True)
+        """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
+        return cls(all_to_all_topology(instance, cls.name))
+
+    @property
+    def ends(self) -> I64:
+        """R, ``(N,)``."""
+        return self.topology.terminals
+
+    @property
+    def supply(self) -> F64:
+        """Shards of every vertex, ``(n,)``."""
+        return np.isin(np.arange(self.topology.n), self.ends).astype(float)
+
+    @property
+    def most(self) -> int:
+        """N - 1."""
+        return self.ends.size - 1
+
+    def sets(self) -> dict[str, Axis]:
+        """R."""
+        return {"contributor": vertex_axis("contributor", self.topology, self.ends)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead from their contributor."""
@@ -87,9 +125,13 @@ class ReduceScatter(SharedFlows):
         b.row("capacity", lambda a, v: h[a, v] <= c[a,] * T, where=lambda a, v: a not in into[v])
         return b.minimize(T)
 
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``balance``, ``capacity``, h >= 0 and h = 0 on arcs into v."""
+        return shared.shared_residuals(self, values)
+
     def bounds(self) -> list[Bound]:
         """Bounds of the worst cut, which is the optimum, and of the arcs out of one rank."""
-        return cut_bounds(self, "what leaves the rank that can send least", "sums of ")
+        return shared.cut_bounds(self, "what leaves the rank that can send least", "sums of ")
 
 
 FORMULATION = ReduceScatter

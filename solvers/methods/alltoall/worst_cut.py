@@ -19,7 +19,7 @@ def run_worst_cut(context: Context) -> Answer:
 
     Newton's method on max-flows finds the cut, which bounds T from below; max-flows to each receiver attain it.
     """
-    from opticoll.formulations.alltoall.all_gather import optimal_flows
+    from opticoll.formulations.flows.shared_flows import optimal_flows
 
     context.remaining()
     topology = context.instance

@@ -12,7 +12,7 @@ from reference import assert_one_matrix, optimum
 from strategies import topologies
 
 from opticoll.analysis.cli.main import main
-from opticoll.formulations.alltoall.timestep_child import NAME, StepChild
+from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import parse
@@ -121,13 +121,13 @@ def test_the_method_has_the_value_of_the_whole_model(spec, demand, time, split):
 
 
 def test_the_command_line(capsys):
-    arguments = [NAME, "path:3", "--set", "steps=3", "--set", "source=2"]
+    arguments = [StepChild.name, "path:3", "--set", "steps=3", "--set", "source=2"]
     assert main(["solve", *arguments, "--json", "--no-store"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["objective"] == pytest.approx(1.0)
     assert (record["metrics"]["steps"], record["proof"]) == (3, "optimal")
     for bad in (["--set", "source=3"], ["--set", "steps=1"], ["--set", "source=0", "--set", "demand=sideways"]):
-        assert main(["solve", NAME, "path:3", *bad]) == 2
+        assert main(["solve", StepChild.name, "path:3", *bad]) == 2
         assert capsys.readouterr().err.count("\n") == 1
     by_source_alone = ["--set", "aggregate=source", "--method", "timestep-children"]
     assert main(["solve", "alltoall.timestep-mcf", "path:3", *by_source_alone]) == 2

@@ -1,0 +1,227 @@
+"""Flows towards several ends that share arcs, because copies or sums are free: checker, bounds, figures.
+
+A flow h_v for every end v is sent by all vertices u with supply b_u; with ``away`` it leads from v to them: the same on
+reversed arcs. Any lengths l_av >= 0 of one end v prove T >= sum_u b_u dist_l(u, v) / sum_a c_a l_av.
+
+The functions take the formulation, ``problem``, and are its methods.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.declared_axes import axes_arrays
+from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
+from opticoll.formulations.model import Bound
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opticoll.formulations.variables import Array
+    from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.types import Json
+
+#: Units of the variables.
+UNITS = {"h": SHARDS, "T": TIME}
+
+
+class OfTopology(Protocol):
+    """A formulation on a topology."""
+
+    @property
+    def topology(self) -> Topology:
+        """The network."""
+
+
+class SharedFlows(OfTopology, Protocol):
+    """A formulation with flows h and a time T."""
+
+    @property
+    def ends(self) -> I64:
+        """The vertices v, ``(K,)``."""
+
+    @property
+    def supply(self) -> F64:
+        """b: what every vertex sends towards each end; with ``away``, what it receives from each; ``(n,)``."""
+
+    @property
+    def most(self) -> int:
+        """Upper bound on h, and on T times the smallest capacity."""
+
+    @property
+    def away(self) -> bool:
+        """Whether flows lead away from their ends."""
+
+
+def barred(problem: SharedFlows) -> Mask:
+    """Flows that lead back to their end, or from it with ``away``, ``(m, K)``: they are 0."""
+    return (problem.topology.head if problem.away else problem.topology.tail)[:, None] == problem.ends
+
+
+def shared_residuals(problem: SharedFlows, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
+    topology, ends = problem.topology, problem.ends
+    h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
+    if h.shape != (topology.arcs, ends.size) or not np.isfinite(h).all() or not np.isfinite(T):
+        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
+    net = (-1.0 if problem.away else 1.0) * outflow(topology, h) - problem.supply[:, None]
+    net[ends, np.arange(ends.size)] = 0.0
+    over = (h / topology.capacity[:, None] - T).max(initial=0.0)
+    return {
+        "shape": 0.0,
+        "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
+        "blocked": float(np.abs(h[barred(problem)]).max(initial=0.0)),
+        "balance": float(np.abs(net).max(initial=0.0)),
+        "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
+    }
+
+
+def outflow(topology: Topology, flow: F64) -> F64:
+    """Outflow less inflow of every vertex, for flows with arcs along the first axis."""
+    net = np.zeros((topology.n, *flow.shape[1:]))
+    np.add.at(net, topology.tail, flow)
+    np.subtract.at(net, topology.head, flow)
+    return net
+
+
+def stated_time(_problem: object, values: Mapping[str, F64]) -> float:
+    """The given T."""
+    return float(np.asarray(values["T"]))
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+
+def length_bound(problem: SharedFlows, lengths: F64) -> float:
+    """Lower bound on T proven by lengths ``(m, K)``, rounded down: the best over the ends.
+
+    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.ConcurrentFlow.length_bound`.
+    """
+    from scipy.sparse.csgraph import dijkstra
+
+    sends, topology = problem.supply > 0, problem.topology
+    best, scale = 0.0, rounding.exponent(topology.capacity)
+    capacity = rounding.scaled_up(topology.capacity, -scale)
+    for j, v in enumerate(problem.ends.tolist()):
+        mine = rounding.usable_lengths(topology.capacity, lengths[:, j])
+        if mine.size:
+            matrix = topology.length_matrix(mine)
+            reach = dijkstra(matrix if problem.away else matrix.T, indices=v)
+            paid = rounding.dot_down(problem.supply[sends], reach[sends])
+            distances = float(rounding.down(paid, topology.n))
+            best = max(best, rounding.quotient_down(distances, rounding.dot_up(capacity, mine)))
+    return max(float(rounding.scaled_down(best, -scale)), 0.0)
+
+
+def length_certificate(problem: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
+    """Bound proven by the duals of ``capacity``, read as lengths towards or away from every end."""
+    values = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
+    if values.shape != (problem.topology.arcs, problem.ends.size):
+        return None
+    role = "contributor" if problem.away else "receiver"
+    reason = "lengths from the duals, shortest paths recomputed"
+    return Bound(f"{role}-lengths", length_bound(problem, -values), reason)
+
+
+def cut_bounds(problem: SharedFlows, node: str, what: str) -> list[Bound]:
+    """Bounds of the worst cut, which is the optimum between all ranks, and of the links of one rank."""
+    topology, away = problem.topology, problem.away
+    ends, degree = (topology.tail, topology.out_degree) if away else (topology.head, topology.in_degree)
+    passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
+    room = float(rounding.up(passing.min(), int(degree.max())))
+    exact_room = rounding.exact_sum(topology.capacity[ends == topology.terminals[int(np.argmin(passing))]])
+    time, inside = least_time(reversed_arcs(topology) if away else topology, [1] * topology.num_ranks)
+    held = int(np.isin(topology.terminals, list(inside)).sum())
+    fraction = rounding.quotient(Fraction(problem.most), exact_room)
+    return [
+        Bound("node-cut", max(rounding.quotient_down(problem.most, room), 0.0), node, fraction=fraction),
+        Bound(
+            "worst-cut",
+            rounding.fraction_down(time),
+            f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
+            exact=True,
+            detail={"inside": sorted(inside)},
+            fraction=rounding.quotient(Fraction(held), capacity_out_of(topology, inside, away=away)),
+        ),
+    ]
+
+
+def capacity_out_of(topology: Topology, inside: Collection[int], *, away: bool = False) -> Fraction | None:
+    """Capacity of the arcs out of a set of vertices, or into it with ``away``, of the decimals entered."""
+    held = np.isin(np.arange(topology.n), list(inside))
+    starts, ends = (topology.head, topology.tail) if away else (topology.tail, topology.head)
+    return rounding.exact_sum(topology.capacity[held[starts] & ~held[ends]])
+
+
+def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
+    """T* of an all-gather, a set that attains it, and for every rank a flow of one unit from each other, ``(m, N)``.
+
+    Raises
+    ------
+    BadInput
+        If some rank cannot be reached from another.
+    """
+    import networkx as nx
+
+    time, inside = least_time(topology, [1] * topology.num_ranks)
+    room = [Fraction(c) * time for c in topology.capacity.tolist()]
+    scale = int(np.lcm.reduce([c.denominator for c in set(room)], dtype=object))
+    whole = [int(c * scale) for c in room]
+    ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+    joint: dict[tuple[int, int], int] = {}
+    for arc, c in zip(ends, whole, strict=True):
+        joint[arc] = joint.get(arc, 0) + c
+    flows = np.zeros((topology.arcs, topology.num_ranks))
+    source = topology.n
+    for j, v in enumerate(topology.terminals.tolist()):
+        graph: Any = nx.DiGraph()
+        graph.add_nodes_from(range(topology.n))
+        graph.add_edges_from((u, w, {"capacity": c}) for (u, w), c in joint.items() if u != w)
+        graph.add_edges_from((source, s, {"capacity": scale}) for s in topology.terminals.tolist() if s != v)
+        _, sent = nx.maximum_flow(graph, source, v)
+        for a, (u, w) in enumerate(ends):
+            if u not in (v, w):  # parallel arcs in proportion; v keeps what it would send on
+                flows[a, j] = float(Fraction(sent[u][w] * whole[a], joint[u, w] * scale))
+    return time, inside, flows
+
+
+# Figures --------------------------------------------------------------------------------------------------------------
+
+
+def throughput_metrics(problem: OfTopology, value: float | None) -> dict[str, Json]:
+    """T, its inverse, ranks and diameter."""
+    return {
+        "T": value,
+        "F": 1.0 / value if value is not None and value > 0 else None,
+        "ranks": problem.topology.num_ranks,
+        "diameter": int(problem.topology.diameter),
+    }
+
+
+def shared_links(problem: OfTopology, values: Mapping[str, F64]) -> Links:
+    """Shards over every arc: the largest flow of any end, because copies and sums are free."""
+    load, topology = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0), problem.topology
+    return Links(topology, load, topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
+
+
+def shared_arrays(problem: SharedFlows, names: Collection[str]) -> dict[str, Array]:
+    """The flows h, the time T and the duals of ``capacity``."""
+    return axes_arrays(problem, "capacity")
+
+
+def shared_estimate(problem: SharedFlows) -> dict[str, int]:
+    """Size of the model before it is built."""
+    topology, K, fixed = problem.topology, problem.ends.size, barred(problem)
+    ending = int(((topology.tail if problem.away else topology.head)[:, None] == problem.ends).sum())
+    flows, rows = topology.arcs * K - int(fixed.sum()), (topology.n - 1) * K
+    return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows - ending, "integers": 0}
+
+
+def longest_time(problem: SharedFlows) -> list[Fraction]:
+    """The upper bound on T as a fraction."""
+    return [Fraction(problem.most) / rounding.entered(float(problem.topology.capacity.min()))]
