@@ -122,6 +122,11 @@ def axes_arrays(problem: Any, *duals: str) -> dict[str, Array]:
     return found
 
 
+def all_arrays(problem: Any, names: Collection[str]) -> dict[str, Array]:
+    """The method ``arrays`` of a formulation without duals of its own: all variables."""
+    return axes_arrays(problem)
+
+
 def misstated(problem: Any, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
     """Describe a variable whose shape in a build differs from its declared axes; None if there is none."""
     declared = arrays(problem, shapes.keys())

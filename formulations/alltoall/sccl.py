@@ -42,32 +42,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations.alltoall import timestep_mcf
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, all_to_all_topology, pairs_of
-from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import (
-    Array,
-    Axis,
-    Links,
-    entries,
-    incident_arcs,
-    pair_labels,
-    vertex_names,
-)
+from opticoll.formulations.variables import Axis, Links, entries, incident_arcs, pair_labels, vertex_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
+    from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, Topology
     from opticoll.types import Json, Settings
 
-    Values = Mapping[str, F64]
-
-NAME = "alltoall.sccl"
 #: Maximum number of chunks per shard.
 MOST_CHUNKS = 64
 
@@ -76,7 +65,7 @@ MOST_CHUNKS = 64
 class ChunkSteps(Formulation):
     """Data of the model: a flow in steps, with a group for every chunk or for every source."""
 
-    name = NAME
+    name = "alltoall.sccl"
     where = "sections 2.3, 6.3; SCCL, section 3"
     sense = "min"
     problem = "MILP"
@@ -99,16 +88,14 @@ class ChunkSteps(Formulation):
         "before": ("arc", "chunk", "step"),
         "balance": ("vertex", "chunk"),
     }
+    units: ClassVar = {"f": "chunks", "U": "rounds"}
     label_invariant = staticmethod(lambda parameters: True)
+
+    arrays = all_arrays
 
     flow: StepFlow
     chunks: int
     model: str
-
-    @property
-    def relays(self) -> str:
-        """How vertices that are not ranks pass data on; there are none."""
-        return self.flow.relays
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -121,22 +108,21 @@ class ChunkSteps(Formulation):
             fewer steps than its diameter, or the number of chunks is not in 1..64.
         """
         given = cls._completed(parameters)
-        topology = all_to_all_topology(instance, NAME)
+        topology = all_to_all_topology(instance, cls.name)
         if topology.num_ranks < topology.n:
             msg = (
-                f"{NAME}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which "
+                f"{cls.name}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which "
                 "supports them"
             )
             raise NotApplicable(msg)
         chunks, model, least = given["chunks"], given["model"], int(topology.diameter)
         if not 1 <= chunks <= MOST_CHUNKS:
-            msg = f"{NAME}: chunks={chunks} is not a valid number of chunks per shard; use 1 to {MOST_CHUNKS}"
+            msg = f"{cls.name}: chunks={chunks} is not a valid number of chunks per shard; use 1 to {MOST_CHUNKS}"
             raise NotApplicable(msg)
         steps = given["steps"] or least
         if steps < least:
-            msg = (
-                f"{NAME}: steps={steps} is too small for {topology.spec} of diameter {least}; set steps={least} or more"
-            )
+            short = f"steps={steps} is too small for {topology.spec} of diameter {least}"
+            msg = f"{cls.name}: {short}; set steps={least} or more"
             raise NotApplicable(msg)
         if model == "sources":
             groups = ConcurrentFlow.by_source(topology)
@@ -156,11 +142,18 @@ class ChunkSteps(Formulation):
         """The network."""
         return self.flow.topology
 
-    def sets(self) -> dict[str, Sequence[Any]]:
-        """Chunks (s,d,i): the i-th of the pair (s,d); and steps."""
+    def sets(self) -> dict[str, Axis]:
+        """Chunks (s,d,i): the i-th of the pair (s,d), or sources; and steps."""
+        flow, group = self.flow, self.flow.sets()
         V = vertex_names(self.topology)
         K = [(s, d, i) for s in V for d in V if s != d for i in range(self.chunks)]
-        return {"chunk": K, "step": range(1, self.flow.steps + 1)}
+
+        def names(_values: object) -> list[str]:
+            pairs = pair_labels(flow.topology, flow.groups.sources, np.argmax(flow.groups.demand, axis=0))
+            return [f"{pair} #{k % self.chunks + 1}" for k, pair in enumerate(pairs)]
+
+        chunk = group["group"] if self.model == "sources" else Axis("chunk", len(K), names, K)
+        return {"chunk": chunk, "step": group["step"]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the sends that are not fixed at 0."""
@@ -229,18 +222,6 @@ class ChunkSteps(Formulation):
             sends = np.count_nonzero(flow.upper, axis=1)  # (m, S)
             size["nonzeros"] = 2 * m * groups * steps + int((sends * (1 + np.outer(entering, np.arange(steps)))).sum())
         return {**size, "integers": size["variables"]}
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Sends f, of chunks ``s->t #1`` or by source, and rounds U."""
-        flow = self.flow
-        arc, group, step = flow.axes_of_flow
-
-        def chunks(_values: object) -> list[str]:
-            pairs = pair_labels(flow.topology, flow.groups.sources, np.argmax(flow.groups.demand, axis=0))
-            return [f"{pair} #{k % self.chunks + 1}" for k, pair in enumerate(pairs)]
-
-        moved = group if self.model == "sources" else Axis("chunk", flow.shape[1], chunks)
-        return {"f": Array((arc, moved, step), unit="chunks"), "U": Array((step,), unit="rounds")}
 
     def objective(self, values: Values) -> float:
         """Rounds of all steps, as given by U."""
@@ -312,72 +293,6 @@ class ChunkSteps(Formulation):
 def _fraction(*arrays: F64) -> float:
     """Largest distance to a whole number."""
     return max(float(np.abs(array - np.rint(array)).max(initial=0.0)) for array in arrays)
-
-
-def ways(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-    """Source, destination, arcs and steps (from 0) of every chunk, by source and destination."""
-    flow, topology = data.flow, data.flow.topology
-    if data.model == "sources":
-        return _split(data, values)
-    sent = np.asarray(values["f"], dtype=float) > 0.5
-    results = []
-    for k, source in enumerate(flow.groups.sources.tolist()):
-        target = at = int(np.argmax(flow.groups.demand[:, k]))
-        by = {int(topology.head[a]): (int(a), int(t)) for a, t in np.argwhere(sent[:, k])}
-        way = []
-        while at != source:  # back from the destination, which received exactly one copy
-            way.append(by[at])
-            at = int(topology.tail[by[at][0]])
-        arcs, steps = zip(*way[::-1], strict=True)
-        results.append((source, target, arcs, steps))
-    return results
-
-
-def _split(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-    """Split integer flows of sources into chunk paths; a chunk that returns to a vertex waits or ends there instead."""
-    flow, topology, unrolled = data.flow, data.flow.topology, data.flow.unrolled
-    f = np.rint(np.asarray(values["f"], dtype=float))
-    over_time = np.zeros((unrolled.graph.arcs, flow.groups.groups))
-    over_time[unrolled.moving] = f.transpose(0, 2, 1)
-    over_time[unrolled.waiting] = timestep_mcf.waiting(flow, f).transpose(0, 2, 1)
-    results = []
-    for k, source in enumerate(flow.groups.sources.tolist()):
-        targets = np.delete(topology.terminals, k)
-        amounts = np.full(targets.size, float(data.chunks))
-        ends = targets + topology.n * flow.steps
-        paths = strip_paths(unrolled.graph, source, over_time[:, k], ends, amounts)
-        for target, split in zip(targets.tolist(), paths, strict=True):
-            for path in split:
-                moves = [a for a in path.arcs if unrolled.arc[a] >= 0]
-                way = straight(topology, source, target, unrolled.arc[moves].tolist(), unrolled.step[moves].tolist())
-                results += [(source, target, *way)] * round(path.amount)
-    return results
-
-
-def straight(
-    topology: Topology, source: int, target: int, arcs: list[int], steps: list[int]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Remove the cycles of a path and end it at its destination."""
-    way: list[tuple[int, int]] = []
-    seen = [source]
-    for a, t in zip(arcs, steps, strict=True):
-        if seen[-1] == target:
-            break
-        v = int(topology.head[a])
-        if v in seen:
-            way, seen = way[: seen.index(v)], seen[: seen.index(v) + 1]
-        else:
-            way.append((a, t))
-            seen.append(v)
-    return tuple(a for a, _ in way), tuple(t for _, t in way)
-
-
-def chunk_values(data: ChunkSteps, by_source: ChunkSteps, values: Values) -> dict[str, F64]:
-    """The variables of ``model=chunks`` from those of ``model=sources`` with the same steps and chunks."""
-    f = np.zeros(data.flow.shape)
-    for k, (_, _, arcs, steps) in enumerate(ways(by_source, values)):
-        f[list(arcs), k, list(steps)] = 1.0
-    return {"f": f, "U": np.asarray(values["U"], dtype=float)}
 
 
 FORMULATION = ChunkSteps

@@ -1,4 +1,4 @@
-"""Time-expanded networks: holding arcs, steps, and distances in steps."""
+"""Time-expanded networks: holding arcs, steps, distances in steps, and flows in steps as flows in the network."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.flows.single_source import unit_flow
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opticoll.formulations.alltoall.timestep_mcf import StepFlow
     from opticoll.instances.topology import F64, I64, Mask
 
 
@@ -112,3 +116,38 @@ def step_distances(topology: Topology, sources: I64, cost: F64, holds: Mask | No
                 break
         reach = np.where(holds, after, np.inf)
     return reach
+
+
+def waiting(problem: StepFlow, f: F64) -> F64:
+    """Amount that every vertex holds but does not send in each step, shape ``(n, |K|, L)``."""
+    topology, (_, groups, steps) = problem.topology, problem.shape
+    held = np.zeros((topology.n, groups))
+    held[problem.groups.sources, np.arange(groups)] = problem.groups.demand.sum(axis=0)
+    result = np.empty((topology.n, groups, steps))
+    for t in range(steps):
+        np.subtract.at(held, topology.tail, f[:, :, t])
+        result[:, :, t] = held
+        np.add.at(held, topology.head, f[:, :, t])
+    return result
+
+
+def repaired_steps(problem: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """Repair an approximate flow to an exactly feasible one, as a flow in the time-expanded graph."""
+    f = np.asarray(values["f"], dtype=float)
+    if f.shape != problem.shape or not np.isfinite(f).all():
+        return None
+    (_, groups, steps), n = problem.shape, problem.topology.n
+    f = np.where(problem.upper > 0, np.maximum(f, 0.0), 0.0)
+    unrolled, holds = problem.unrolled, problem.holds
+    graph = unrolled.graph
+    flow = np.zeros((graph.arcs, groups))
+    flow[unrolled.moving] = f.transpose(0, 2, 1)
+    flow[unrolled.waiting] = np.maximum(waiting(problem, f)[holds], 0.0).transpose(0, 2, 1)
+    demand = np.zeros((graph.n, groups))
+    demand[n * steps :] = problem.groups.demand
+    exact = unit_flow(graph, problem.groups.sources, demand, flow)
+    if exact is None:
+        return None
+    moved = exact[unrolled.moving].transpose(0, 2, 1)
+    U = (moved.sum(axis=1) / problem.topology.capacity[:, None]).max(axis=0)
+    return {"f": np.where(problem.upper > 0, moved, 0.0), "U": U}

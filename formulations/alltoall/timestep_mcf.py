@@ -49,20 +49,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.time_expansion import (
-    TimeExpanded,
-    holding,
-    step_distances,
-    step_hops,
-    unroll,
-)
+from opticoll.formulations.alltoall import timestep_bounds
+from opticoll.formulations.alltoall.time_expansion import TimeExpanded, holding, repaired_steps, step_hops, unroll
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import (
     ConcurrentFlow,
@@ -71,43 +64,35 @@ from opticoll.formulations.flows.concurrent_flow import (
     equal_demands,
     pairs_of,
 )
-from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
 from opticoll.formulations.flows.flow_checks import demand_metrics, demand_units
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
     TIME,
-    Array,
     Axis,
     Links,
-    arc_axis,
     entries,
     incident_arcs,
     pair_axis,
     vertex_axis,
 )
-from opticoll.instances.demands import UNIFORM
-from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from opticoll.instances.topology import F64, Mask
+    from opticoll.formulations.model import Values
+    from opticoll.instances.topology import F64, Mask, Topology
     from opticoll.types import Json, Settings
-
-NAME = "alltoall.timestep-mcf"
 
 
 @dataclass(frozen=True, eq=False)
 class StepFlow(Formulation):
-    """Data of the model: ``groups`` hold topology, sources, demand and blocked arcs."""
+    """The problem: flows in steps; ``groups`` hold topology, sources, demand and blocked arcs."""
 
-    name = NAME
+    name = "alltoall.timestep-mcf"
     where = "(15)-(20)"
-    sense = "min"
-    problem = "LP"
     parameters = (
         Parameter("steps", int, default=0, help="number of steps L, at least (0: equal to) the largest distance"),
         Parameter(
@@ -137,7 +122,16 @@ class StepFlow(Formulation):
         "passing": ("vertex", "group", "step"),
         "balance": ("vertex", "group"),
     }
+    units: ClassVar = {"f": SHARDS, "U": TIME}
     label_invariant = staticmethod(equal_demands)
+
+    certify = timestep_bounds.price_certificate
+    bounds = timestep_bounds.fluid_times
+    derived = timestep_bounds.exact_demands
+    estimate = timestep_bounds.size_of_steps
+    early_estimate = staticmethod(timestep_bounds.least_size_of_steps)
+    arrays = timestep_bounds.step_arrays
+    repair = repaired_steps
 
     groups: ConcurrentFlow
     steps: int
@@ -145,6 +139,52 @@ class StepFlow(Formulation):
     alpha: float = 0.0
     beta: float = 1.0
     relays: str = "pass"
+
+    @classmethod
+    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+        """The data of the model.
+
+        Raises
+        ------
+        NotApplicable
+            If the instance is not a topology of at least two ranks with a path for every demand, or some demand has a
+            distance above the number of steps.
+        BadInput
+            For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
+        """
+        given = cls._completed(parameters)
+        topology, traffic = demanded_traffic(instance, given, cls.name)
+        relays = given["relays"]
+        between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]
+        least = int((between if traffic is None else between[traffic > 0]).max())
+        steps = given["steps"] or least
+        if steps < least:
+            reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
+            msg = (
+                f"{cls.name}: steps={steps} is too small for {topology.spec}: {reason} {least}, and a shard moves "
+                f"one hop per step; set steps={least} or more"
+            )
+            raise NotApplicable(msg)
+        alpha, beta = given["alpha"], given["beta"]
+        if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
+            msg = f"{cls.name}: alpha={alpha} and beta={beta} must be finite and nonnegative"
+            raise NotApplicable(msg)
+        aggregate = given["aggregate"]
+        if aggregate == "source":
+            groups = ConcurrentFlow.by_source(topology, traffic)
+        else:
+            groups = ConcurrentFlow.by_commodity(topology, *pairs_of(topology, traffic))
+        return cls(groups, steps, aggregate, alpha, beta, relays)
+
+    @property
+    def topology(self) -> Topology:
+        """V and A."""
+        return self.groups.topology
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of f: arcs, groups, steps."""
+        return self.topology.arcs, self.groups.groups, self.steps
 
     @cached_property
     def holds(self) -> Mask:
@@ -155,16 +195,6 @@ class StepFlow(Formulation):
     def unrolled(self) -> TimeExpanded:
         """The time-expanded graph."""
         return unroll(self.topology, self.steps, self.holds)
-
-    @property
-    def topology(self) -> Topology:
-        """The graph."""
-        return self.groups.topology
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Shape of f: arcs, groups, steps."""
-        return self.topology.arcs, self.groups.groups, self.steps
 
     @cached_property
     def upper(self) -> F64:
@@ -184,89 +214,13 @@ class StepFlow(Formulation):
         """Upper bound on every U_t, valid at every optimum."""
         return float(self.groups.demand.sum() / self.topology.capacity.min())
 
-    @property
-    def balanced(self) -> Mask:
-        """Rows of ``balance``: all of H except the source of the group, ``(n, |K|)``."""
-        return self.groups.served & self.holds[:, None]
-
-    @cached_property
-    def passed(self) -> Mask:
-        """Rows of ``passing``: relays with a flow that is not fixed at 0, ``(n, |K|, L)``."""
-        touched = np.zeros((self.topology.n, *self.shape[1:]), dtype=bool)
-        for ends in (self.topology.tail, self.topology.head):
-            np.logical_or.at(touched, ends, self.upper > 0)
-        return touched & ~self.holds[:, None, None]
-
-    @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a topology of at least two ranks with a path for every demand, or some demand has a
-            distance above the number of steps.
-        BadInput
-            For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
-        """
-        given = cls._completed(parameters)
-        topology, traffic = demanded_traffic(instance, given, NAME)
-        relays = given["relays"]
-        between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]
-        least = int((between if traffic is None else between[traffic > 0]).max())
-        steps = given["steps"] or least
-        if steps < least:
-            reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
-            msg = (
-                f"{NAME}: steps={steps} is too small for {topology.spec}: {reason} {least}, and a shard moves "
-                f"one hop per step; set steps={least} or more"
-            )
-            raise NotApplicable(msg)
-        alpha, beta = given["alpha"], given["beta"]
-        if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
-            msg = f"{NAME}: alpha={alpha} and beta={beta} must be finite and nonnegative"
-            raise NotApplicable(msg)
-        aggregate = given["aggregate"]
-        if aggregate == "source":
-            groups = ConcurrentFlow.by_source(topology, traffic)
-        else:
-            groups = ConcurrentFlow.by_commodity(topology, *pairs_of(topology, traffic))
-        return cls(groups, steps, aggregate, alpha, beta, relays)
-
-    @staticmethod
-    def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
-        """Lower bound on the size of the model before its data are computed, from the distances.
-
-        A variable not fixed at 0 has at least three nonzeros, a pair of ranks a row of ``balance``. The upper bounds
-        of all flows, fixed or not, take 9 bytes each, which counts as a fifth of a nonzero.
-        """
-        uniform = parameters["demand"] == UNIFORM
-        if not isinstance(instance, Topology) or not instance.connected or not uniform:
-            return None
-        ranks, by_source = instance.terminals, parameters["aggregate"] == "source"
-        away, begins = step_hops(instance, holding(instance, str(parameters["relays"])))
-        steps = int(parameters["steps"]) or int(away[np.ix_(ranks, ranks)].max())
-        reached = away[ranks][:, instance.tail] + begins  # (N, m): the step in which s reaches the arc
-        ahead = away[instance.head][:, ranks].T  # (N, m): the steps from the arc to t
-        flows = 0
-        for step in range(1, steps + 1):
-            from_source = (reached <= step) & (instance.head != ranks[:, None])
-            to_target = (ahead <= steps - step) & (instance.tail != ranks[:, None])
-            others = to_target.sum(axis=0) - to_target  # targets other than the source
-            flows += int((from_source & (others > 0) if by_source else from_source * others).sum())
-        pairs = ranks.size * (ranks.size - 1)
-        held = instance.arcs * steps * (ranks.size if by_source else pairs)
-        return {
-            "variables": flows + steps,
-            "constraints": pairs,
-            "nonzeros": max(3 * flows, held // 5),
-            "integers": 0,
-        }
-
     def sets(self) -> dict[str, Axis | range]:
         """Sources or pairs, steps, and steps after which data can wait."""
-        _, group, step = self.axes_of_flow
-        return {"group": group, "step": step, "wait": range(1, self.steps)}
+        sources, steps = self.groups.sources, range(1, self.steps + 1)
+        group = vertex_axis("source", self.topology, sources)
+        if self.aggregate == "commodity":
+            group = pair_axis(self.topology, sources, np.argmax(self.groups.demand, axis=0))
+        return {"group": group, "step": Axis("step", self.steps, steps, steps), "wait": steps[:-1]}
 
     def cvxpy(self, *, whole: bool = False) -> CvxpyModel:
         """The model in CVXPY: ``moves`` are the flows that are not fixed at 0, with the ends of their arcs.
@@ -342,63 +296,7 @@ class StepFlow(Formulation):
         )
         return b.minimize(quicksum(U[t] for t in T))
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model before it is built: variables fixed at 0, and rows without a term, are not counted."""
-        steps, topology, balanced = self.steps, self.topology, self.balanced
-        arc, group, step = np.nonzero(self.upper > 0)
-        tail, head, step = topology.tail[arc], topology.head[arc], step + 1
-        first = np.full(balanced.shape, steps + 1)  # first step in which a vertex sends
-        np.minimum.at(first, (tail, group), step)
-        waits = steps - np.maximum(first - 1, 1)  # rows of causality
-        sends, arrives = balanced[tail, group], balanced[head, group]
-        touched = np.zeros_like(balanced)
-        touched[tail, group] = touched[head, group] = True
-        loaded = topology.arcs * steps
-        passing = np.count_nonzero(~self.holds[tail]) + np.count_nonzero(~self.holds[head])
-        sent = np.maximum(steps - np.maximum(step - 1, 1), 0)[sends].sum()
-        received = np.maximum(steps - np.maximum(step, first[head, group] - 1), 0)[arrives].sum()
-        return {
-            "variables": step.size + steps,
-            "constraints": int(
-                loaded
-                + np.maximum(waits[balanced], 0).sum()
-                + np.count_nonzero(self.passed)
-                + np.count_nonzero(touched & balanced)
-            ),
-            "nonzeros": int(step.size + loaded + sent + received + passing + sends.sum() + arrives.sum()),
-            "integers": 0,
-        }
-
-    @property
-    def axes_of_flow(self) -> tuple[Axis, Axis, Axis]:
-        """Arcs, sources or commodities, and steps from 1."""
-        topology, sources = self.topology, self.groups.sources
-        if self.aggregate == "source":
-            group = vertex_axis("source", topology, sources)
-        else:
-            group = pair_axis(topology, sources, np.argmax(self.groups.demand, axis=0))
-        steps = range(1, self.steps + 1)
-        return arc_axis(topology), group, Axis("step", self.steps, steps, steps)
-
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """The flows f, the utilisations U, and the duals of ``capacity``."""
-        arc, group, step = self.axes_of_flow
-        return {
-            "f": Array((arc, group, step), unit=SHARDS),
-            "U": Array((step,), unit=TIME),
-            "capacity": Array((arc, step), dual=True),
-        }
-
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Shards over every arc in all steps, within the time of all steps."""
-        load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
-        return Links(self.topology, load, self.topology.capacity, self.objective(values), SHARDS, BANDWIDTHS)
-
-    def objective(self, values: Mapping[str, F64]) -> float:
-        """Sum of the given U_t."""
-        return float(np.asarray(values["U"], dtype=float).sum())
-
-    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+    def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of every block, from numpy alone, step by step.
 
         Flows are relative to the demand of the vertex, or to the group's smallest positive demand where that is 0.
@@ -432,51 +330,14 @@ class StepFlow(Formulation):
             "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)) / unit,
         }
 
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """Bound proven by the duals of ``capacity``, read as prices of arcs in steps."""
-        if "capacity" not in duals or np.shape(duals["capacity"]) != (self.topology.arcs, self.steps):
-            return None
-        prices = -np.asarray(duals["capacity"], dtype=float)
-        value = price_bound(self, prices)
-        return Bound("step-prices", value, "arc prices of every step from the duals, cheapest paths recomputed")
+    def objective(self, values: Values) -> float:
+        """Sum of the given U_t."""
+        return float(np.asarray(values["U"], dtype=float).sum())
 
-    def bounds(self) -> list[Bound]:
-        """Bounds on the fluid time T, all of which also hold for ``sum_t U_t``."""
-        fluid = ConcurrentFlow.by_source(self.topology, None if self.groups.uniform else self.groups.traffic)
-        return [
-            Bound(
-                b.name,
-                rounding.quotient_down(1.0, b.value),
-                f"sum U_t >= T; {b.reason}",
-                b.paper,
-                fraction=rounding.quotient(Fraction(1), b.fraction),
-            )
-            for b in fluid_bounds(fluid)
-            if b.value > 0 and np.isfinite(b.value)
-        ]
-
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Repair an approximate flow to an exactly feasible one, as a flow in the time-expanded graph."""
-        from opticoll.formulations.flows.single_source import unit_flow
-
-        f = np.asarray(values["f"], dtype=float)
-        if f.shape != self.shape or not np.isfinite(f).all():
-            return None
-        (_, groups, steps), n = self.shape, self.topology.n
-        f = np.where(self.upper > 0, np.maximum(f, 0.0), 0.0)
-        unrolled, holds = self.unrolled, self.holds
-        graph = unrolled.graph
-        flow = np.zeros((graph.arcs, groups))
-        flow[unrolled.moving] = f.transpose(0, 2, 1)
-        flow[unrolled.waiting] = np.maximum(waiting(self, f)[holds], 0.0).transpose(0, 2, 1)
-        demand = np.zeros((graph.n, groups))
-        demand[n * steps :] = self.groups.demand
-        exact = unit_flow(graph, self.groups.sources, demand, flow)
-        if exact is None:
-            return None
-        moved = exact[unrolled.moving].transpose(0, 2, 1)
-        U = (moved.sum(axis=1) / self.topology.capacity[:, None]).max(axis=0)
-        return {"f": np.where(self.upper > 0, moved, 0.0), "U": U}
+    def links(self, values: Values) -> Links:
+        """Shards over every arc in all steps, within the time of all steps."""
+        load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
+        return Links(self.topology, load, self.topology.capacity, self.objective(values), SHARDS, BANDWIDTHS)
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
@@ -490,48 +351,6 @@ class StepFlow(Formulation):
             **demand_metrics(self.groups),
             "conditional_on": f"in {self.steps} step{'s' * (self.steps > 1)}",
         }
-
-    def derived(self) -> list[Fraction]:
-        """The demands, and the variable bounds that are sums and quotients of them: by group, and ``longest``."""
-        each = [sum(map(rounding.decimal, column.tolist()), Fraction(0)) for column in self.groups.demand.T]
-        return [
-            *rounding.decimals(self.groups.demand),
-            *each,
-            sum(each, Fraction(0)) / rounding.entered(float(self.topology.capacity.min())),
-        ]
-
-
-def price_bound(data: StepFlow, prices: F64) -> float:
-    """Lower bound on ``sum_t U_t`` proven by prices ``(m, L)``, normalised here; rounded down.
-
-    Negative and non-finite prices count as 0.
-    """
-    prices = np.where(np.isfinite(prices) & (prices > 0), prices, 0.0)
-    scale = rounding.exponent(data.topology.capacity)
-    capacity = rounding.scaled_up(data.topology.capacity, -scale)
-    with np.errstate(all="ignore"):
-        prices = prices / np.where((top := prices.max(axis=0, initial=0.0)) > 0, top, 1.0)
-        prices = np.where((total := capacity @ prices) > 0, prices / total, 0.0)
-    prices = np.minimum(prices, 1e280)
-    most = max(rounding.dot_up(capacity, prices[:, t]) for t in range(data.steps))
-    unique, inverse = np.unique(data.groups.sources, return_inverse=True)
-    reach = step_distances(data.topology, unique, prices, data.holds)[inverse].T
-    wanted = data.groups.demand > 0
-    paid = float(rounding.down(rounding.dot_down(data.groups.demand[wanted], reach[wanted]), data.steps))
-    return max(float(rounding.scaled_down(rounding.quotient_down(paid, max(most, 1.0)), -scale)), 0.0)
-
-
-def waiting(data: StepFlow, f: F64) -> F64:
-    """Amount that every vertex holds but does not send in each step, shape ``(n, |K|, L)``."""
-    topology, (_, groups, steps) = data.topology, data.shape
-    held = np.zeros((topology.n, groups))
-    held[data.groups.sources, np.arange(groups)] = data.groups.demand.sum(axis=0)
-    result = np.empty((topology.n, groups, steps))
-    for t in range(steps):
-        np.subtract.at(held, topology.tail, f[:, :, t])
-        result[:, :, t] = held
-        np.add.at(held, topology.head, f[:, :, t])
-    return result
 
 
 FORMULATION = StepFlow

@@ -183,7 +183,7 @@ def refuse_without_routes(name: str) -> None:
 
 def timed_routes(data: StepFlow, values: Values) -> list[Route]:
     """Routes with steps: paths of the flow in the time-expanded graph, without the waiting arcs."""
-    from opticoll.formulations.alltoall.timestep_mcf import waiting
+    from opticoll.formulations.alltoall.time_expansion import waiting
 
     topology, (_, groups, steps), unrolled = data.topology, data.shape, data.unrolled
     f = np.maximum(np.asarray(values["f"], dtype=float), 0.0)
@@ -202,7 +202,7 @@ def timed_routes(data: StepFlow, values: Values) -> list[Route]:
 
 def chunk_routes(data: Any, values: Values) -> list[Route]:
     """Routes of whole chunks with steps (SCCL's program)."""
-    from opticoll.formulations.alltoall.sccl import ways
+    from opticoll.formulations.alltoall.sccl_ways import ways
 
     routes = sorted((Route(way[0], way[1], way[2], 1.0, way[3]) for way in ways(data, values)), key=_pair)
     return [route for _, group in groupby(routes, key=_pair) for route in merged(list(group), 1.0)]

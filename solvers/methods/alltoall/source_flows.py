@@ -23,7 +23,8 @@ def run_source_flows(context: Context) -> Answer:
     The bound is that of the time-stepped LP by source, from its step prices, rounded up to whole rounds; if it is below
     the value and the program is small, ``certified-branching`` raises it.
     """
-    from opticoll.formulations.alltoall.sccl import ChunkSteps, chunk_values
+    from opticoll.formulations.alltoall.sccl import ChunkSteps
+    from opticoll.formulations.alltoall.sccl_ways import chunk_values
     from opticoll.solvers.auto import is_small
 
     data: ChunkSteps = context.data

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.alltoall.sccl import straight
+from opticoll.formulations.alltoall.sccl_ways import straight
+from opticoll.formulations.alltoall.time_expansion import waiting
 from opticoll.formulations.alltoall.timestep_child import StepChild
-from opticoll.formulations.alltoall.timestep_mcf import StepFlow, waiting
+from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.model import Parameter

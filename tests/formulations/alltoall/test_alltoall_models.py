@@ -138,7 +138,7 @@ def test_one_source_alone_can_be_faster_than_the_collective():
     for source in range(2):
         problem = child.FORMULATION.prepare(pair, {"source": source}, {"g": g})
         flows.append(optimum(compile_model(problem.pyomo()))[0])
-        values = {"f": problem.capacity[:, None], "F": np.array(flows[-1])}
+        values = {"f": problem.flow.capacity[:, None], "F": np.array(flows[-1])}
         assert child.FORMULATION.links(problem, values).capacity.tolist() == [5.0, 1.0]
     assert flows == pytest.approx([5.0, 1.0])
     assert child.FORMULATION.metrics(problem, 5.0) == {"F_s": 5.0, "ranks": 2, "diameter": 1}

@@ -14,6 +14,7 @@ from strategies import topologies
 
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.alltoall import sccl as model
+from opticoll.formulations.alltoall.sccl_ways import chunk_values
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
@@ -46,7 +47,7 @@ def test_pyomo_and_cvxpy_are_one_matrix(spec, parameters):
 @pytest.mark.parametrize(("spec", "rounds"), [("hypercube:3", 4), ("bipartite:2x2", 2), ("ring:4,directed", 6)])
 def test_known_optima(spec, rounds):
     """Closed forms of the fluid time, which whole chunks attain here: N/2, and the sum of distances over links."""
-    run = solve.solve(Task(model.NAME, spec, "cp-sat"))
+    run = solve.solve(Task(model.ChunkSteps.name, spec, "cp-sat"))
     assert (run.objective, run.proof) == (rounds, "optimal")
 
 
@@ -60,11 +61,11 @@ def test_one_flow_for_each_source_has_the_same_optimum(topology, chunks, extra):
     assert value == least
     assert max(data.residuals(values).values()) == 0
     assert max(other.residuals(flows).values()) <= 1e-9
-    split = model.chunk_values(data, other, flows)
+    split = chunk_values(data, other, flows)
     assert max(data.residuals(split).values()) == 0
     assert all(bound.value <= value for bound in data.bounds())
     for one, result in ((data, values), (other, flows)):
-        routes = routes_of(model.NAME, one, result)
+        routes = routes_of(model.ChunkSteps.name, one, result)
         assert sum(route.weight for route in routes) == pytest.approx(topology.num_ranks * (topology.num_ranks - 1))
         assert all(route.amount == 1 and list(route.steps) == sorted(set(route.steps)) for route in routes)
 
@@ -113,7 +114,7 @@ def test_a_chunk_that_arrives_twice_is_detected():
 
 def test_the_program_stops_where_flows_by_source_go_on():
     """The method proves what our bounds prove, in the variables of SCCL's program."""
-    run = solve.solve(Task(model.NAME, "ring:4", "source-flows", settings={"chunks": 2}))
+    run = solve.solve(Task(model.ChunkSteps.name, "ring:4", "source-flows", settings={"chunks": 2}))
     assert (run.objective, run.proof, run.verified) == (4, "optimal", True)
     assert run.values["f"].shape == (8, 24, 2)
 
@@ -132,7 +133,7 @@ def test_two_way_lines_of_sources_are_straightened():
     flows["f"][go, 0, first] -= 1
     flows["U"][:] = 9
     data = model.ChunkSteps.prepare(topology, {"steps": 4})
-    split = model.chunk_values(data, by_source, flows)
+    split = chunk_values(data, by_source, flows)
     assert {b: v for b, v in data.residuals(split).items() if v > 0} == {}
 
 
@@ -152,7 +153,7 @@ def test_refusals(spec, parameters, words):
 def test_a_schedule_from_the_command_line(tmp_path, capfd):
     path = tmp_path / "plan.json"
     arguments = ["--method", "cp-sat", "--json", "--no-store", "--schedule", str(path)]
-    assert main(["solve", model.NAME, "ring:4", "--set", "chunks=2", *arguments]) == 0
+    assert main(["solve", model.ChunkSteps.name, "ring:4", "--set", "chunks=2", *arguments]) == 0
     record = json.loads(capfd.readouterr().out)
     assert (record["objective"], record["metrics"]["T"], record["proof"]) == (4, 2, "optimal")
     facts = record["schedule"]

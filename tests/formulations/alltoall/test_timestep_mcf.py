@@ -19,6 +19,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import timestep_mcf as model
 from opticoll.formulations.alltoall.time_expansion import step_distances, unroll
+from opticoll.formulations.alltoall.timestep_bounds import price_bound
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
@@ -196,7 +197,7 @@ def test_any_prices_bound_any_optimum(topology, seed):
     data, value, values = solved(topology, steps=int(topology.diameter) + 1, aggregate="source")
     random = np.random.default_rng(seed)
     for prices in (random.random(data.shape[::2]), random.exponential(size=data.shape[::2]) ** 4):
-        assert model.price_bound(data, prices) <= value * (1 + 1e-9)
+        assert price_bound(data, prices) <= value * (1 + 1e-9)
     for bound in data.bounds():
         assert bound.value <= value * (1 + 1e-7), bound
     noisy = {"f": values["f"] + random.normal(size=data.shape) * 1e-3, "U": values["U"]}
@@ -208,7 +209,7 @@ def test_any_prices_bound_any_optimum(topology, seed):
 @pytest.mark.parametrize("spec", ["hypercube:3", "bipartite:4x4", "genkautz:n=12,d=4"])
 def test_the_duals_prove_the_optimum(spec):
     for aggregate in ("commodity", "source"):
-        run = solve.solve(Task(model.NAME, spec, method="highs-simplex", settings={"aggregate": aggregate}))
+        run = solve.solve(Task(model.StepFlow.name, spec, method="highs-simplex", settings={"aggregate": aggregate}))
         assert run.proof == "optimal", run.record
         data, form = compiled(spec, aggregate=aggregate)
         assert data.certify(run.duals).value == pytest.approx(run.objective, rel=1e-9)
@@ -302,7 +303,7 @@ def test_what_a_relay_keeps_is_refused(spec):
     noise = np.random.default_rng(3).normal(size=data.shape) * 1e-3
     repaired = data.repair({"f": values["f"] + noise, "U": values["U"]})
     assert max(data.residuals(repaired).values()) < 1e-9
-    assert model.price_bound(data, np.random.default_rng(4).random(data.shape[::2])) <= data.objective(values)
+    assert price_bound(data, np.random.default_rng(4).random(data.shape[::2])) <= data.objective(values)
 
 
 def test_zero_capacity_is_refused(tmp_path):
@@ -313,7 +314,7 @@ def test_zero_capacity_is_refused(tmp_path):
 
 
 def test_the_command_line(capfd):
-    arguments = ["solve", model.NAME, "hypercube:3", "--no-store", "--json", "--set"]
+    arguments = ["solve", model.StepFlow.name, "hypercube:3", "--no-store", "--json", "--set"]
     assert main([*arguments, "steps=4", "--set", "alpha=0.5", "--set", "beta=2", "--set", "aggregate=source"]) == 0
     record = json.loads(capfd.readouterr().out)
     assert record["proof"] == "optimal"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference import optimum
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.alltoall.timestep_mcf import NAME, StepFlow
+from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
@@ -20,7 +20,7 @@ from opticoll.solvers.task import Proof, Task
 
 
 def task(instance, **parameters):
-    return Task(NAME, instance, METHOD.name, settings={"aggregate": "source", **parameters})
+    return Task(StepFlow.name, instance, METHOD.name, settings={"aggregate": "source", **parameters})
 
 
 def check(topology, **parameters):
@@ -72,7 +72,7 @@ def test_a_vertex_transitive_network_has_one_source():
 
 def test_auto_takes_it_where_the_lp_is_large_and_symmetric():
     def method(spec, **parameters):
-        return make_plan(Task(NAME, spec, settings=parameters)).method_name
+        return make_plan(Task(StepFlow.name, spec, settings=parameters)).method_name
 
     assert method("torus:8x8", aggregate="source") == "step-orbits"
     assert method("torus:4x4", aggregate="source") != "step-orbits"
@@ -82,4 +82,4 @@ def test_auto_takes_it_where_the_lp_is_large_and_symmetric():
 
 def test_one_flow_per_pair_is_refused():
     with pytest.raises(MethodMismatch, match="aggregate=source"):
-        run_step_orbits(context_of(Task(NAME, "ring:4", "step-orbits")))
+        run_step_orbits(context_of(Task(StepFlow.name, "ring:4", "step-orbits")))
