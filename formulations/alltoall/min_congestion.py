@@ -33,98 +33,29 @@ Routes over sets that are too large to list (``paths=all``) contain their own pa
 
 from __future__ import annotations
 
-from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
-from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows import path_flow
+from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.flow_checks import demand_metrics
-from opticoll.formulations.flows.path_flow import (
-    PathFlow,
-    chosen_paths,
-    known_paths,
-    largest_load,
-    named_paths,
-    prepare_paths,
-    quantum,
-    round_up,
-    unit_capacities,
-    unsplit_bounds,
-    whole_paths,
-)
-from opticoll.formulations.flows.path_sets import PathRule, rule_parameters
+from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_paths, unit_capacities
+from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links, entries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from opticoll.instances.topology import F64
+    from opticoll.formulations.model import Values
     from opticoll.types import Json, Settings
-
-NAME = "alltoall.min-congestion"
-
-
-def check_enough(data: PathFlow) -> None:
-    """Refuse a path set in which some pair has fewer than kappa paths.
-
-    Raises
-    ------
-    NotApplicable
-        If there is such a pair.
-    """
-    count = np.diff((fewest_arcs(data) if data.rule.kind == "all" else data).paths.first)
-    k = int(np.argmin(count))
-    if count[k] < data.kappa:
-        s, t = (data.topology.labels[ends[k]] for ends in data.commodities)
-        msg = (
-            f"{NAME}: {s} to {t} has {count[k]} of the kappa={data.kappa} different paths ({data.rule}); "
-            "give a smaller kappa or more paths"
-        )
-        raise NotApplicable(msg)
-
-
-def rounded(data: PathFlow, bound: Bound) -> Bound:
-    """Bound on Lambda / kappa that follows from a bound on the fluid flow F."""
-    fluid = max(rounding.quotient_down(1.0, bound.value), 0.0) if np.isfinite(bound.value) else 0.0
-    unit = quantum(data.amount) / data.kappa
-    value = round_up(fluid, data.topology.capacity, unit)
-    reason = f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}"
-    exact = rounding.quotient(Fraction(1), bound.fraction)
-    if exact is not None:
-        exact = whole_paths(exact, map(rounding.decimal, np.unique(data.topology.capacity).tolist()), unit)
-    return Bound(bound.name, value, reason, bound.paper, fraction=exact)
-
-
-def fewest_arcs(data: PathFlow) -> PathFlow:
-    """Return the same problem over the kappa simple paths of every pair with the fewest arcs."""
-    return replace(data, rule=PathRule("k", data.kappa, data.rule.lmax))
-
-
-def decode(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[list[int]]]:
-    """Return the kappa routes of every pair of ranks (s, t), each as arc numbers.
-
-    Raises
-    ------
-    NotApplicable
-        If the values do not select exactly kappa paths for every pair.
-    """
-    routes = chosen_paths(data, values)
-    ends = zip(routes.sources.tolist(), routes.targets.tolist(), strict=True)
-    return {pair: [routes.path(p) for p in routes.of_pair(k)] for k, pair in enumerate(ends)}
 
 
 class ChosenPaths(PathFlow, Formulation):
     """The problem: one or kappa paths for every pair."""
 
-    name = NAME
+    name = "alltoall.min-congestion"
     where = "(29)-(33)"
     sense = "min"
     problem = "MILP"
@@ -140,8 +71,8 @@ class ChosenPaths(PathFlow, Formulation):
     variables: ClassVar = {"x": ("path",), "Lambda": ()}
     constraints: ClassVar = {"congestion": ("arc",), "choose": ("commodity",)}
 
-    residuals = path_flow.residuals
-    objective = path_flow.objective
+    bounds = path_bounds.share_bounds
+    certify = path_bounds.share_certificate
     arrays = path_flow.arrays
     repair = path_flow.repair
     estimate = path_flow.estimate
@@ -149,23 +80,34 @@ class ChosenPaths(PathFlow, Formulation):
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model.
+        """The problem on a topology; errors as :func:`.path_flow.prepare_paths`, and for fewer than kappa paths."""
+        given = cls._completed(parameters)
+        kappa = given["kappa"]
+        if kappa < 1:
+            msg = f"{cls.name}: kappa={kappa} selects no path; give at least 1"
+            raise NotApplicable(msg)
+        data = path_flow.prepare_paths(cls, instance, given, kappa)
+        if kappa > 1:
+            data.check_enough()
+        return data
+
+    def check_enough(self) -> None:
+        """Refuse a path set in which some pair has fewer than kappa paths.
 
         Raises
         ------
         NotApplicable
-            If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a
-            path or with fewer than kappa paths.
+            If there is such a pair.
         """
-        given = cls._completed(parameters)
-        kappa = given["kappa"]
-        if kappa < 1:
-            msg = f"{NAME}: kappa={kappa} selects no path; give at least 1"
+        count = np.diff((path_bounds.fewest_arcs(self) if self.rule.kind == "all" else self).paths.first)
+        k = int(np.argmin(count))
+        if count[k] < self.kappa:
+            s, t = (self.topology.labels[ends[k]] for ends in self.commodities)
+            msg = (
+                f"{self.name}: {s} to {t} has {count[k]} of the kappa={self.kappa} different paths ({self.rule}); "
+                "give a smaller kappa or more paths"
+            )
             raise NotApplicable(msg)
-        data = prepare_paths(cls, instance, given, kappa)
-        if kappa > 1:
-            check_enough(data)
-        return data
 
     def sets(self) -> dict[str, list[Any]]:
         """Pairs of ranks, and their paths: (s,t,i) is the i-th of (s,t)."""
@@ -205,50 +147,29 @@ class ChosenPaths(PathFlow, Formulation):
         b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == self.kappa)
         return b.minimize(Lambda / self.kappa)
 
-    def bounds(self) -> list[Bound]:
-        """Fluid bounds of the path set, rounded up to whole paths; for kappa > 1 also that from different paths."""
-        result = [rounded(self, bound) for bound in path_mcf.path_bounds(self)] + unsplit_bounds(self)
-        if self.kappa > 1 and self.rule.kind == "all":
-            value = path_mcf.length_bound(fewest_arcs(self), np.ones(self.topology.arcs))
-            result.append(
-                rounded(self, Bound("different-paths", value, f"arcs of the {self.kappa} shortest simple paths"))
-            )
-        return result
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``choose``, ``congestion``, of whole numbers, and of the paths themselves."""
+        return path_flow.residuals(self, values)
 
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
-        """Bound proven by arc lengths for this path set: the fluid bound, rounded up to whole paths."""
-        name = "congestion" if "congestion" in duals else "capacity"
-        if name not in duals:
-            return None
-        values = path_mcf.path_certificate(self, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})
-        return None if values is None else rounded(self, values)
+    def objective(self, values: Values) -> float:
+        """The largest load per capacity of the paths taken, recomputed."""
+        return path_flow.objective(self, values)
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The load, the path set, and whether the load meets an analytic bound that holds for every path set.
 
         ``paths_per_pair`` is kappa, the paths that a pair takes; ``paths`` is |P|, all that may be taken.
         """
-        over_all = max(
-            bound.value for bound in [*(rounded(self, one) for one in self.unrestricted_bounds), *unsplit_bounds(self)]
-        )
+        over_all = path_bounds.share_bound_over_all(self)
         proven = None if value is None else bool(value <= over_all * (1 + 1e-9))
-        return {
-            "max_load": value,
-            "T": value,
-            "ranks": self.topology.num_ranks,
-            **({} if self.traffic is None else demand_metrics(self.flow)),
-            "path_set": str(self.rule),
-            "paths_per_pair": self.kappa,
-            "paths": None if self.rule.kind == "all" and "paths" not in vars(self) else self.paths.paths,
-            "unrestricted_bound": over_all,
-            "unrestricted_proven": proven,
-            "conditional_on": None if proven else path_flow.restriction(self),
-        }
+        ranks = {"max_load": value, "T": value, "ranks": self.topology.num_ranks}
+        demand = {} if self.traffic is None else demand_metrics(self.flow)
+        return {**ranks, **demand, "paths_per_pair": self.kappa, **path_flow.set_metrics(self, over_all, proven)}
 
-    def links(self, values: Mapping[str, F64]) -> Links:
+    def links(self, values: Values) -> Links:
         """Load of every arc, with every route carrying its share of the demand, within the time Lambda / kappa."""
-        capacity = self.topology.capacity
-        load = path_flow.carried(self, known_paths(self, values), np.asarray(values["x"], dtype=float)) * capacity
+        paths, capacity = path_flow.known_paths(self, values), self.topology.capacity
+        load = path_flow.carried(self, paths, np.asarray(values["x"], dtype=float)) * capacity
         return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
 
 

@@ -86,7 +86,7 @@ class LayeredRoutes(Formulation):
             choices=("exact-routing", "sssp", "lp-rounding"),
         ),
     )
-    needs = NeededSolution(min_congestion.NAME, method="routes")
+    needs = NeededSolution(min_congestion.ChosenPaths.name, method="routes")
     meaning = "layers of virtual channels"
     shards = True
     variables: ClassVar = {

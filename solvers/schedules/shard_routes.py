@@ -300,9 +300,9 @@ def merged(routes: list[Route], amount: float) -> list[Route]:
 
 def path_routes(data: Any, values: Values) -> list[Route]:
     """Routes of path variables (path MCF), without steps."""
-    from opticoll.formulations.alltoall.path_mcf import decode
+    from opticoll.formulations.flows.path_flow import carrying_paths
 
-    amounts, pairs = _amounts(data), sorted(decode(data, values).items())
+    amounts, pairs = _amounts(data), sorted(carrying_paths(data, values).items())
     return [
         route
         for (s, t), ways in pairs
@@ -318,12 +318,12 @@ def _amounts(data: Any) -> dict[tuple[int, int], float]:
 
 def single_routes(data: Any, values: Values) -> list[Route]:
     """One path per pair, or kappa with equal shares (min-congestion), without steps."""
-    from opticoll.formulations.alltoall.min_congestion import decode
+    from opticoll.formulations.flows.path_flow import taken_routes
 
     amounts = _amounts(data)
     return [
         Route(s, t, tuple(arcs), 1.0 / data.kappa, amount=amounts[s, t])
-        for (s, t), ways in sorted(decode(data, values).items())
+        for (s, t), ways in sorted(taken_routes(data, values).items())
         for arcs in ways
     ]
 

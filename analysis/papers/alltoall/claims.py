@@ -22,6 +22,7 @@ from opticoll.analysis.papers.alltoall.natural_readings import SIMPLEX, SMALL_EP
 from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import flow_bounds as bounds
+from opticoll.formulations.flows import path_bounds
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import build_model
 from opticoll.instances import parse
@@ -221,7 +222,7 @@ def path_optimum(topology: Topology, **rule: Any) -> float:
     data = path_mcf.PathConcurrentFlow.prepare(topology, rule)
     form = compile_model(build_model(data, "matrix"))
     what = f"path MCF on {topology.spec}"
-    return certified_optimum(form, what, lambda lengths: path_mcf.length_bound(data, lengths), data.residuals)
+    return certified_optimum(form, what, lambda lengths: path_bounds.length_bound(data, lengths), data.residuals)
 
 
 CLAIMS.stated(

@@ -20,6 +20,7 @@ from opticoll.analysis.papers.alltoall.claims import (
 from opticoll.analysis.papers.alltoall.natural_readings import DISJOINT, EVEN_SPLIT
 from opticoll.analysis.papers.alltoall.schedule_choice import shortest_path_counts
 from opticoll.formulations.alltoall import path_mcf
+from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.instances import parse
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _extracted(laboratory: Laboratory) -> Measurement:
 def even_load(data: PathFlow) -> float:
     """The largest load over capacity when every pair is split evenly over its paths: its T."""
     counts = np.bincount(data.paths.pair, minlength=data.paths.pairs)
-    load = path_mcf.arc_load(data.paths, 1.0 / counts[data.paths.pair])
+    load = arc_load(data.paths, 1.0 / counts[data.paths.pair])
     return float((load / np.asarray(data.topology.capacity)).max())
 
 

@@ -11,8 +11,7 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.alltoall import min_congestion, path_mcf
-from opticoll.formulations.flows import path_flow
+from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
 from opticoll.formulations.model import Bound, NotApplicable, build_model
 from opticoll.instances import Topology, parse
@@ -68,7 +67,7 @@ def test_whole_paths_on_unequal_links():
     assert path_flow.round_up(2.4, capacity) == 2.5
     assert path_flow.round_up(2.0, capacity) == 2.0
     assert path_flow.round_up(2.0 + 1e-9, capacity) == pytest.approx(7 / 3)
-    assert min_congestion.rounded(data, Bound("x", 0.4, "")).value == 2.5
+    assert path_bounds.rounded(data, Bound("x", 0.4, "")).value == 2.5
     run = solve.solve(Task(NAME, ring, method="exact-routing", settings={"paths": "all"}))
     assert (run.objective, run.proof) == (3.0, Proof.OPTIMAL)
 
@@ -87,7 +86,7 @@ def test_corrupted_routes_are_refused():
     run = solve.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
     data = run.plan.problem
     assert max(path_flow.residuals(data, run.values).values()) == 0
-    routes = min_congestion.decode(data, run.values)
+    routes = path_flow.taken_routes(data, run.values)
     assert len(routes) == 7 * 6
     loads = np.bincount([a for (path,) in routes.values() for a in path])
     assert loads.max() == run.objective == run.record["metrics"]["max_load"]
@@ -152,7 +151,7 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
     assert max(data.residuals(values).values()) == 0
     assert data.objective(values) == pytest.approx(best)
     assert all(bound.value <= best + 1e-12 for bound in data.bounds())
-    routes = min_congestion.decode(data, values)
+    routes = path_flow.taken_routes(data, values)
     assert all(len(ways) == kappa and len({tuple(way) for way in ways}) == kappa for ways in routes.values())
     run = solve.solve(Task(NAME, spec, "exact-routing", settings={**paths, "kappa": kappa, "steps": 5000}))
     assert run.verified
@@ -185,7 +184,7 @@ def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
     assert max(results) <= best + 1e-9
     fluid = replace(data, kappa=1)
     lengths = np.ones(data.topology.arcs)
-    assert path_mcf.length_bound(data, lengths) < path_mcf.length_bound(fluid, lengths)
+    assert path_bounds.length_bound(data, lengths) < path_bounds.length_bound(fluid, lengths)
 
 
 def test_a_repeated_path_does_not_count_twice():

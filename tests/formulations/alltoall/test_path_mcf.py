@@ -11,7 +11,7 @@ from reference import MEDIUM, SMALL, assert_one_matrix, optimum, optimum_of
 
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations import formulation
-from opticoll.formulations.alltoall import path_mcf
+from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_all
 from opticoll.formulations.flows.weighted_paths import extract_paths, widest_path
 from opticoll.formulations.model import NotApplicable, build_model
@@ -104,13 +104,13 @@ def test_fewer_paths_give_no_more_and_their_bounds_hold(spec):
         assert best * (1 + 1e-9) >= F
         assert all(bound.value >= F * (1 - 1e-9) for bound in data.bounds())
         lengths = np.random.default_rng(0).random(data.topology.arcs)
-        assert path_mcf.length_bound(data, lengths) >= F * (1 - 1e-9)
+        assert path_bounds.length_bound(data, lengths) >= F * (1 - 1e-9)
 
 
 def test_the_bound_with_a_longest_path_is_that_of_the_listed_set():
     data = formulation(NAME).prepare(parse("genkautz:n=12,d=4"), {"paths": "all", "lmax": 4})
     lengths = np.random.default_rng(1).random(data.topology.arcs)
-    np.testing.assert_allclose(path_mcf.shortest_lengths(data, lengths), data.paths.shortest(lengths), rtol=1e-12)
+    np.testing.assert_allclose(path_bounds.shortest_lengths(data, lengths), data.paths.shortest(lengths), rtol=1e-12)
 
 
 def test_a_set_is_named_counted_and_held_against_the_unrestricted_bound():
@@ -126,7 +126,7 @@ def test_corrupted_solutions_are_refused():
     run = solve.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
     data = run.plan.problem
     assert max(data.residuals(run.values).values()) <= 1e-9
-    decoded = path_mcf.decode(data, run.values)
+    decoded = path_flow.carrying_paths(data, run.values)
     assert sum(path.amount for path in decoded[0, 9]) == pytest.approx(run.objective)
     for change in (
         lambda v: v["f"].__setitem__(0, 9.0),
@@ -336,7 +336,7 @@ def test_the_masters_flow_splits_into_weighted_paths(spec, settings):
     assert run.verified
     assert run.objective == pytest.approx(link.objective, rel=1e-6)
     data, metrics = run.plan.problem, run.record["metrics"]
-    decoded = path_mcf.decode(data, run.values)
+    decoded = path_flow.carrying_paths(data, run.values)
     wanted = dict(zip(zip(*(ends.tolist() for ends in data.commodities), strict=True), data.amount, strict=True))
     assert {pair: sum(way.amount for way in ways) for pair, ways in decoded.items()} == pytest.approx(
         {pair: run.objective * amount for pair, amount in wanted.items()}

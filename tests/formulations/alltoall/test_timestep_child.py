@@ -96,7 +96,7 @@ def test_corrupted_flows_are_refused(spec):
         broken["f"][place] = amount
         assert data.residuals(broken)[block] > verify.FEASIBLE
     broken["f"] = values["f"].copy()
-    broken["f"][tuple(np.argwhere(data.blocked)[0])] = 0.5
+    broken["f"][tuple(np.argwhere(data.flow.blocked)[0])] = 0.5
     assert data.residuals(broken)["blocked"] > verify.FEASIBLE
 
 
