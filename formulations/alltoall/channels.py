@@ -30,7 +30,7 @@ Dependencies that all paths of some pair have are forced: if the forced ones hav
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -38,27 +38,30 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall import min_congestion
-from opticoll.formulations.alltoall.virtual_channels import acyclic, layered_axes
+from opticoll.formulations.alltoall import channels_routes
+from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic
+from opticoll.formulations.alltoall.min_congestion import ChosenPaths
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.flow_checks import demand_metrics
-from opticoll.formulations.flows.path_flow import arc_load, largest_load, named_paths, unit_capacities
+from opticoll.formulations.flows.path_flow import largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Array, Links, arc_axis, arc_names, entries
+from opticoll.formulations.variables import TIME, Axis, entries, path_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from fractions import Fraction
 
     from opticoll.formulations.flows.path_sets import PathSet
-    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.variables import Array
+    from opticoll.instances.topology import Topology
     from opticoll.types import Json, Settings
 
-NAME = "alltoall.channels"
 OBJECTIVES = ("load", "channels")
 #: Relative tolerance of the stated load.
 TOLERANCE = 1e-9
@@ -66,9 +69,9 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class RoutedChannels(Formulation):
-    """Data of the model; ``limit`` is the largest load allowed, 0 for any."""
+    """The problem over the paths of ``routing``; ``limit`` is the largest load allowed, 0 for any."""
 
-    name = NAME
+    name = "alltoall.channels"
     where = "App. D.1, its future work"
     example = "ring:5"
     sense = "min"
@@ -97,8 +100,13 @@ class RoutedChannels(Formulation):
         "use": ("commodity", "layer"),
         "symmetry": ("lower",),
     }
+    units: ClassVar = {"Lambda": TIME}
 
-    routing: min_congestion.ChosenPaths
+    repair = channels_routes.repaired
+    describe = channels_routes.described
+    links = channels_routes.links
+
+    routing: ChosenPaths
     layers: int
     chosen: str
     limit: float
@@ -113,42 +121,14 @@ class RoutedChannels(Formulation):
         """The paths P."""
         return self.routing.paths
 
-    @property
-    def n(self) -> int:
-        """Vertices."""
-        return self.topology.n
-
     @cached_property
-    def path_dependencies(self) -> tuple[I64, I64]:
-        """For every two consecutive arcs a, b of a path: the path, and ``a m + b``; both ``(uses,)``."""
-        paths = self.paths
-        owner = np.repeat(np.arange(paths.paths), paths.length)
-        inside = owner[1:] == owner[:-1]
-        return owner[:-1][inside], paths.arcs[:-1][inside] * self.topology.arcs + paths.arcs[1:][inside]
-
-    @cached_property
-    def dependency_keys(self) -> I64:
-        """``a m + b`` of every dependency (a,b), ascending, ``(|E|,)``."""
-        return np.unique(self.path_dependencies[1])
-
-    @property
-    def dependencies(self) -> I64:
-        """The dependencies as pairs of arcs, ``(|E|, 2)``."""
-        return np.stack(np.divmod(self.dependency_keys, self.topology.arcs), axis=1)
-
-    @cached_property
-    def forced(self) -> I64:
-        """Dependencies that all paths of some pair have, as pairs of arcs, ``(forced, 2)``."""
-        owner, key = self.path_dependencies
-        pair, number = self.paths.pair[owner], np.searchsorted(self.dependency_keys, key)
-        both, count = np.unique(pair * max(self.dependency_keys.size, 1) + number, return_counts=True)
-        of, which = np.divmod(both, max(self.dependency_keys.size, 1))
-        every = np.unique(which[count == np.diff(self.paths.first)[of]])
-        return self.dependencies[every]
+    def dependencies(self) -> Dependencies:
+        """E."""
+        return Dependencies(self.paths)
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model.
+        """The problem on a topology.
 
         Raises
         ------
@@ -159,37 +139,23 @@ class RoutedChannels(Formulation):
         given = cls._completed(parameters)
         layers, limit, chosen = (given.pop(name) for name in ("layers", "load", "objective"))
         if layers < 1:
-            msg = f"{NAME}: layers={layers}; a route needs at least 1"
+            msg = f"{cls.name}: layers={layers}; a route needs at least 1"
             raise NotApplicable(msg)
         if not 0 <= limit < np.inf:
-            msg = f"{NAME}: load={limit}; give a finite number of at least 0"
+            msg = f"{cls.name}: load={limit}; give a finite number of at least 0"
             raise NotApplicable(msg)
         if limit > 0 and chosen == "load":
-            msg = f"{NAME}: load={limit} limits nothing with objective=load; use objective=channels"
+            msg = f"{cls.name}: load={limit} limits nothing with objective=load; use objective=channels"
             raise NotApplicable(msg)
-        return cls(min_congestion.ChosenPaths.prepare(instance, given), layers, chosen, limit)
+        return cls(ChosenPaths.prepare(instance, given), layers, chosen, limit)
 
-    def derived(self) -> list[Fraction]:
-        """The amounts, and the bound on Lambda."""
-        return path_flow.derived(self.routing)
-
-    @cached_property
-    def uses(self) -> tuple[I64, I64]:
-        """Pair and dependency of every use: some path of the pair has the dependency, ``(uses,)`` each."""
-        owner, key = self.path_dependencies
-        both = np.unique(
-            self.paths.pair[owner] * max(self.dependency_keys.size, 1) + np.searchsorted(self.dependency_keys, key)
-        )
-        pair, dependency = np.divmod(both, max(self.dependency_keys.size, 1))
-        return pair, dependency
-
-    def sets(self) -> dict[str, Sequence[Any]]:
+    def sets(self) -> dict[str, Axis | Sequence[Any]]:
         """Pairs, paths (s,t,i), dependencies (a,b), uses (s,t,a,b), and layers from 1."""
-        A, L = arc_names(self.topology), range(1, self.layers + 1)
+        L, E = range(1, self.layers + 1), self.dependencies.axis()
         K, of, _ = named_paths(self.paths)
-        E = [(A[a], A[b]) for a, b in self.dependencies.tolist()]
-        uses = [(*K[k], *E[e]) for k, e in zip(*(one.tolist() for one in self.uses), strict=True)]
-        P = [p for k in K for p in of[k]]
+        pair, dependency, _ = self.dependencies.of_pairs
+        uses = [(*K[k], *E.members[e]) for k, e in zip(pair.tolist(), dependency.tolist(), strict=True)]
+        P = Axis("path", self.paths.paths, lambda _: path_names(self.paths), [p for k in K for p in of[k]])
         return {"commodity": K, "path": P, "dependency": E, "use": uses, "layer": L, "lower": L[:-1]}
 
     def cvxpy(self) -> CvxpyModel:
@@ -203,16 +169,15 @@ class RoutedChannels(Formulation):
         taken = P.join(layers).keyed("path layer")
         y = b.var("y", upper=1, integer=True, over=taken)
         b.row("choose", pairs.of(taken) @ y == 1)
-        owner, key = self.path_dependencies
-        if key.size:
-            pair, of = self.uses
+        if self.dependencies.size:
+            pair, of, _ = self.dependencies.of_pairs
             uses = Index.table("use", {"use": np.arange(of.size), "commodity": pair, "dependency": of})
             uses = uses.join(layers).keyed("use layer")
-            a, e = self.dependencies.T
+            a, e = self.dependencies.pairs.T
             E = Index.table("dependency", {"dependency": np.arange(a.size), "a": a, "b": e})
             E = E.join(layers).keyed("dependency layer")
-            has = Index.table("path", {"path": owner, "dependency": np.searchsorted(self.dependency_keys, key)})
-            placed = Index.table("arc", {"arc": np.unique(self.dependencies)}).join(layers).keyed("arc layer")
+            has = Index.table("path", dict(zip(("path", "dependency"), self.dependencies.uses, strict=True)))
+            placed = Index.table("arc", {"arc": np.unique(self.dependencies.pairs)}).join(layers).keyed("arc layer")
             w, u = b.var("w", upper=1, integer=True, over=E), b.var("u", upper=m - 1, over=placed)
             having = taken.join(has)
             occurring = uses.of(having, commodity="commodity", dependency="dependency")
@@ -225,7 +190,7 @@ class RoutedChannels(Formulation):
         )
         carried = arcs.of(used) @ cp.multiply(D[taken["path"]], y)
         if self.chosen == "load":
-            Lambda = b.var("Lambda", upper=self.most, integer=unit_capacities(self.routing))
+            Lambda = b.var("Lambda", upper=largest_load(self.routing), integer=unit_capacities(self.routing))
             b.row("congestion", carried <= Lambda * room, over=arcs)
             return b.minimize(Lambda)
         z = b.var("z", upper=1, integer=True)
@@ -285,91 +250,21 @@ class RoutedChannels(Formulation):
         b.row("symmetry", lambda i: z[i] >= z[i + 1])
         return b.minimize(quicksum(z[i] for i in L))
 
-    @property
-    def most(self) -> float:
-        """Upper bound on Lambda: everything over the arc of smallest capacity."""
-        return largest_load(self.routing)
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        paths, count, edges = self.paths, self.layers, self.dependency_keys.size
-        owner, key = self.path_dependencies
-        uses = np.unique(paths.pair[owner] * self.topology.arcs**2 + key).size
-        loaded = int(np.unique(paths.arcs).size)
-        by_load = self.chosen == "load"
-        rows = loaded * (by_load or self.limit > 0)
-        variables = count * (paths.paths + edges + np.unique(self.dependencies).size)
-        integers = count * (paths.paths + edges)
-        return {
-            "variables": variables + (1 if by_load else count),
-            "constraints": paths.pairs
-            + rows
-            + count * (uses + edges)
-            + (not by_load) * (count * (paths.pairs + 1) - 1),
-            "nonzeros": count * (paths.paths + owner.size + uses + 3 * edges)
-            + (paths.arcs.size * count if rows else 0)
-            + (loaded if by_load else count * (paths.paths + paths.pairs) + 2 * (count - 1)),
-            "integers": integers + (int(unit_capacities(self.routing)) if by_load else count),
-        }
-
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """y, the other variables of the program, which are optional, and the duals of the routing."""
-        follows, layer = layered_axes(self.topology, self.dependencies, self.layers)
-        return {
-            "y": Array((path_flow.path_axis(self.routing), layer)),
-            "w": Array((follows, layer), required=False),
-            "u": Array((arc_axis(self.topology), layer), required=False),
-            "z": Array((layer,), required=False),
-            "Lambda": Array(required=False, unit=TIME),
-            **path_flow.dual_arrays(self.routing),
-        }
-
-    def _read(self, values: Mapping[str, F64]) -> tuple[F64, I64, I64] | None:
-        """y, and the path and layer of every pair, ``(|K|,)``; None unless every pair has exactly one."""
-        y = np.asarray(values.get("y", ()), dtype=float)
-        if y.shape != (self.paths.paths, self.layers) or not np.isfinite(y).all():
-            return None
-        path, layer = np.nonzero(y > 0.5)
-        if not np.array_equal(self.paths.pair[path], np.arange(self.paths.pairs)):
-            return None
-        return y, path, layer
-
-    def routes_of(self, values: Mapping[str, F64]) -> tuple[list[list[int]], I64]:
-        """The arcs and the layer (from 0) of the route of every pair.
-
-        Raises
-        ------
-        NotApplicable
-            If the values give no route or several for some pair.
-        """
-        read = self._read(values)
-        if read is None:
-            msg = f"{NAME}: the values do not give every pair exactly one path and layer"
-            raise NotApplicable(msg)
-        return [self.paths.path(p) for p in read[1].tolist()], read[2]
-
-    def loads(self, path: I64) -> F64:
-        """Load of every arc with these paths taken, ``(|K|,)``, [shards / link bandwidth], ``(m,)``."""
-        weight = np.zeros(self.paths.paths)
-        weight[path] = self.routing.amount[self.paths.pair[path]]
-        return arc_load(self.paths, weight) / self.topology.capacity
-
-    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+    def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, load beyond the limit, and infinity if some layer has a cycle."""
-        read = self._read(values)
-        blocks = ("binary", "choose", "congestion", "acyclic")
-        if read is None:
-            return dict.fromkeys(blocks, np.inf)
-        y, path, layer = read
-        owner, key = self.path_dependencies
-        cyclic = False
-        for level in np.unique(layer).tolist():
-            own = np.unique(key[np.isin(owner, path[layer == level])])
-            cyclic |= not acyclic(self.topology.arcs, np.stack(np.divmod(own, self.topology.arcs), axis=1))
-        over = float(self.loads(path).max(initial=0.0)) / self.limit - 1.0 if self.limit else 0.0
+        taken = channels_routes.taken(self, values)
+        if taken is None:
+            return dict.fromkeys(("binary", "choose", "congestion", "acyclic"), np.inf)
+        y, (path, layer) = np.asarray(values["y"], dtype=float), taken
+        load, of, arcs = channels_routes.loads(self, path), self.dependencies, self.topology.arcs
+        cyclic = any(
+            not acyclic(arcs, of.pairs[of.of_paths(np.isin(np.arange(self.paths.paths), path[layer == level]))])
+            for level in np.unique(layer).tolist()
+        )
+        over = float(load.max(initial=0.0)) / self.limit - 1.0 if self.limit else 0.0
         stated = 0.0
         if self.chosen == "load" and "Lambda" in values:
-            stated = 1.0 - float(np.asarray(values["Lambda"])) / float(self.loads(path).max(initial=0.0))
+            stated = 1.0 - float(np.asarray(values["Lambda"])) / float(load.max(initial=0.0))
         return {
             "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
             "choose": 0.0,
@@ -377,45 +272,26 @@ class RoutedChannels(Formulation):
             "acyclic": np.inf if cyclic else 0.0,
         }
 
-    def objective(self, values: Mapping[str, F64]) -> float:
+    def objective(self, values: Values) -> float:
         """Largest load, or the number of layers in use."""
-        read = self._read(values)
-        if read is None:
+        taken = channels_routes.taken(self, values)
+        if taken is None:
             return np.inf
-        return float(self.loads(read[1]).max()) if self.chosen == "load" else float(np.unique(read[2]).size)
-
-    def repair(self, values: Mapping[str, F64]) -> dict[str, F64] | None:
-        """Round y, and give the other variables the values that follow; layers in use come first."""
-        read = self._read(values)
-        return None if read is None else self.filled(read[1], read[2])
-
-    def filled(self, path: I64, layer: I64) -> dict[str, F64]:
-        """All arrays of a solution, given the path and the layer (from 0) of every pair, ``(|K|,)``."""
-        used, place = np.unique(layer, return_inverse=True)
-        y = np.zeros((self.paths.paths, self.layers))
-        y[path, place] = 1.0
-        w, u = np.zeros((self.dependency_keys.size, self.layers)), np.zeros((self.topology.arcs, self.layers))
-        owner, key = self.path_dependencies
-        for level in range(used.size):
-            own = np.isin(owner, path[place == level])
-            w[np.searchsorted(self.dependency_keys, key[own]), level] = 1.0
-            u[:, level] = positions(self.topology.arcs, self.dependencies[w[:, level] > 0])
-        values = {"y": y, "w": w, "u": u}
-        if self.chosen == "load":
-            return {**values, "Lambda": np.array(self.loads(path).max(initial=0.0))}
-        return {**values, "z": (np.arange(self.layers) < used.size).astype(float)}
+        path, layer = taken
+        by_load = self.chosen == "load"
+        return float(channels_routes.loads(self, path).max()) if by_load else float(np.unique(layer).size)
 
     def bounds(self) -> list[Bound]:
         """Bounds of the load over these paths, or 1 layer, or 2 if forced dependencies have a cycle."""
         if self.chosen == "load":
             return self.routing.bounds()
-        if acyclic(self.topology.arcs, self.forced):
+        if acyclic(self.topology.arcs, self.dependencies.forced):
             return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
         return [Bound("forced-cycle", 2.0, "dependencies of all paths of some pairs have a cycle", "alltoall")]
 
     def refute(self) -> Bound | None:
         """Bound that excludes every solution: a forced cycle with one layer, or too small a load."""
-        if self.layers == 1 and not acyclic(self.topology.arcs, self.forced):
+        if self.layers == 1 and not acyclic(self.topology.arcs, self.dependencies.forced):
             return Bound("forced-cycle", np.inf, "dependencies of all paths of some pairs have a cycle", "alltoall")
         if self.limit:
             best = max(self.routing.bounds(), key=lambda bound: bound.value)
@@ -423,7 +299,7 @@ class RoutedChannels(Formulation):
                 return Bound(best.name, np.inf, f"the load is at least {best.value:g}: {best.reason}", "alltoall")
         return None
 
-    def certify(self, duals: Mapping[str, F64]) -> Bound | None:
+    def certify(self, duals: Values) -> Bound | None:
         """Bound on the load proven by the duals of ``congestion`` as arc lengths."""
         return self.routing.certify(duals) if self.chosen == "load" else None
 
@@ -440,42 +316,39 @@ class RoutedChannels(Formulation):
             **({} if self.routing.traffic is None else demand_metrics(self.routing.flow)),
             "path_set": str(self.routing.rule),
             "paths": self.paths.paths,
-            "dependencies": int(self.dependency_keys.size),
+            "dependencies": self.dependencies.size,
             "conditional_on": ", ".join(filter(None, restricted)) or None,
         }
 
-    def describe(self, values: Mapping[str, F64]) -> dict[str, Json]:
-        """Load and layers of a verified solution, and routes by layer."""
-        read = self._read(values)
-        assert read is not None
-        _, path, layer = read
-        load = float(self.loads(path).max())
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """y, the other variables of the program, which are optional, and the duals of the routing."""
+        values = {name: replace(array, required=name == "y") for name, array in axes_arrays(self).items()}
+        return values | path_flow.dual_arrays(self.routing)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        paths, count, edges = self.paths, self.layers, self.dependencies.size
+        owner, uses = self.dependencies.uses[0], self.dependencies.of_pairs[0].size
+        loaded = int(np.unique(paths.arcs).size)
+        by_load = self.chosen == "load"
+        rows = loaded * (by_load or self.limit > 0)
+        variables = count * (paths.paths + edges + np.unique(self.dependencies.pairs).size)
+        integers = count * (paths.paths + edges)
         return {
-            "max_load": load,
-            "T": load,
-            "layers": int(np.unique(layer).size),
-            "routes_by_layer": np.bincount(layer, minlength=self.layers).tolist(),
+            "variables": variables + (1 if by_load else count),
+            "constraints": paths.pairs
+            + rows
+            + count * (uses + edges)
+            + (not by_load) * (count * (paths.pairs + 1) - 1),
+            "nonzeros": count * (paths.paths + owner.size + uses + 3 * edges)
+            + (paths.arcs.size * count if rows else 0)
+            + (loaded if by_load else count * (paths.paths + paths.pairs) + 2 * (count - 1)),
+            "integers": integers + (int(unit_capacities(self.routing)) if by_load else count),
         }
 
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every arc, within the time of the largest load."""
-        read = self._read(values)
-        assert read is not None
-        load, capacity = self.loads(read[1]), self.topology.capacity
-        return Links(self.topology, load * capacity, capacity, float(load.max(initial=0.0)), SHARDS, BANDWIDTHS)
-
-
-def positions(arcs: int, pairs: I64) -> F64:
-    """Positions of ``arcs`` channels in which dependencies ``pairs`` ``(|E|, 2)`` go forward, if they have no cycle."""
-    result, left = np.zeros(arcs), pairs
-    for _ in range(arcs):
-        following = np.zeros(arcs)
-        np.maximum.at(following, left[:, 1], result[left[:, 0]] + 1.0)
-        raised = np.maximum(result, following)
-        if np.array_equal(raised, result):
-            break
-        result = raised
-    return np.minimum(result, arcs - 1.0)
+    def derived(self) -> list[Fraction]:
+        """The amounts, and the bound on Lambda."""
+        return path_flow.derived(self.routing)
 
 
 FORMULATION = RoutedChannels

@@ -26,15 +26,17 @@ suits small instances; the heuristics of D.1 are methods. The checker reads only
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations.alltoall import min_congestion
+from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic
+from opticoll.formulations.alltoall.min_congestion import ChosenPaths
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.path_flow import arc_load, chosen_paths
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
@@ -46,33 +48,23 @@ from opticoll.formulations.model import (
     Parameter,
     PyomoModel,
 )
-from opticoll.formulations.variables import (
-    BANDWIDTHS,
-    SHARDS,
-    Array,
-    Axis,
-    Links,
-    arc_axis,
-    arc_names,
-    pair_names,
-    path_names,
-)
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Axis, Links, pair_names, path_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from opticoll.formulations.flows.path_sets import PathSet
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.types import Json, Settings
-
-NAME = "alltoall.virtual-channels"
 
 
 @dataclass(frozen=True, eq=False)
 class LayeredRoutes(Formulation):
-    """Data of the model: the routes (None before they are known) and the number of layers."""
+    """The problem for given routes (None before they are known)."""
 
-    name = NAME
+    name = "alltoall.virtual-channels"
     where = "App. D.1"
     sense = "min"
     problem = "MILP"
@@ -86,7 +78,7 @@ class LayeredRoutes(Formulation):
             choices=("exact-routing", "sssp", "lp-rounding"),
         ),
     )
-    needs = NeededSolution(min_congestion.ChosenPaths.name, method="routes")
+    needs = NeededSolution(ChosenPaths.name, method="routes")
     meaning = "layers of virtual channels"
     shards = True
     variables: ClassVar = {
@@ -109,7 +101,7 @@ class LayeredRoutes(Formulation):
 
     @cached_property
     def known_routes(self) -> PathSet:
-        """Return the routes.
+        """The routes.
 
         Raises
         ------
@@ -117,37 +109,18 @@ class LayeredRoutes(Formulation):
             If the routes are not known yet.
         """
         if self.routes is None:
-            msg = f"{NAME}: layers are assigned to routes; solve alltoall.min-congestion first and pass its values"
+            msg = f"{self.name}: layers are assigned to routes; solve alltoall.min-congestion first and pass its values"
             raise NotApplicable(msg)
         return self.routes
 
     @cached_property
-    def follows(self) -> tuple[I64, I64]:
-        """For every two consecutive arcs of a route: the route, and the dependency; both ``(uses,)``."""
-        routes, m = self.known_routes, self.topology.arcs
-        owner = np.repeat(np.arange(routes.paths), routes.length)
-        inside = owner[1:] == owner[:-1]
-        key = routes.arcs[:-1][inside] * m + routes.arcs[1:][inside]
-        return owner[:-1][inside], np.searchsorted(self.dependency_keys, key)
-
-    @cached_property
-    def dependency_keys(self) -> I64:
-        """``a m + b`` of every dependency (a,b), ascending, ``(|E|,)``."""
-        routes = self.known_routes
-        owner = np.repeat(np.arange(routes.paths), routes.length)
-        inside = owner[1:] == owner[:-1]
-        return np.unique(routes.arcs[:-1][inside] * self.topology.arcs + routes.arcs[1:][inside])
-
-    @property
-    def dependencies(self) -> I64:
-        """The dependencies as pairs of arcs, ``(|E|, 2)``."""
-        return np.stack(np.divmod(self.dependency_keys, self.topology.arcs), axis=1)
+    def dependencies(self) -> Dependencies:
+        """E."""
+        return Dependencies(self.known_routes)
 
     @classmethod
-    def prepare(
-        cls, instance: object, parameters: Settings | None = None, needed: Mapping[str, F64] | None = None
-    ) -> Self:
-        """Prepare the data of the model; ``needed`` are the values of a solution of ``alltoall.min-congestion``.
+    def prepare(cls, instance: object, parameters: Settings | None = None, needed: Values | None = None) -> Self:
+        """The problem for ``needed``, the values of a solution of ``alltoall.min-congestion``.
 
         Raises
         ------
@@ -155,29 +128,34 @@ class LayeredRoutes(Formulation):
             If the instance is not a connected topology of at least two ranks, there is no layer, or ``needed``
             is not a routing.
         """
-        routing = min_congestion.ChosenPaths.prepare(instance, {})
+        routing = ChosenPaths.prepare(instance, {})
         layers = cls._completed(parameters)["layers"]
         if layers < 1:
-            msg = f"{NAME}: layers={layers}; a route needs at least 1"
+            msg = f"{cls.name}: layers={layers}; a route needs at least 1"
             raise NotApplicable(msg)
         routes = None if needed is None else chosen_paths(routing, needed)
         return cls(routing.topology, routes, layers)
 
-    def sets(self) -> dict[str, Sequence[Any]]:
+    def sets(self) -> dict[str, Axis | Sequence[Any]]:
         """Routes by their pair (s,t), dependencies (a,b), uses of them, and layers from 1."""
-        A, routes = arc_names(self.topology), self.known_routes
-        R, L = pair_names(self.topology, routes.sources, routes.targets), range(1, self.layers + 1)
-        E = [(A[a], A[b]) for a, b in self.dependencies.tolist()]
-        uses = [(*R[r], *E[e]) for r, e in zip(*(one.tolist() for one in self.follows), strict=True)]
-        return {"route": R, "dependency": E, "use": uses, "layer": L, "lower": L[:-1]}
+        routes, L, E = self.known_routes, range(1, self.layers + 1), self.dependencies.axis()
+        R = pair_names(self.topology, routes.sources, routes.targets)
+        uses = [(*R[r], *E.members[e]) for r, e in zip(*(one.tolist() for one in self.dependencies.uses), strict=True)]
+
+        def named(_values: object) -> dict[str, list[str]]:
+            known = path_names(routes)
+            return {"commodity": known["commodity"], "route": known["path"]}
+
+        route = Axis("route", routes.paths, named, R)
+        return {"route": route, "dependency": E, "use": uses, "layer": L, "lower": L[:-1]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
         import cvxpy as cp
 
         b, m, layers = Cvx(self), self.topology.arcs, Index.grid(layer=self.layers)
-        routes, (owner, of) = Index.grid(route=self.known_routes.paths), self.follows
-        a, e = self.dependencies.T
+        routes, (owner, of) = Index.grid(route=self.known_routes.paths), self.dependencies.uses
+        a, e = self.dependencies.pairs.T
         E = (
             Index.table("dependency", {"dependency": np.arange(a.size), "a": a, "b": e})
             .join(layers)
@@ -223,57 +201,28 @@ class LayeredRoutes(Formulation):
         b.row("symmetry", lambda i: z[i] >= z[i + 1])
         return b.minimize(quicksum(z[i] for i in L))
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        routes, count, edges = self.known_routes.paths, self.layers, self.dependency_keys.size
-        occurrences = np.unique(np.stack(self.follows), axis=1).shape[1]
-        return {
-            "variables": count * (routes + edges + 1 + np.unique(self.dependencies).size),
-            "constraints": routes + count * (occurrences + routes + edges + 1) - 1,
-            "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2) - 2,
-            "integers": count * (routes + edges + 1),
-        }
-
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """y, and the other variables of the program, which are optional."""
-        routes, (follows, layer) = self.known_routes, layered_axes(self.topology, self.dependencies, self.layers)
-
-        def named(_values: object) -> dict[str, list[str]]:
-            known = path_names(routes)
-            return {"commodity": known["commodity"], "route": known["path"]}
-
-        return {
-            "y": Array((Axis("route", routes.paths, named), layer)),
-            "w": Array((follows, layer), required=False),
-            "z": Array((layer,), required=False),
-            "u": Array((arc_axis(self.topology), layer), required=False),
-        }
-
-    def links(self, _values: object = None) -> Links:
-        """Load of every arc by the given routes, one shard each."""
-        load, capacity = arc_load(self.known_routes, np.ones(self.known_routes.paths)), self.topology.capacity
-        return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
-
-    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+    def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""
         y = np.asarray(values["y"], dtype=float)
         layer = layers_of(self, values)
         if layer is None:
             return dict.fromkeys(("binary", "assign", "acyclic"), np.inf)
+        of, arcs = self.dependencies, self.topology.arcs
+        cyclic = any(not acyclic(arcs, of.pairs[of.of_paths(layer == i)]) for i in np.unique(layer).tolist())
         return {
             "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
             "assign": float(np.abs(y.sum(axis=1) - 1.0).max(initial=0.0)),
-            "acyclic": np.inf if cyclic_layers(self, layer) else 0.0,
+            "acyclic": np.inf if cyclic else 0.0,
         }
 
-    def objective(self, values: Mapping[str, F64]) -> float:
+    def objective(self, values: Values) -> float:
         """Number of layers in use."""
         layer = layers_of(self, values)
         return np.inf if layer is None else float(np.unique(layer).size)
 
     def bounds(self) -> list[Bound]:
         """Bound of one layer, or of two if all routes in one layer have a cycle."""
-        if acyclic(self.topology.arcs, self.dependencies):
+        if acyclic(self.topology.arcs, self.dependencies.pairs):
             return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
         return [Bound("cycle", 2.0, "the dependencies of all routes have a cycle", "alltoall")]
 
@@ -282,48 +231,38 @@ class LayeredRoutes(Formulation):
         return {
             "layers": value,
             "routes": self.known_routes.paths,
-            "dependencies": int(self.dependency_keys.size),
+            "dependencies": self.dependencies.size,
             "max_load": float(arc_load(self.known_routes, np.ones(self.known_routes.paths)).max()),
             "conditional_on": "for the given routes",
         }
 
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """y, and the other variables of the program, which are optional."""
+        return {name: replace(array, required=name == "y") for name, array in axes_arrays(self).items()}
 
-def layers_of(data: LayeredRoutes, values: Mapping[str, F64]) -> I64 | None:
+    def links(self, _values: object = None) -> Links:
+        """Load of every arc by the given routes, one shard each."""
+        load, capacity = arc_load(self.known_routes, np.ones(self.known_routes.paths)), self.topology.capacity
+        return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model."""
+        routes, count, edges = self.known_routes.paths, self.layers, self.dependencies.size
+        occurrences = self.dependencies.of_pairs[0].size
+        return {
+            "variables": count * (routes + edges + 1 + np.unique(self.dependencies.pairs).size),
+            "constraints": routes + count * (occurrences + routes + edges + 1) - 1,
+            "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2) - 2,
+            "integers": count * (routes + edges + 1),
+        }
+
+
+def layers_of(data: LayeredRoutes, values: Values) -> I64 | None:
     """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one to each."""
     y = np.asarray(values["y"], dtype=float)
     if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
         return None
     return np.argmax(y, axis=1)
-
-
-def layered_axes(topology: Topology, dependencies: I64, layers: int) -> tuple[Axis, Axis]:
-    """Dependencies, ``(|E|, 2)``, as ``arc, next arc``, and layers, numbered from 1."""
-
-    def follows(_values: object) -> list[str]:
-        arcs = arc_names(topology)
-        return [f"{arcs[a]}, {arcs[b]}" for a, b in dependencies.tolist()]
-
-    return Axis("dependency", len(dependencies), follows), Axis("layer", layers, range(1, layers + 1))
-
-
-def acyclic(arcs: int, pairs: I64) -> bool:
-    """Whether dependencies ``pairs`` ``(|E|, 2)`` among ``arcs`` channels have no cycle, by removing sources."""
-    left = pairs
-    while left.shape[0]:
-        entered = np.zeros(arcs, dtype=bool)
-        entered[left[:, 1]] = True
-        stay = entered[left[:, 0]]
-        if stay.all():
-            return False
-        left = left[stay]
-    return True
-
-
-def cyclic_layers(data: LayeredRoutes, layer: I64) -> list[int]:
-    """Layers whose channel dependency graph has a cycle, given the layer of every route."""
-    owner, used = data.follows
-    pairs, at = data.dependencies, layer[owner]
-    return [i for i in np.unique(layer).tolist() if not acyclic(data.topology.arcs, pairs[np.unique(used[at == i])])]
 
 
 def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
@@ -336,7 +275,7 @@ def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
     """
     needed = int(layer.max(initial=0)) + 1
     if needed > data.layers:
-        msg = f"{NAME}: the assignment needs {needed} layers, but layers={data.layers}; use layers={needed}"
+        msg = f"{data.name}: the assignment needs {needed} layers, but layers={data.layers}; use layers={needed}"
         raise NotApplicable(msg)
     y = np.zeros((layer.size, data.layers))
     y[np.arange(layer.size), layer] = 1.0

@@ -330,11 +330,12 @@ def single_routes(data: Any, values: Values) -> list[Route]:
 
 def layered_routes(data: Any, values: Values) -> list[Route]:
     """One path per pair with its virtual channel (channels, virtual-channels), without steps."""
+    from opticoll.formulations.alltoall import channels_routes
     from opticoll.formulations.alltoall.channels import RoutedChannels
     from opticoll.formulations.alltoall.virtual_channels import layers_of
 
     if isinstance(data, RoutedChannels):
-        paths, layer = data.routes_of(values)
+        paths, layer = channels_routes.routes_of(data, values)
         ends, amount = data.routing.commodities, data.routing.amount
     else:
         given, assigned = data.known_routes, layers_of(data, values)

@@ -14,7 +14,7 @@ from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.alltoall.channels import RoutedChannels
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import I64
     from opticoll.solvers.methods.method import Context
 
     Dependency = tuple[int, int]
@@ -196,6 +196,8 @@ def run(context: Context) -> Answer:
     those over a busiest arc, are placed again. With ``objective=channels`` this is repeated with one layer more until
     the load is small enough.
     """
+    from opticoll.formulations.alltoall.channels_routes import filled
+
     data: RoutedChannels = context.data
     moves, seed = int(context.parameters["moves"]), context.task.seed
     by_load = data.chosen == "load"
@@ -209,7 +211,7 @@ def run(context: Context) -> Answer:
     solver = {"name": "channel-search", "version": None, "algorithm": "local search", "options": {"moves": moves}}
     if found is None:
         return Answer(Termination.TOLERANCE, solver=solver, message="no routes were found within the layers and load")
-    values: dict[str, F64] = data.filled(found[1], found[2])
+    values = filled(data, found[1], found[2])
     return Answer(
         Termination.TOLERANCE, values=values, solver=solver, message="a heuristic: it stops without a proof of its own"
     )

@@ -181,7 +181,7 @@ def run(context: Context) -> Answer:
     (:mod:`opticoll.solvers.methods.alltoall.layer_orders`), which tries the least number that the bounds allow first.
 
     Cycles are searched with networkx here; the checker uses
-    :func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` of the formulation.
+    :func:`~opticoll.formulations.alltoall.dependencies.acyclic` of the formulation.
     """
     data: LayeredRoutes = context.data
     ways: dict[str, Callable[[], I64]] = {

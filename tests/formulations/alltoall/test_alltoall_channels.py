@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 
 import opticoll as oc
 from opticoll.errors import BadInput
-from opticoll.formulations.alltoall.channels import NAME, RoutedChannels
+from opticoll.formulations.alltoall.channels import RoutedChannels
+from opticoll.formulations.alltoall.channels_routes import filled
 from opticoll.instances import parse
 from opticoll.instances.topology import Topology
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.alltoall.channel_search import ChannelLayer, searched
 from opticoll.solvers.verify import pack
+
+NAME = RoutedChannels.name
 
 
 def problem(spec, **parameters):
@@ -95,7 +98,7 @@ def test_a_directed_ring_needs_half_as_many_layers_as_nodes(n):
     data = problem(spec, layers=layers)
     passed = [set(data.topology.head[data.paths.path(p)[:-1]].tolist()) for p in range(data.paths.paths)]
     layer = np.array([next(i for i in range(layers) if 2 * i not in nodes) for nodes in passed])
-    values = data.filled(np.arange(data.paths.paths), layer)
+    values = filled(data, np.arange(data.paths.paths), layer)
     assert max(data.residuals(values).values()) == 0
     assert data.objective(values) == n * (n - 1) / 2 == max(bound.value for bound in data.bounds())
     if n <= 4:
@@ -114,7 +117,7 @@ def test_dimension_order_needs_one_layer_on_a_hypercube(dimension):
             bits = (data.topology.tail[arcs] ^ data.topology.head[arcs]).tolist()
             if bits == sorted(bits):
                 chosen.append(p)
-    values = data.filled(np.array(chosen), np.zeros(len(chosen), dtype=int))
+    values = filled(data, np.array(chosen), np.zeros(len(chosen), dtype=int))
     assert max(data.residuals(values).values()) == 0
     assert data.objective(values) == 2 ** (dimension - 1) == max(bound.value for bound in data.bounds())
 
@@ -126,14 +129,14 @@ def test_corrupted_routes_are_refused():
         [(data.topology.head[paths.path(p)[0]] - paths.sources[k]) % 4 == 1 for p, k in enumerate(paths.pair)]
     )
     first = np.array([next(p for p in paths.of_pair(k) if onward[p] or len(paths.of_pair(k)) == 1) for k in range(12)])
-    bad = data.residuals(data.filled(first, np.zeros(12, dtype=int)))
+    bad = data.residuals(filled(data, first, np.zeros(12, dtype=int)))
     assert bad["acyclic"] == np.inf  # all four routes of two arcs run clockwise
     assert bad["congestion"] == pytest.approx(0.5)  # three shards over an arc, of two allowed
     other = [
         next(p for p in paths.of_pair(k) if onward[p] == (paths.sources[k] % 2 == 0) or len(paths.of_pair(k)) == 1)
         for k in range(12)
     ]
-    good = data.filled(np.array(other), np.zeros(12, dtype=int))
+    good = filled(data, np.array(other), np.zeros(12, dtype=int))
     assert max(data.residuals(good).values()) == 0
     assert data.objective(good) == 1
     twice, none = good["y"].copy(), good["y"].copy()
@@ -171,7 +174,7 @@ def test_repaired_solutions_satisfy_the_stated_rows(parameters):
     data = problem("ring:5", **parameters)
     load, path, layer = searched(data, 2, 3.0, 100, 0, None)
     assert load == 3
-    values = data.repair({"y": data.filled(path, layer + data.layers - 2)["y"]})
+    values = data.repair({"y": filled(data, path, layer + data.layers - 2)["y"]})
     form = compile_model(data.pyomo())
     x = pack(form, values)
     sums = form.A @ x
@@ -185,7 +188,7 @@ def test_the_search_is_feasible_and_repeats_itself():
     data = problem("torus:3x3", layers=1)
     results = [searched(data, 1, 3.0, 50, seed, None) for seed in (0, 0, 1)]
     for load, path, layer in results:
-        values = data.filled(path, layer)
+        values = filled(data, path, layer)
         assert max(data.residuals(values).values()) == 0
         assert data.objective(values) == load >= 3
     assert np.array_equal(results[0][1], results[1][1])
