@@ -39,59 +39,32 @@ d-cube 2 (N-1)/d; n-ring n-1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
+from opticoll.formulations.alltoall import all_reduce_bounds
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.declared_axes import all_arrays
+from opticoll.formulations.flows import shared_flows
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.flows.shared_flows import capacity_out_of, outflow, stated_time, throughput_metrics
+from opticoll.formulations.flows.shared_flows import outflow
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import (
-    BANDWIDTHS,
-    SHARDS,
-    TIME,
-    Array,
-    Links,
-    arc_axis,
-    entries,
-    incident_arcs,
-    vertex_axis,
-)
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links, entries, incident_arcs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.formulations.model import Values
+    from opticoll.instances.topology import I64, Topology
     from opticoll.types import Settings
-
-NAME = "alltoall.all-reduce"
-_BLOCKS = (
-    "shape",
-    "nonnegative",
-    "blocked",
-    "total",
-    "copies",
-    "sums",
-    "copied",
-    "summed",
-    "capacity",
-    "forwards",
-    "gathers",
-)
 
 
 @dataclass(frozen=True, eq=False)
 class AllReduction(Formulation):
-    """Data of the model."""
+    """The problem: shares of the ranks, and flows of both phases."""
 
-    name = NAME
+    name = "alltoall.all-reduce"
     where = "beyond the paper"
-    sense = "min"
-    problem = "LP"
     meaning = "time T [shards / link bandwidth]"
     shards = True
     variables: ClassVar = {
@@ -112,8 +85,14 @@ class AllReduction(Formulation):
         "forwards": ("vertex",),
         "gathers": ("vertex",),
     }
-    objective = stated_time
-    metrics = throughput_metrics
+    units: ClassVar = dict.fromkeys("xyzfg", SHARDS) | {"T": TIME}
+
+    objective = shared_flows.stated_time
+    metrics = shared_flows.throughput_metrics
+    bounds = all_reduce_bounds.cut_bounds
+    arrays = all_arrays
+    estimate = all_reduce_bounds.size
+    derived = all_reduce_bounds.longest_time
 
     topology: Topology
 
@@ -129,14 +108,8 @@ class AllReduction(Formulation):
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a connected topology of at least two ranks.
-        """
-        return cls(all_to_all_topology(instance, NAME))
+        """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
+        return cls(all_to_all_topology(instance, cls.name))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead back to v (``f``), or from it (``g``)."""
@@ -195,44 +168,19 @@ class AllReduction(Formulation):
         b.row("gathers", lambda w: into(z, w) <= out_of(z, w), where=lambda w: w not in R)
         return b.minimize(T)
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model before it is built."""
-        topology, m, N, n = self.topology, self.topology.arcs, self.topology.num_ranks, self.topology.n
-        out, into = (int(degrees[self.ranks].sum()) for degrees in (topology.out_degree, topology.in_degree))
-        flows = 2 * m * N - out - into
-        relayed = int((topology.out_degree + topology.in_degree)[self.switches].sum())
-        return {
-            "variables": flows + 2 * m + N + 1,
-            "constraints": 2 * (n - 1) * N + flows + m + 1 + 2 * (n - N),
-            "nonzeros": 4 * flows - out - into + 2 * N * (N - 1) + N + 3 * m + 2 * relayed,
-            "integers": 0,
-        }
-
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """The shares x, the amounts y and z, the flows f and g, and the time T."""
-        arc, rank = arc_axis(self.topology), vertex_axis("rank", self.topology, self.ranks)
-        return {
-            "x": Array((rank,), unit=SHARDS),
-            "y": Array((arc,), unit=SHARDS),
-            "z": Array((arc,), unit=SHARDS),
-            "f": Array((arc, rank), unit=SHARDS),
-            "g": Array((arc, rank), unit=SHARDS),
-            "T": Array(unit=TIME),
-        }
-
-    def links(self, values: Mapping[str, F64]) -> Links:
+    def links(self, values: Values) -> Links:
         """Shards over every arc, copies and partial sums."""
         load = np.asarray(values["y"], dtype=float) + np.asarray(values["z"], dtype=float)
         return Links(self.topology, load, self.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
 
-    def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
+    def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
         x, y, z, f, g = (np.asarray(values[name], dtype=float) for name in "xyzfg")
         topology, ranks, T = self.topology, self.ranks, float(np.asarray(values["T"]))
         m, N = topology.arcs, ranks.size
         shapes = [x.shape == (N,), y.shape == z.shape == (m,), f.shape == g.shape == (m, N)]
         if not all(shapes) or not all(np.isfinite(array).all() for array in (x, y, z, f, g, T)):
-            return dict.fromkeys(_BLOCKS, np.inf)
+            return dict.fromkeys(("shape", "nonnegative", "blocked", *self.constraints), np.inf)
         copies, sums = outflow(topology, f), -outflow(topology, g)
         for net in (copies, sums):
             net[ranks] -= x[:, None]
@@ -252,84 +200,6 @@ class AllReduction(Formulation):
             "forwards": float(outflow(topology, y)[self.switches].max(initial=0.0)),
             "gathers": float((-outflow(topology, z)[self.switches]).max(initial=0.0)),
         }
-
-    def bounds(self) -> list[Bound]:
-        """Bounds of single ranks, of the worst cuts of both phases, and of the minimum cut."""
-        from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, tight_partition
-
-        topology, N = self.topology, self.topology.num_ranks
-        both = (topology, reversed_arcs(topology))
-        first = [1] + [0] * (N - 1)
-        found = [least_time(one, first) for one in both]
-        away = found[1][0] > found[0][0]
-        time, inside = found[away]
-        alone = [{v} for v in self.ranks.tolist()]
-        result = [
-            Bound(
-                "receptions",
-                partition_bound(topology, alone),
-                "every rank sends N - x_v as sums and receives N - x_v as copies",
-                fraction=exact_partition(topology, alone),
-            ),
-            Bound(
-                "least-cut",
-                rounding.fraction_down(time * N),
-                f"{N} shards over a capacity of {float(1 / time):g}",
-                detail={"inside": sorted(inside)},
-                fraction=rounding.quotient(Fraction(N), capacity_out_of(topology, inside, away=away)),
-            ),
-        ]
-        partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
-        if partitions:
-            sets = max(partitions, key=lambda sets: partition_bound(topology, sets))
-            reason = f"{len(sets)} sets of ranks exchange sums and copies"
-            exact = exact_partition(topology, sets)
-            result.append(Bound("partition", partition_bound(topology, sets), reason, fraction=exact))
-        return result
-
-    def derived(self) -> list[Fraction]:
-        """Upper bound on T."""
-        N = self.topology.num_ranks
-        return [Fraction(2 * N * (N - 1)) / rounding.entered(float(self.topology.capacity.min()))]
-
-
-def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> float:
-    """Bound from disjoint sets that contain all ranks (see the module docstring), rounded down.
-
-    Raises
-    ------
-    ValueError
-        If the sets are not disjoint, or do not contain all ranks.
-    """
-    shards, sides = _crossing(topology, sets)
-    least = min(float(rounding.up(capacity.sum(), topology.arcs)) for capacity in sides)
-    return rounding.quotient_down(shards, least) if least > 0 else 0.0
-
-
-def exact_partition(topology: Topology, sets: Iterable[Collection[int]]) -> Fraction | None:
-    """:func:`partition_bound` as a fraction, of the decimals that the capacities stand for."""
-    shards, sides = _crossing(topology, sets)
-    rooms = [rounding.exact_sum(capacity) for capacity in sides]
-    known = [room for room in rooms if room is not None]
-    return rounding.quotient(Fraction(shards), min(known)) if len(known) == len(rooms) else None
-
-
-def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int, list[F64]]:
-    """Twice N times the number of sets less one; capacities of the arcs out of a set, and of those into one."""
-    number = np.full(topology.n, -1)
-    for i, members in enumerate(sets):
-        inside = sorted(members)
-        if (number[inside] >= 0).any():
-            msg = "partition_bound: the sets are not disjoint"
-            raise ValueError(msg)
-        number[inside] = i
-    if (number[topology.terminals] < 0).any():
-        msg = "partition_bound: the sets do not contain all ranks"
-        raise ValueError(msg)
-    parts, N = np.unique(number[topology.terminals]).size, topology.num_ranks
-    crossing = number[topology.tail] != number[topology.head]
-    sides = [topology.capacity[crossing & (number[ends] >= 0)] for ends in (topology.tail, topology.head)]
-    return 2 * N * (parts - 1), sides
 
 
 FORMULATION = AllReduction

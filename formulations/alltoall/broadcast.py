@@ -30,19 +30,16 @@ no more capacity leaves a vertex that is not a rank than enters it (Edmonds; Ban
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.flows.worst_cuts import least_time
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
 from opticoll.formulations.variables import Axis, entries, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
@@ -67,6 +64,7 @@ class Broadcast(Formulation):
     parameters = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
 
     objective = shared.stated_time
+    bounds = shared.root_bounds
     certify = shared.length_certificate
     links = shared.shared_links
     arrays = shared.shared_arrays
@@ -143,29 +141,6 @@ class Broadcast(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, h >= 0 and h = 0 on arcs out of v."""
         return shared.shared_residuals(self, values)
-
-    def bounds(self) -> list[Bound]:
-        """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
-        topology, root = self.topology, self.root
-        leaving = float(topology.capacity[topology.tail == root].sum())
-        room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
-        time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
-        return [
-            Bound(
-                "node-cut",
-                rounding.quotient_down(1, room),
-                "what leaves the root",
-                fraction=rounding.quotient(Fraction(1), rounding.exact_sum(topology.capacity[topology.tail == root])),
-            ),
-            Bound(
-                "least-cut",
-                rounding.fraction_down(time),
-                f"a cut of capacity {float(1 / time):g} around the root, by max-flows",
-                exact=True,
-                detail={"inside": sorted(inside)},
-                fraction=rounding.quotient(Fraction(1), shared.capacity_out_of(topology, inside)),
-            ),
-        ]
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """T, its inverse, the root and the number of ranks."""

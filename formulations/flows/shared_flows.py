@@ -58,6 +58,14 @@ class SharedFlows(OfTopology, Protocol):
         """Whether flows lead away from their ends."""
 
 
+class FromRoot(SharedFlows, Protocol):
+    """A formulation whose flows all come from a root."""
+
+    @property
+    def root(self) -> int:
+        """Its vertex."""
+
+
 def barred(problem: SharedFlows) -> Mask:
     """Flows that lead back to their end, or from it with ``away``, ``(m, K)``: they are 0."""
     return (problem.topology.head if problem.away else problem.topology.tail)[:, None] == problem.ends
@@ -147,6 +155,30 @@ def cut_bounds(problem: SharedFlows, node: str, what: str) -> list[Bound]:
             exact=True,
             detail={"inside": sorted(inside)},
             fraction=rounding.quotient(Fraction(held), capacity_out_of(topology, inside, away=away)),
+        ),
+    ]
+
+
+def root_bounds(problem: FromRoot) -> list[Bound]:
+    """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
+    topology, root = problem.topology, problem.root
+    leaving = float(topology.capacity[topology.tail == root].sum())
+    room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
+    time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
+    return [
+        Bound(
+            "node-cut",
+            rounding.quotient_down(1, room),
+            "what leaves the root",
+            fraction=rounding.quotient(Fraction(1), rounding.exact_sum(topology.capacity[topology.tail == root])),
+        ),
+        Bound(
+            "least-cut",
+            rounding.fraction_down(time),
+            f"a cut of capacity {float(1 / time):g} around the root, by max-flows",
+            exact=True,
+            detail={"inside": sorted(inside)},
+            fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, inside)),
         ),
     ]
 

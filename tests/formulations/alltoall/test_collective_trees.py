@@ -16,7 +16,7 @@ from programs import naive_outcome, ring
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.alltoall.all_reduce import partition_bound
+from opticoll.formulations.alltoall.all_reduce_bounds import partition_bound
 from opticoll.formulations.flows.tree_packing import PackedTree, evenly, pack, violations
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
 from opticoll.instances import Topology, parse
