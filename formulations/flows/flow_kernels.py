@@ -49,6 +49,38 @@ class Adjacency:
         """Return scratch arrays for one thread."""
         return np.empty((5, self.first_out.size), dtype=np.int64), np.empty((2, self.first_out.size))
 
+    def make_exact(self, flow: F64, demand: F64, sources: I64, noise: float) -> bool:
+        """Apply :func:`unit_flows` to flows ``(K, m)``, in place; False if some demand cannot be reached."""
+        ends = self.tail, self.head, self.first_out, self.first_in, self.entering
+        return bool(unit_flows(flow, demand, sources, noise, *ends, *self.workspace()))
+
+    def paths_of(
+        self, flow: F64, source: int, targets: I64, amount: F64, least: float, room: int
+    ) -> tuple[I64, I32, F64, I32]:
+        """Apply :func:`strip` to a flow ``(m,)``, with room for paths of ``room`` arcs, or of more if necessary.
+
+        Returns
+        -------
+        Paths of every target; and, path by path, numbers of arcs, rates, and concatenated arcs.
+
+        Raises
+        ------
+        LookupError
+            With the position of a target that gets too little.
+        """
+        most = flow.size + targets.size
+        counts, walk = np.empty(targets.size, dtype=np.int64), np.empty(self.first_out.size, dtype=np.int64)
+        while True:
+            lengths, rates = np.empty(most, dtype=np.int32), np.empty(most)
+            arcs, left = np.empty(most * room, dtype=np.int32), flow.copy()
+            ends = self.tail, self.first_in, self.entering
+            paths, used = strip(left, source, targets, amount, least, *ends, walk, counts, lengths, rates, arcs)
+            if paths == -1:
+                raise LookupError(used)
+            if paths >= 0:
+                return counts, lengths[:paths].copy(), rates[:paths].copy(), arcs[:used].copy()
+            room *= 2
+
 
 @compiled(nogil=True, error_model="numpy")
 def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64, state: I64, cursor: I64, path: I64) -> None:

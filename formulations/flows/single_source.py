@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
 #: Arcs with less than this share of the inflow of a vertex are treated as solver noise.
 NOISE = 1e-7
-#: Approximate number of entries in a batch of dense systems.
-BATCH_ENTRIES = 8_000_000
-#: Number of vertices above which each system is solved as a sparse one.
-DENSE_VERTICES = 512
 #: Number of flow variables from which on the compiled code is used.
 COMPILED_ENTRIES = 300_000
 
@@ -34,7 +30,8 @@ def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 |
         y_u = D_u + sum_{a out of u} phi_a y_head(a)        (u != s),
 
     and the flow is phi_a y_head(a). On an acyclic support this system is triangular up to ordering, so it
-    always has a non-negative solution. A vertex without inflow that is needed is connected by its shortest path.
+    always has a non-negative solution, found by one substitution. A vertex without inflow that is needed is connected
+    by its shortest path.
 
     Parameters
     ----------
@@ -51,93 +48,52 @@ def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 |
     -------
     Flows of shape ``(m, K)``, or None if some demand cannot be reached.
     """
-    groups = sources.size
     if flow.size >= COMPILED_ENTRIES:
         return _compiled_unit_flow(topology, sources, demand, flow)
-    shares = in_fractions(topology, sources, demand, flow)
-    if shares is None:
-        return None
-    result = np.empty_like(shares)
-    step = max(1, BATCH_ENTRIES // max(topology.n**2, 1))
-    for first in range(0, groups, step):
-        batch = slice(first, min(first + step, groups))
-        through = _throughflow(topology, shares[:, batch], demand[:, batch])
-        result[:, batch] = shares[:, batch] * through[topology.head]
-    if not np.isfinite(result).all() or result.min(initial=0.0) < -1e-9:
-        return None
-    return np.maximum(result, 0.0)
+    result = np.maximum(flow, 0.0)
+    inflow = np.zeros(demand.shape)
+    np.add.at(inflow, topology.head, result)
+    result[result < NOISE * inflow[topology.head]] = 0.0
+    for k in range(sources.size):
+        order = _rooted_acyclic(topology, int(sources[k]), result[:, k], demand[:, k])
+        if order is None:
+            return None
+        _pass_back(topology, order, result[:, k], demand[:, k])
+    return result if np.isfinite(result).all() else None
 
 
 def _compiled_unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
     """:func:`unit_flow` by :mod:`opticoll.formulations.flows.flow_kernels`, several groups at a time."""
-    from opticoll.formulations.flows.flow_kernels import Adjacency, unit_flows
+    from opticoll.formulations.flows.flow_kernels import Adjacency
 
-    graph = Adjacency.of(topology)
-    whole, real = graph.workspace()
-    result = np.empty(flow.shape)
+    graph, result = Adjacency.of(topology), np.empty(flow.shape)
     for first in range(0, sources.size, 64):
         batch = slice(first, first + 64)
         part = np.ascontiguousarray(flow[:, batch].T, dtype=float)
         wanted = np.ascontiguousarray(demand[:, batch].T, dtype=float)
-        if not unit_flows(
-            part,
-            wanted,
-            np.array(sources[batch]),
-            NOISE,
-            graph.tail,
-            graph.head,
-            graph.first_out,
-            graph.first_in,
-            graph.entering,
-            whole,
-            real,
-        ):
+        if not graph.make_exact(part, wanted, np.array(sources[batch]), NOISE):
             return None
         result[:, batch] = part.T
     return result
 
 
-def _throughflow(topology: Topology, shares: F64, demand: F64) -> F64:
-    """Solve ``y = D + P y`` for every group; shapes ``(m, K)``, ``(n, K)`` -> ``(n, K)``."""
-    n, groups = demand.shape
-    if n > DENSE_VERTICES:
-        import scipy.sparse as sp
-        from scipy.sparse.linalg import splu
-
-        through = np.empty_like(demand)
-        for k in range(groups):
-            step = sp.csc_array((shares[:, k], (topology.tail, topology.head)), shape=(n, n))
-            through[:, k] = splu(sp.csc_array(sp.eye_array(n) - step)).solve(demand[:, k])
-        return through
-    system = np.zeros((groups, n, n))
-    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        system[:, u, v] -= shares[a]  # arc by arc, so parallel arcs add up
-    system[:, np.arange(n), np.arange(n)] += 1.0
-    return np.asarray(np.linalg.solve(system, demand.T[:, :, None])[:, :, 0].T, dtype=float)
+def _pass_back(topology: Topology, order: list[int], flow: F64, demand: F64) -> None:
+    """Make an acyclic flow deliver the demand, in place: from the last vertex on, y_v is split as v receives."""
+    through, tail, amounts = demand.tolist(), topology.tail.tolist(), flow.tolist()
+    into: list[list[int]] = [[] for _ in order]
+    for a in np.flatnonzero(flow).tolist():
+        into[topology.head[a]].append(a)
+    for v in reversed(order):
+        if into[v]:
+            share = through[v] / sum(amounts[a] for a in into[v])
+            for a in into[v]:
+                amounts[a] *= share
+                through[tail[a]] += amounts[a]
+    flow[:] = amounts
 
 
-def in_fractions(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
-    """Share of each arc in the inflow of its head, on an acyclic support rooted at the source.
-
-    Shape ``(m, K)``; the shares into every reached vertex add up to 1, those into a source to 0.
-    None if a vertex with demand cannot be reached at all.
-    """
-    n, groups = topology.n, sources.size
-    cleaned = np.maximum(flow, 0.0)
-    inflow = np.zeros((n, groups))
-    np.add.at(inflow, topology.head, cleaned)
-    cleaned[cleaned < NOISE * inflow[topology.head]] = 0.0
-    for k in range(groups):
-        if not _rooted_acyclic(topology, int(sources[k]), cleaned[:, k], demand[:, k]):
-            return None
-    inflow[:] = 0.0
-    np.add.at(inflow, topology.head, cleaned)
-    received = inflow[topology.head]
-    return np.divide(cleaned, received, out=np.zeros_like(cleaned), where=received > 0)
-
-
-def _rooted_acyclic(topology: Topology, source: int, flow: F64, demand: F64) -> bool:
-    """Make one group's flow acyclic and rooted, in place; False if a demand cannot be reached."""
+def _rooted_acyclic(topology: Topology, source: int, flow: F64, demand: F64) -> list[int] | None:
+    """Make one group's flow acyclic and rooted, in place: the vertices in its order; None if a demand is cut off."""
     cancel_cycles(topology, flow)
     flow[topology.head == source] = 0.0  # flow back into the source is not part of an acyclic flow
     order = _topological(topology, flow)
@@ -152,8 +108,8 @@ def _rooted_acyclic(topology: Topology, source: int, flow: F64, demand: F64) -> 
             flow[outgoing] = 0.0
     missing = np.flatnonzero((received <= 0) & (demand > 0))
     if missing.size:
-        return _attach(topology, source, flow, received, missing)
-    return True
+        return _topological(topology, flow) if _attach(topology, source, flow, received, missing) else None
+    return order
 
 
 def _arcs_out(topology: Topology, u: int) -> slice:

@@ -9,7 +9,7 @@ of a single commodity's flow, widest first.
 File (``.npz``, no pickles)
     ``instance_hash``           of the topology, as a string
     ``F``                       served fraction: the rate of commodity (s, v) is F D_sv
-    ``demand``                  D as a string, as in ``--set demand=``; ``uniform`` if missing
+    ``demand``                  D as a string, as in ``--set demand=``
     ``sources``, ``targets``    of the commodities with D_sv > 0, ascending by (source, target), ``(K,)``
     ``first_path``              paths of commodity k are ``first_path[k] .. first_path[k+1]``, ``(K+1,)``
     ``first_arc``               arcs of path p are ``first_arc[p] .. first_arc[p+1]`` of ``arcs``, ``(P+1,)``
@@ -102,80 +102,30 @@ def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> Weighte
     BadInput
         If some rank is not reached at all.
     """
-    from opticoll.formulations.flows.flow_kernels import Adjacency, strip, unit_flows
+    from opticoll.formulations.flows.flow_kernels import Adjacency
     from opticoll.formulations.flows.single_source import NOISE
 
-    topology, n, m = data.topology, data.topology.n, data.topology.arcs
-    graph = Adjacency.of(topology)
-    whole, real = graph.workspace()
-    walk, load = np.empty(n, dtype=np.int64), np.zeros(m)
-    counts, lengths, rates, arcs = [], [], [], []
-    room = 8
+    topology, graph = data.topology, Adjacency.of(data.topology)
+    load, parts, room = np.zeros(topology.arcs), [], 8
     for i, source in enumerate(data.sources.tolist()):
         shards = np.ascontiguousarray(data.demand[:, i : i + 1].T, dtype=float)
-        targets = np.flatnonzero(shards[0])
-        amount = shards[0, targets]
         unit = np.ascontiguousarray(flow[:, i : i + 1].T, dtype=float)
-        served = unit_flows(
-            unit,
-            shards,
-            np.array([source]),
-            NOISE,
-            graph.tail,
-            graph.head,
-            graph.first_out,
-            graph.first_in,
-            graph.entering,
-            whole,
-            real,
-        )
-        if not served:
+        if not graph.make_exact(unit, shards, np.array([source]), NOISE):
             msg = f"weighted paths: the flow of {topology.labels[source]} cannot serve every rank"
             raise BadInput(msg)
         load += unit[0]
-        per_target = np.empty(targets.size, dtype=np.int64)
-        while True:
-            most = m + targets.size
-            one, two = np.empty(most, dtype=np.int32), np.empty(most)
-            three = np.empty(most * room, dtype=np.int32)
-            paths, used = strip(
-                unit[0].copy(),
-                source,
-                targets,
-                amount,
-                ROUND_OFF,
-                graph.tail,
-                graph.first_in,
-                graph.entering,
-                walk,
-                per_target,
-                one,
-                two,
-                three,
-            )
-            if paths != -2:
-                break
-            room *= 2
-        if paths < 0:
-            target = topology.labels[targets[used]]
+        targets = np.flatnonzero(shards[0])
+        try:
+            parts.append(graph.paths_of(unit[0], source, targets, shards[0, targets], ROUND_OFF, room))
+            room = max(room, int(parts[-1][1].max()))
+        except LookupError as short:
+            target = topology.labels[targets[short.args[0]]]
             msg = f"weighted paths: too little of the flow of {topology.labels[source]} reaches {target}"
-            raise BadInput(msg)
-        counts.append(per_target)
-        lengths.append(one[:paths].copy())
-        rates.append(two[:paths].copy())
-        arcs.append(three[:used].copy())
+            raise BadInput(msg) from None
     F = float((topology.capacity[load > 0] / load[load > 0]).min())
     sources, targets, _ = data.demanded()
-    return WeightedPaths(
-        F,
-        sources,
-        targets,
-        offsets(np.concatenate(counts)),
-        offsets(np.concatenate(lengths)),
-        np.concatenate(arcs),
-        np.concatenate(rates) * F,
-        demand,
-    )
+    counts, lengths, rates, arcs = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return WeightedPaths(F, sources, targets, offsets(counts), offsets(lengths), arcs, rates * F, demand)
 
 
 def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
@@ -336,8 +286,6 @@ def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dt
 
 
 def _text(archive: zipfile.ZipFile, name: str, path: Path) -> str:
-    if name == "demand" and f"{name}.npy" not in archive.namelist():
-        return UNIFORM  # files of the first version have no such entry
     shape, dtype = _header(archive, name)
     if dtype.kind != "U" or shape != () or dtype.itemsize > MAX_TEXT:
         msg = f"{path}: {name} is {dtype} of shape {shape}; save weighted paths as such a file"

@@ -81,10 +81,6 @@ def test_files_come_back_and_others_are_refused(tmp_path):
     again = wp.read(file, data)
     for field in fields(paths):
         np.testing.assert_array_equal(getattr(again, field.name), getattr(paths, field.name))
-    old = tmp_path / "old.npz"  # from before there were other demands
-    known = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths) if f.name != "demand"}
-    np.savez(old, **known, instance_hash=topology.hash)
-    assert wp.read(old, data).demand == "uniform"
     with pytest.raises(BadFile, match="instance_hash"):
         wp.read(file, model.ConcurrentFlow.by_source(parse("ring:7")))
     with pytest.raises(BadFile, match="cannot be read"):
