@@ -80,7 +80,6 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
     [
         ("alltoall.link-mcf", "genkautz:n=9,d=2", {}),
         ("alltoall.link-mcf", "torus:3x3", {"printed": True}),
-        ("alltoall.master", "lightpath:2x4", {}),
         ("alltoall.timestep-mcf", "genkautz:n=9,d=2", {"steps": 0, "aggregate": "commodity", "relays": "pass"}),
         ("alltoall.timestep-mcf", "torus:3x3", {"steps": 4, "aggregate": "source", "relays": "pass"}),
         ("alltoall.timestep-mcf", "ring:5", {"steps": 0, "aggregate": "commodity", "relays": "pass"}),
