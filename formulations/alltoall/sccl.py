@@ -142,7 +142,7 @@ class ChunkSteps(Formulation):
         """The network."""
         return self.flow.topology
 
-    def sets(self) -> dict[str, Axis]:
+    def sets(self) -> dict[str, Axis | range]:
         """Chunks (s,d,i): the i-th of the pair (s,d), or sources; and steps."""
         flow, group = self.flow, self.flow.sets()
         V = vertex_names(self.topology)
