@@ -152,8 +152,9 @@ def test_methods_that_build_no_matrix_are_refused_by_their_own_need() -> None:
 
 
 def test_leaner_layer_is_named() -> None:
+    task = Task("alltoall.master", "genkautz:n=300,d=4", "pdlp", form="pyomo", memory_limit_gib=0.2)
     with pytest.raises(TooLarge, match="form matrix"):
-        make_plan(Task("alltoall.master", "genkautz:n=300,d=4", "pdlp", form="pyomo", memory_limit_gib=0.2))
+        memory.refuse_plan(task, make_plan(task))
 
 
 def test_estimate_counts_where_the_instance_alone_tells_nothing() -> None:
