@@ -94,7 +94,7 @@ def interval(
     """
     orbits = find(data)
     pair = None
-    if values.get(data.flow) is not None and float(np.asarray(values["F"])) > 0 and "capacity" in duals:
+    if values.get("g") is not None and float(np.asarray(values["F"])) > 0 and "capacity" in duals:
         pair = exact_pair(orbits, _near_optimum(orbits, values, duals))
     if pair is None:
         msg = (
@@ -114,12 +114,12 @@ def interval(
         np.array(reach, dtype=object).T,
     )
     settled = orbits.settle((flows / pair.flow.below).astype(float)) / float(high)
-    return low, high, {data.flow: orbits.symmetric(settled), "F": np.asarray(1.0 / float(high))}
+    return low, high, {"g": orbits.symmetric(settled), "F": np.asarray(1.0 / float(high))}
 
 
 def _near_optimum(orbits: Orbits, values: Mapping[str, F64], duals: Mapping[str, F64]) -> ReducedSolution:
     """The unit flows of the representatives and the lengths in a run's values and duals."""
-    given, time = values[orbits.data.flow], 1.0 / float(np.asarray(values["F"]))
+    given, time = values["g"], 1.0 / float(np.asarray(values["F"]))
     reduced = isinstance(given, SymmetricFlow) and np.array_equal(given.arcs, orbits.arc_images)
     flows = given.entries if reduced and isinstance(given, SymmetricFlow) else orbits.averaged(np.asarray(given))
     near = ReducedSolution(Termination.TOLERANCE).with_flows(orbits, flows * time)

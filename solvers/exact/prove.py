@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.solvers.process.messages import Report
     from opticoll.solvers.run import Run
     from opticoll.solvers.task import Task
@@ -125,8 +126,8 @@ def on_orbits(formulation: Formulation) -> bool:
     """Whether the optimum is proven on the orbits of symmetries alone: the program is too large to be stated."""
     if formulation.name != GROUPED or ((formulation.estimate() or {}).get("nonzeros") or 0) <= MOST_NONZEROS:
         return False
-    data: Any = formulation
-    return bool(data.uniform and not data.equality and (data.capacity > 0).all())
+    flow: ConcurrentFlow = formulation.flow  # type: ignore[attr-defined]
+    return bool(flow.uniform and not flow.equality and (flow.capacity > 0).all())
 
 
 def needed_arrays(run: Run) -> Arrays | None:
@@ -320,7 +321,7 @@ def _by_orbits(run: Run, end: float, solve_task: Solve | None, *, has_limit: boo
     began, near, problem = time.monotonic(), run, run.plan.problem
 
     def proven(near: Run) -> tuple[Fraction, Fraction, Mapping[str, Any]]:
-        step = partial(interval, problem, near.values or {}, near.duals or {})
+        step = partial(interval, problem.flow, near.values or {}, near.duals or {})  # type: ignore[attr-defined]
         return limited(step, end if has_limit else None, stop=stop, least_s=CHECK_S)
 
     try:
