@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import pickle
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,18 @@ class Model:
     def __copy__(self) -> Model:
         """An independent copy, as by :func:`copy.deepcopy`: the model itself is changed in place."""
         return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        """An independent copy, with what was changed by hand and from where the next solve starts."""
+        result = memo[id(self)] = object.__new__(type(self))
+        vars(result).update(copy.deepcopy(vars(self), memo))
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As a pickle; the rules of a Pyomo model are functions in functions, which only cloudpickle takes."""
+        import cloudpickle
+
+        return _restored, (cloudpickle.dumps(vars(self)),)
 
     # the model
 
@@ -475,6 +488,13 @@ class Model:
 
 
 # helpers
+
+
+def _restored(state: bytes) -> Model:
+    """A model from its pickle."""
+    result = object.__new__(Model)
+    vars(result).update(pickle.loads(state))  # noqa: S301 - part of a pickle that is being read
+    return result
 
 
 def _value_of(entry: Any) -> float:

@@ -1,8 +1,11 @@
-"""Copies of ``oc.model`` are the same model, apart from the original."""
+"""Copies and pickles of ``oc.model`` are the same model, apart from the original."""
 
 from __future__ import annotations
 
 import copy
+import pickle
+import subprocess
+import sys
 
 import cvxpy as cp
 import pyomo.environ as pyo
@@ -11,7 +14,11 @@ import pytest
 import opticoll as oc
 
 FORMS = ("pyomo", "cvxpy")
-COPIES = {"deepcopy": copy.deepcopy, "copy": copy.copy}
+COPIES = {
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),  # noqa: S301
+}
 
 
 def limited(model):
@@ -49,3 +56,12 @@ def test_a_copy_keeps_what_was_changed_by_hand(way, form):
     assert result.record.instance == same.record.instance
     twice = COPIES[way](copied).solve()
     assert twice.value == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_another_process_reads_a_pickle(form, tmp_path):
+    path = tmp_path / "model.pickle"
+    path.write_bytes(pickle.dumps(limited(oc.model("alltoall.link-mcf", "ring:4", form=form))))
+    code = f"import pickle; m = pickle.load(open({str(path)!r}, 'rb')); print(m.changed, round(m.solve().T, 6))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.split() == ["True", "10.0"]
