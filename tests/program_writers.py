@@ -8,6 +8,7 @@ It runs as a process of its own because HiGHS and OR-Tools cannot be loaded into
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import MatrixProgram
@@ -198,7 +199,7 @@ def canonical(program: Program, constants: tuple[str, ...] = ()) -> dict[str, ob
     return {"sense": program.sense, "offset": offset, "columns": columns, "rows": sorted(rows)}
 
 
-def write_by_highs(program: Program, path: Path) -> None:
+def write_by_highs(program: Program, path: Path, seed: int) -> None:
     """Write a file with HiGHS."""
     import highspy
 
@@ -220,7 +221,7 @@ def write_by_highs(program: Program, path: Path) -> None:
     highs.writeModel(str(path))
 
 
-def write_by_scip(program: Program, path: Path) -> None:
+def write_by_scip(program: Program, path: Path, seed: int) -> None:
     """Write a file with SCIP."""
     import pyscipopt
 
@@ -249,7 +250,7 @@ def write_by_scip(program: Program, path: Path) -> None:
     model.writeProblem(str(path), verbose=False)
 
 
-def write_by_gurobi(program: Program, path: Path) -> None:
+def write_by_gurobi(program: Program, path: Path, seed: int) -> None:
     """Write a file with Gurobi, whose rows with two ends would get columns of their own."""
     import gurobipy as gp
 
@@ -273,7 +274,7 @@ def write_by_gurobi(program: Program, path: Path) -> None:
             model.write(str(path))
 
 
-def write_by_pyomo(program: Program, path: Path) -> None:
+def write_by_pyomo(program: Program, path: Path, seed: int) -> None:
     """Write a file with Pyomo."""
     import pyomo.environ as pyo
 
@@ -564,14 +565,6 @@ def _is_number(text: str) -> bool:
     return True
 
 
-WRITERS = {
-    "highs": write_by_highs,
-    "scip": write_by_scip,
-    "gurobi": write_by_gurobi,
-    "pyomo": write_by_pyomo,
-}
-
-
 def program_of(writer: str, seed: int) -> Program:
     """The random program with a seed, with what the writer can write."""
     return random_program(seed, hard_names=writer != "pyomo", ranges=writer != "gurobi")
@@ -616,14 +609,25 @@ def outcomes(writer: str, suffix: str, seeds: Iterable[int], folder: Path) -> It
         yield "equal" if got == canonical(program_of(writer, seed)) else f"different:\n{file.read_text()}"
 
 
+#: Functions that write a program to a path, with a seed.
+WRITERS: dict[str, Callable[[Program, Path, int], None]] = {
+    "highs": write_by_highs,
+    "scip": write_by_scip,
+    "gurobi": write_by_gurobi,
+    "pyomo": write_by_pyomo,
+    "dialects": write_in_dialects,
+}
+
+
+def write(writer: str, suffix: str, seed: int, count: int, folder: Path) -> None:
+    """Write ``count`` programs with seeds from ``seed``, in a process of its own."""
+    command = [sys.executable, __file__, writer, suffix, str(seed), str(count), str(folder)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
 def main(writer: str, suffix: str, seed: str, count: str, folder: str) -> None:
-    """Write ``count`` programs with seeds from ``seed``."""
     for number_of in range(int(seed), int(seed) + int(count)):
-        path = Path(folder) / f"{writer}-{number_of}{suffix}"
-        if writer == "dialects":
-            write_in_dialects(program_of(writer, number_of), path, number_of)
-        else:
-            WRITERS[writer](program_of(writer, number_of), path)
+        WRITERS[writer](program_of(writer, number_of), Path(folder) / f"{writer}-{number_of}{suffix}", number_of)
 
 
 if __name__ == "__main__":

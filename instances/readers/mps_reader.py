@@ -385,7 +385,8 @@ class _Reader(ProgramReader):
             others = "CPLEX and SCIP take the first, Gurobi and HiGHS all"
             self.refuse(number, f"section {section} has two sets, {which}: {others}; keep one")
         if not name:
-            self.note(number, f"no name of a set in {section}", f"without which Xpress 9.9 ignores {section}")
+            others = " and SCIP 10 takes numbers such as 5e0 for names" if section == "BOUNDS" else ""
+            self.note(number, f"no name of a set in {section}", f"without which Xpress 9.9 ignores {section}{others}")
 
     # Bounds
 
@@ -409,6 +410,10 @@ class _Reader(ProgramReader):
         column = self.columns.get(given[named])
         if column is None:
             self.refuse(number, f"there is no column {quoted(given[named])}; name a column of the section COLUMNS")
+        upper = self.uppers.get(column, (math.inf, 0))[0]
+        if kind in {"LO", "MI"} and column in self.marked and upper < INFINITE:
+            what = f"a lower bound of the integer column {quoted(given[named])} after its upper bound"
+            self.note(number, what, "which is infinite for SCIP 10")
         for relation, end in _BOUNDS[kind]:
             self.set_bound(column, relation, value if end is None else end, number)
         if kind in {"BV", "LI", "UI"}:
