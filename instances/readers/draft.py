@@ -323,50 +323,6 @@ class Draft:
             msg = f"{self.what}: more than the {MAX_ARCS} arcs allowed; split the file"
             raise BadFile(msg)
 
-    def add_links(
-        self,
-        ends: NDArray[np.int64],
-        names: list[Hashable],
-        capacity: NDArray[np.float64],
-        numbers: NDArray[np.int64],
-        *,
-        directed: bool,
-    ) -> bool:
-        """Add vertices and links at once, as :meth:`add_vertex` and :meth:`add_link`.
-
-        Parameters
-        ----------
-        ends
-            Tail and head of every link as positions in ``names``, ``(m, 2)``.
-        names
-            Distinct names, in the order of their first link.
-        capacity, numbers
-            Capacity of every link and its position in the file, ``(m,)``.
-
-        Returns
-        -------
-        bool
-            False, with nothing added, if there would be too many vertices or arcs.
-        """
-        directed = directed if self.options.directed is None else self.options.directed
-        added = sum(name not in self._vertices for name in names)
-        if len(self._vertices) + added > MAX_VERTICES or len(self._tail) + 2 * len(ends) > MAX_ARCS:
-            return False
-        self._vertices.update(dict.fromkeys(names))
-        seen = np.array([self._seen.setdefault(name, len(self._seen)) for name in names], dtype=np.int64)[ends]
-        ways = np.stack([seen, seen[:, ::-1]], axis=1)  # (m, 2, 2): both directions
-        kept = np.ones((len(ends), 2), dtype=bool)
-        kept[:, 1] = (seen[:, 0] != seen[:, 1]) & (not directed)
-        for column, values in (
-            (self._tail, ways[:, :, 0]),
-            (self._head, ways[:, :, 1]),
-            (self._capacity, np.stack([capacity] * 2, axis=1)),
-            (self._places, np.stack([numbers] * 2, axis=1)),
-            (self._back, np.tile([0, 1], (len(ends), 1))),
-        ):
-            column.frombytes(np.ascontiguousarray(values[kept], dtype=column.typecode).tobytes())
-        return True
-
     def stands_alone(self, tail: Hashable, head: Hashable) -> bool:
         """Whether no other link than one between these vertices has one of them as an end."""
         pair = np.array([self._seen[tail], self._seen[head]])

@@ -27,8 +27,6 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from opticoll.errors import BadFile
 from opticoll.instances.readers.draft import ReadOptions, default_labels, end_columns, is_number
 from opticoll.instances.readers.listed_graph import (
@@ -37,7 +35,6 @@ from opticoll.instances.readers.listed_graph import (
     NEUTRAL,
     OTHER_NAMES,
     ListedGraph,
-    stated_direction,
 )
 from opticoll.instances.readers.reading import parses_as_float
 from opticoll.instances.topology import split_rate
@@ -45,17 +42,11 @@ from opticoll.instances.topology import split_rate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from opticoll.instances.topology import Topology
 
 _MAX_LINE = 10_000
 #: Words separated by blanks of which the last is a number with a decimal comma.
 _DECIMAL_COMMA = re.compile(r"^[^\S\n]*[^\s,]+[^\S\n]+[^\s,]+[^\S\n]+[0-9]+,[0-9]+[^\S\n]*$", re.MULTILINE)
-#: Characters of arcs read at once, and smallest number of lines for which that pays off.
-_BLOCK, _FEW = 1 << 20, 256
-#: Maximum number of lines read one by one: with quotes, attributes or declarations, and before the first arc.
-MOST_SINGLE_LINES = 1_000_000
 
 
 def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> Topology:
@@ -70,10 +61,8 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
     options.refuse(what, "an edge list has no choice of links", "wiring")
     draft = ListedGraph(what, "line", options)
     rows = _Rows(draft)
-    stream, number = io.StringIO(text, newline=None), 0
-    while lines := stream.readlines(_BLOCK if rows.count else 1):
-        rows.read(lines, number)
-        number += len(lines)
+    for number, line in enumerate(io.StringIO(text, newline=None), start=1):
+        rows.read(line.strip(), number)
     rows.check()
     _declare(draft, rows.vertices)
     if rows.labels and len(rows.labels) < draft.order:
@@ -104,37 +93,19 @@ class _Rows:
         self.direction: tuple[str, int] | None = None  # name and position of a column with the direction
         named = isinstance(self.chosen, str) and split_rate(self.chosen) is None
         self.name = str(self.chosen) if named else None
-        self.single = 0
         self.declared: set[str] = set()
         self.rated: bool | None = None  # whether lines without a heading have a capacity
         self.vertices: int | None = None
         self.labels: list[str] | None = None
 
-    def read(self, lines: list[str], before: int) -> None:
-        """Read lines, plain ones as whole arrays of arcs; ``before`` lines have already been read.
+    def read(self, line: str, number: int) -> None:
+        """Read one line: a declaration, a heading, an arc or a comment.
 
         Raises
         ------
         BadFile
-            With the number of the malformed line, or for more than :data:`MOST_SINGLE_LINES` lines that are not plain.
+            If it is none of them.
         """
-        if len(lines) > _FEW:
-            if not self._add_plain(lines, before):
-                half = len(lines) // 2
-                self.read(lines[:half], before)
-                self.read(lines[half:], before + half)
-            return
-        for number, raw in enumerate(lines, start=before + 1):
-            self._read_line(raw.strip(), number)
-        self.single += len(lines)
-        if self.single > MOST_SINGLE_LINES:
-            msg = (
-                f"{self.draft.where(before + len(lines))}: more than {MOST_SINGLE_LINES} lines are not plain arcs "
-                "(quotes, attributes, declarations, comments before the first arc); write tail,head,capacity"
-            )
-            raise BadFile(msg)
-
-    def _read_line(self, line: str, number: int) -> None:
         where = self.draft.where(number)
         if line.startswith("#:"):
             self._read_declaration(line, where)
@@ -149,7 +120,7 @@ class _Rows:
             self._declare_once("directed", where)
             self.draft.directed, self.stated = line.lower() == "directed", True
             return
-        self.add(line, number, where)
+        self._add(line, number, where)
 
     def _read_declaration(self, line: str, where: str) -> None:
         draft = self.draft
@@ -182,79 +153,7 @@ class _Rows:
             raise BadFile(msg)
         self.declared.add(key)
 
-    def _add_plain(self, lines: list[str], before: int) -> bool:
-        """Read lines with equal numbers of cells at once; False, with nothing read, if one is not plain or invalid."""
-        import pandas as pd
-
-        text = "".join(lines)
-        if not self.count or any(mark in text for mark in ('"', "{", ";", "#:")):
-            return False
-        rows = [line.partition("#")[0].strip() for line in lines]
-        numbers = before + 1 + np.flatnonzero(np.fromiter(map(bool, rows), bool, len(rows)))
-        rows = list(filter(None, rows))
-        if not rows:
-            return True
-        table = self._plain_cells(rows)
-        if table is None:
-            return False
-        directed = self.draft.directed
-        if self.direction is not None:
-            name, at = self.direction
-            said = {stated_direction(name, cell) for cell in np.unique(table[:, at].astype(str)).tolist()}
-            if len(said) > 1 or (True in said and not directed):
-                return False
-            directed = directed and False not in said
-        given: list[object] = [1.0]
-        kind = np.zeros(len(rows), dtype=np.int64)
-        if self.chosen is not None and self.name is None:
-            given = [self.chosen]
-        elif self.column < table.shape[1]:
-            kind, words = pd.factorize(table[:, self.column])
-            given = words.tolist()
-        try:
-            values = [self.draft.capacity(value, "") for value in given]
-        except BadFile:  # the next attempt, line by line, reports it
-            return False
-        ends, names = pd.factorize(table[:, self.ends].ravel())
-        if not self.draft.add_links(
-            ends.reshape(-1, 2), names.tolist(), np.array(values)[kind], numbers, directed=directed
-        ):
-            return False
-        self.count += len(rows)
-        return True
-
-    def _plain_cells(self, rows: list[str]) -> NDArray[np.object_] | None:
-        """The cells of plain rows, ``(rows, columns)``; None if they are not a table of arcs."""
-        text = "\n".join(rows) + "\n"
-        if "," in text and ("\t" in text or _DECIMAL_COMMA.search(text)):
-            return None
-        if "," not in text:
-            text = re.sub(r"[^\S\n]+", ",", text)
-        width = text.partition("\n")[0].count(",") + 1
-        marks = np.frombuffer(text.encode(), np.uint8)
-        marks = marks[(marks == ord(",")) | (marks == ord("\n"))]
-        fits = width == (2 if self.rated is False else 3) if self.width is None else width == self.width
-        if not fits or marks.size != width * len(rows) or max(map(len, rows)) > _MAX_LINE:
-            return None
-        shaped = marks.reshape(-1, width)
-        if (shaped[:, :-1] != ord(",")).any() or (shaped[:, -1] != ord("\n")).any():
-            return None
-        cells = text[:-1].replace("\n", ",").split(",")
-        if re.search(r"[^\S\n]", text):
-            cells = [cell.strip() for cell in cells]
-        table = np.array(cells, dtype=object).reshape(-1, width)
-        if (table[:, self.ends] == "").any() or (self.width is None and (table == "").any()):
-            return None
-        return table
-
-    def add(self, line: str, number: int, where: str) -> None:
-        """Read one line.
-
-        Raises
-        ------
-        BadFile
-            If it is neither a heading nor an arc.
-        """
+    def _add(self, line: str, number: int, where: str) -> None:
         if "{" in line:
             self._add_networkx(line, number, where)
             return

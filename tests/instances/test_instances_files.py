@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import Topology, from_networkx, parse, read_topology, save_topology, to_networkx
-from opticoll.instances.readers import edge_lists, files
+from opticoll.instances.readers import files
 
 SUFFIXES = ["csv", "txt", "graphml", "json"]
 
@@ -155,56 +155,6 @@ def test_edge_lists(tmp_path, text, n, arcs, labels):
 )
 def test_bad_edge_lists(tmp_path, text, message):
     refused(tmp_path, text, "t.csv", message)
-
-
-def _long_list(seed):
-    """A long edge list from a seed, some of them with a mistake in one line."""
-    random = np.random.default_rng(seed)
-    separator = str(random.choice([",", " ", "\t", " , "]))
-    named, width = bool(random.integers(2)), int(random.integers(2, 4))
-    capacities = ["1", "2.5", "1e3"] if random.integers(2) else ["1Gb/s", "400Mb/s"]
-    lines = [str(random.choice(["", "undirected", "#: vertices 60", "src,dst,cap", "# c"]))]
-    for _ in range(700):
-        tail, head = random.choice(50, 2, replace=False).tolist()
-        cells = [f"v{tail}", f"v{head}"] if named else [str(tail), str(head)]
-        lines.append(separator.join([*cells, *random.choice(capacities, width - 2)]))
-    odd = ["", "# c", "0,1,1 # c", "#: loops keep", "0,1,nan", "0,1,1,1", "3,3", "x,y", "0,,1", ' "0",1', "1 0 2Gb/s"]
-    for _ in range(int(random.integers(3))):
-        lines[int(random.integers(1, 700))] = str(random.choice(odd))
-    return str(random.choice(["\n", "\r\n"])).join(lines)
-
-
-def _outcome(path):
-    try:
-        topology = read_topology(path)
-    except BadFile as error:
-        return str(error)
-    return topology.n, topology.hash, topology.labels, topology.capacity_unit
-
-
-@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 60))])
-def test_lines_read_together_are_as_lines_read_one_by_one(seed, tmp_path, monkeypatch):
-    path = tmp_path / "t.csv"
-    path.write_text(_long_list(seed), newline="")
-    together = _outcome(path)
-    monkeypatch.setattr(edge_lists, "_FEW", 10**9)
-    assert _outcome(path) == together
-
-
-def test_few_lines_of_a_long_list_are_read_one_by_one(tmp_path, monkeypatch):
-    lines = ["0,1"] * 20_000
-    lines[5_000] = '"1",0'
-    read_singly = []
-    add = edge_lists._Rows.add
-    monkeypatch.setattr(edge_lists._Rows, "add", lambda self, *given: read_singly.append(1) or add(self, *given))
-    assert read(tmp_path, "\n".join(lines)).arcs == 20_000
-    assert len(read_singly) <= 1 + 2 * edge_lists._FEW
-
-
-def test_a_long_list_that_must_be_read_one_by_one_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(edge_lists, "MOST_SINGLE_LINES", 1_000)
-    assert read(tmp_path, "0,1\n" * 4_000).arcs == 4_000
-    refused(tmp_path, '"0",1\n' * 4_000, "t.csv", "more than 1000 lines are not plain arcs")
 
 
 def refused(tmp_path, text, name, expected):
