@@ -1,7 +1,7 @@
 """The time of a training iteration on circuits that are set in rounds, on a LIGHTPATH mesh.
 
 The tasks become stages (:mod:`opticoll.instances.training.iteration_stages`); their all-reduces and exchanges become
-rounds of circuits with known times (:mod:`opticoll.solvers.methods.lumorph.timed_rounds`); ``lumorph.iteration``
+rounds of circuits with known times (:mod:`opticoll.analysis.training.timed_rounds`); ``lumorph.iteration``
 chooses when each all-reduce runs. The paper's heuristic goes first; if its value is not proven optimal, the program is
 solved.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.training.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.errors import NoSolution
 from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_of
 from opticoll.formulations.lumorph.circuit_replay import CircuitIteration, residuals
@@ -24,17 +25,16 @@ from opticoll.instances.families.machines import ideal_switch
 from opticoll.instances.training.iteration_stages import iteration_stages
 from opticoll.instances.training.task_graph import ALL_REDUCE, COMPUTING
 from opticoll.instances.training.training_iteration import AllReduceCall, Stage, TrainingIteration
-from opticoll.solvers.methods.lumorph.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import PROVEN, Fields, Task
 
 if TYPE_CHECKING:
+    from opticoll.analysis.training.timed_rounds import AllReduce, TimedRounds
     from opticoll.formulations.lumorph.circuit_replay import Communication
     from opticoll.instances.photonics import LightpathMesh
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.training.iteration_stages import IterationStages
     from opticoll.instances.training.task_graph import TaskGraph
-    from opticoll.solvers.methods.lumorph.timed_rounds import AllReduce, TimedRounds
     from opticoll.solvers.run import Run
     from opticoll.types import Setting
 
@@ -239,7 +239,7 @@ def circuit_iteration(
     latency, delay
         Of a round, and of a change of circuits [s].
     algorithm
-        Of all-reduces, see :mod:`opticoll.solvers.methods.lumorph.timed_rounds`.
+        Of all-reduces, see :mod:`opticoll.analysis.training.timed_rounds`.
     time_limit
         Limit of the program, if the paper's heuristic is not proven optimal [s].
     check

@@ -10,6 +10,7 @@ import numpy as np
 
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
+from opticoll.analysis.training.cluster_queue import simulate_cluster
 from opticoll.analysis.training.iteration import iteration
 from opticoll.arguments import check_mapping, number, whole_number
 from opticoll.errors import BadInput
@@ -17,7 +18,6 @@ from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, resi
 from opticoll.formulations.topoopt.rack_uplinks import fair_rates
 from opticoll.instances.topology import parse_rate
 from opticoll.instances.training.cluster_jobs import MIX, ClusterJob, draw_jobs
-from opticoll.solvers.methods.topoopt.cluster_queue import simulate_cluster
 from opticoll.solvers.task import Fields
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def cluster(
         Mean duration of a job on a network of its own [s], and as for
         :func:`opticoll.instances.training.cluster_jobs.draw_jobs`.
     placement, setup, look_ahead
-        As for :func:`opticoll.solvers.methods.topoopt.cluster_queue.simulate_cluster`.
+        As for :func:`opticoll.analysis.training.cluster_queue.simulate_cluster`.
     rack, oversubscription
         Servers of a rack of the oversubscribed fat-tree, and their bandwidth over that of its uplinks.
     contention

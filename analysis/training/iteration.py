@@ -16,6 +16,7 @@ from opticoll.analysis.training.circuit_iteration import (
     circuit_iteration,
     milliseconds,
 )
+from opticoll.analysis.training.flow_simulator import designed_network, simulate, simulate_circuits
 from opticoll.arguments import number, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
@@ -24,14 +25,13 @@ from opticoll.instances.duration import Duration
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
 from opticoll.instances.topology import parse_rate
 from opticoll.instances.training.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
-from opticoll.solvers.methods.flows.flow_simulator import designed_network, simulate, simulate_circuits
 from opticoll.solvers.task import Fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from opticoll.analysis.training.timed_rounds import AllReduce
     from opticoll.formulations.model import Bound
-    from opticoll.solvers.methods.lumorph.timed_rounds import AllReduce
     from opticoll.types import Rate, Seconds
 
 

@@ -60,9 +60,9 @@ def graph_of(model: str, section: str, batch: int, overlap: str) -> TaskGraph:
 @lru_cache(maxsize=2)
 def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
     """The flows over a network whose circuits do not change, for links of 1 byte/s."""
+    from opticoll.analysis.training.flow_simulator import designed_network
     from opticoll.formulations.flows.iteration import ServerNetwork, flows_of
     from opticoll.instances.topology import Topology
-    from opticoll.solvers.methods.flows.flow_simulator import designed_network
 
     place = parse(spec)
     if isinstance(place, Topology):
@@ -100,8 +100,8 @@ def simulated(
     precision
         Ends of flows are merged within this part of the time of Eq. (1), or of the time since the start.
     """
+    from opticoll.analysis.training.flow_simulator import simulate_circuits, simulate_flows
     from opticoll.instances.families.machines import CircuitNetwork
-    from opticoll.solvers.methods.flows.flow_simulator import simulate_circuits, simulate_flows
 
     graph = graph_of(model, section, batch, overlap)
     rate = link * GIGABIT / (fat_tree if network == "Fat-tree" else 1.0)

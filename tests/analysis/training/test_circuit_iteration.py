@@ -11,13 +11,13 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.training.circuit_iteration import circuit_iteration
+from opticoll.analysis.training.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuit_replay import BLOCKS, residuals
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, formula
 from opticoll.instances import parse
 from opticoll.instances.topology import parse_rate
 from opticoll.instances.training.task_graph import TaskGraphDraft
-from opticoll.solvers.methods.lumorph.timed_rounds import CircuitCosts, CircuitRounds
 
 #: Bytes/s of a wavelength; 16 of them are 300 GB/s.
 RATE = parse_rate("150Gb/s") / 8

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from case_families import each
 
+from opticoll.analysis.training.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations.lumorph import mesh_cuts, min_overlap
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
@@ -28,7 +29,6 @@ from opticoll.solvers.methods.lumorph.collective_algorithms import pattern_of
 from opticoll.solvers.methods.lumorph.constructions import mesh_exchange
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes
 from opticoll.solvers.methods.lumorph.realisation import realised
-from opticoll.solvers.methods.lumorph.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.solvers.task import Task
 
 

@@ -11,6 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from opticoll.analysis.training.flow_simulator import (
+    designed_network,
+    simulate,
+    simulate_circuits,
+    simulate_flows,
+)
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import Topology, parse
@@ -18,12 +24,6 @@ from opticoll.instances.families.machines import fat_tree, ideal_switch
 from opticoll.instances.topology import both_ways
 from opticoll.instances.training.task_graph import COMPUTING, TRANSFER, TaskGraphDraft, training_iteration
 from opticoll.instances.training.training_jobs import shared_cluster
-from opticoll.solvers.methods.flows.flow_simulator import (
-    designed_network,
-    simulate,
-    simulate_circuits,
-    simulate_flows,
-)
 
 GIGABITS_100 = 12.5e9
 
