@@ -14,7 +14,7 @@ from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.code_digest import code_digest
 from opticoll.solvers.methods import method_named
-from opticoll.solvers.methods.method import names
+from opticoll.solvers.methods.index import MODULES
 from opticoll.solvers.plan import make_plan, needed_task
 from opticoll.solvers.task import LIMITS, digest, texts
 
@@ -87,7 +87,7 @@ def versions_of(task: Task, plan: Plan) -> dict[str, str | None]:
     the libraries of arrays. A model that is built depends on the layer that compiles it.
     """
     used = [plan.adapter] if plan.adapter is not None else []
-    if plan.procedure is not None and plan.method_name not in names():
+    if plan.procedure is not None and plan.method_name not in MODULES:
         used += adapters().values()
     form = plan.form if plan.builds else None
     if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice

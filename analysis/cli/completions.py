@@ -38,12 +38,12 @@ def complete_methods(context: click.Context, parameter: click.Parameter, start: 
     from opticoll.formulations import formulation
     from opticoll.solvers.adapters import adapters
     from opticoll.solvers.methods import methods_for
-    from opticoll.solvers.methods.method import names
+    from opticoll.solvers.methods.index import MODULES
 
     try:
         methods = list(methods_for(formulation(_formulation_of(context))))
     except BadInput:
-        methods = list(names())
+        methods = list(MODULES)
     return _starting_with(["auto", *methods, *adapters()], start)
 
 

@@ -32,9 +32,9 @@ from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.topology import Topology
 from opticoll.instances.training.task_graph import COMPUTING, TRANSFER
 from opticoll.solvers.methods.sipml.ring_first_fit import ring_circuits
-from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
 from opticoll.solvers.methods.topoopt.topology_finder import connected, topology_finder
+from opticoll.solvers.methods.topoopt.utility_circuits import geometric, greedy_circuits
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.iteration import Routing

@@ -484,7 +484,7 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
     BadFile
         If a file cannot be read; the message names it.
     """
-    from opticoll.solvers.methods.method import names
+    from opticoll.solvers.methods.index import MODULES
 
     files = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     result: dict[str, Adapter] = {}
@@ -493,7 +493,7 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
     for entry in json.loads(os.environ.get(TABLES) or "[]"):
         result[entry["name"]] = CommandLine(_from_json(entry))
     for name in list(result):
-        if name in taken or name in names() or name == "auto":
+        if name in taken or name in MODULES or name == "auto":
             _warn_of_taken_name(name, os.environ.get(VARIABLE, ""))
             del result[name]
     return result

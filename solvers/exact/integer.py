@@ -1,6 +1,6 @@
 r"""Exact optima of integer programs: a tree found in floating point is closed leaf by leaf in rational numbers.
 
-1. The tree of :mod:`~opticoll.solvers.methods.branching_tree` is built in floating point and recorded.
+1. The tree of :mod:`~opticoll.solvers.methods.branching.branching_tree` is built in floating point and recorded.
 2. The incumbent's integer columns are rounded, and the others solved exactly.
 3. A leaf's row duals, or its ray, are rounded to nearby fractions, which prove a bound in exact arithmetic. If that is
    not enough, the leaf's linear program is solved exactly; if its optimum is fractional, the leaf is branched.
@@ -26,13 +26,13 @@ import numpy as np
 from opticoll.errors import NoSolution
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, crossed
 from opticoll.solvers.exact.linear import floating_form, solve_linear
-from opticoll.solvers.methods.branching_tree import BranchingTree, Unbounded
+from opticoll.solvers.methods.branching.branching_tree import BranchingTree, Unbounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.solvers.exact.exact_form import Changes
-    from opticoll.solvers.methods.branching_tree import Node
+    from opticoll.solvers.methods.branching.branching_tree import Node
 
     F64 = NDArray[np.float64]
     Branch = dict[int, tuple[int | None, int | None]]

@@ -1,15 +1,12 @@
 """Methods: ways to solve a formulation other than one solver on its matrix.
 
-A method is the ``METHOD`` of the file of this package that is named after it.
+A method is the ``METHOD`` of a module of this package, or one of its ``METHODS``; :mod:`.index` lists them.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
@@ -26,45 +23,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.task import Task
     from opticoll.types import Json, Setting, Settings
-
-
-@cache
-def _files() -> dict[str, Path]:
-    """The files of this package by the name that a method in them would have."""
-    return {path.stem.replace("_", "-"): path for path in Path(__file__).parent.rglob("*.py")}
-
-
-@cache
-def _source(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-def _states_a_method(path: Path) -> bool:
-    return "\nMETHOD = " in _source(path)
-
-
-def module_of(name: str) -> str | None:
-    """The module of the package's method called ``name``; None if there is none. Nothing is imported."""
-    path = _files().get(name)
-    if path is None or not _states_a_method(path):
-        return None
-    inside = path.relative_to(Path(__file__).parent).with_suffix("").parts
-    return ".".join((__package__ or "", *inside))
-
-
-@cache
-def names() -> tuple[str, ...]:
-    """Names of the package's methods, sorted. Nothing is imported."""
-    return tuple(sorted(name for name, path in _files().items() if _states_a_method(path)))
-
-
-def names_that_take_over(formulation: str) -> list[str]:
-    """The package's methods whose files state a size beyond which they take over the formulation, sorted.
-
-    Nothing is imported.
-    """
-    stated = re.compile(rf'Beyond\(\s*"{re.escape(formulation)}"')
-    return [name for name in names() if stated.search(_source(_files()[name]))]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll import plugins
 from opticoll.solvers.adapters.registry import package_adapters
-from opticoll.solvers.methods.method import Beyond, Method, module_of, names, names_that_take_over
+from opticoll.solvers.methods.index import MODULES, TAKING_OVER
+from opticoll.solvers.methods.method import Beyond, Method
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,32 +22,29 @@ if TYPE_CHECKING:
     from opticoll.types import Settings
 
 
-@cache
-def _ours() -> dict[str, Method]:
-    return {name: _our_method(name) for name in names()}
-
-
 def package_names() -> frozenset[str]:
     """Names that the package itself gives to methods and solvers."""
-    return frozenset(("auto", *names(), *package_adapters()))
+    return frozenset(("auto", *MODULES, *package_adapters()))
 
 
 def methods() -> dict[str, Method]:
     """All methods by name, those of plug-ins last."""
-    return {**_ours(), **{method.name: method for method in plugins.contributed("METHOD")}}
+    return {
+        **{name: _our_method(name) for name in MODULES},
+        **{method.name: method for method in plugins.contributed("METHOD")},
+    }
 
 
 @cache
 def _our_method(name: str) -> Method:
-    module = module_of(name)
-    assert module is not None
-    method: Method = import_module(module).METHOD
-    return method
+    module = import_module(f"{__package__}.{MODULES[name]}")
+    listed: tuple[Method, ...] = getattr(module, "METHODS", None) or (module.METHOD,)
+    return next(method for method in listed if method.name == name)
 
 
 def method_named(name: str) -> Method | None:
     """The method called ``name``, None if there is none; imports only its module."""
-    if module_of(name) is not None:
+    if name in MODULES:
         return _our_method(name)
     return next((method for method in plugins.contributed("METHOD") if method.name == name), None)
 
@@ -62,16 +60,12 @@ def taking_over(formulation: str, parameters: Settings) -> list[tuple[Method, Be
     Of a method's sizes, one for these parameters precedes one for all. Only these methods are imported.
     """
     stated = []
-    for method in (*_ours_taking_over(formulation), *plugins.contributed("METHOD")):
+    ours = map(_our_method, TAKING_OVER.get(formulation, ()))
+    for method in (*ours, *plugins.contributed("METHOD")):
         known = [one for one in method.takes_over if one.formulation == formulation and one.holds(parameters)]
         if known:
             stated.append((method, max(known, key=lambda one: len(one.where))))
     return sorted(stated, key=lambda pair: (pair[1].variables, pair[1].nonzeros or math.inf))
-
-
-@cache
-def _ours_taking_over(formulation: str) -> tuple[Method, ...]:
-    return tuple(_our_method(name) for name in names_that_take_over(formulation))
 
 
 def prepared(

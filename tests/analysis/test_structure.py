@@ -21,7 +21,6 @@ PER_PAPER = {"__init__", "benchmark_tables", "claims", "figures", "natural_readi
 #: Folders whose files are named after what they define: the formulation, the method or the command of that name.
 NAMED_AFTER = {
     "formulations": ("FORMULATION = ",),
-    "solvers": ("METHOD = ",),
     "analysis": ("@click.command", "@click.group(invoke"),
 }
 #: What every registry is called, in the folder of what it registers.

@@ -24,7 +24,6 @@ from opticoll.formulations.topology.matching_bounds import (
     shifts,
 )
 from opticoll.formulations.topology.matchings import NAME, matchings_data
-from opticoll.solvers.methods.topology.birkhoff import decomposed, filled_up, permutations_of
 from opticoll.solvers.methods.topology.matching_enumeration import MatchingEnumeration
 from opticoll.solvers.methods.topology.matching_prices import MatchingColumns
 from opticoll.solvers.methods.topology.matching_schedules import (
@@ -35,8 +34,13 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     values_of,
 )
 from opticoll.solvers.methods.topology.matching_search import exchanged
-from opticoll.solvers.methods.topology.spectra import decomposed as spectra_matchings
-from opticoll.solvers.methods.topology.spectra import fewest_matchings
+from opticoll.solvers.methods.topology.permutations import (
+    fewest_matchings,
+    fewest_permutations,
+    filled_up,
+    permutations_and_weights,
+    permutations_of,
+)
 
 
 def uniform(n):
@@ -198,7 +202,7 @@ def test_birkhoff_adds_up(seed):
     top = int(max(drawn(6, seed, 0.5).sum(axis=0).max(), drawn(6, seed, 0.5).sum(axis=1).max()))
     assert (matrix.sum(axis=0) == top).all()
     assert (matrix.sum(axis=1) == top).all()
-    heads, weights = decomposed(matrix)
+    heads, weights = permutations_and_weights(matrix)
     total = np.zeros((6, 6), dtype=int)
     for image, weight in zip(heads, weights, strict=True):
         total[np.arange(6), image] += weight
@@ -230,7 +234,7 @@ def test_known_matchings_cover_the_demand_once():
 @pytest.mark.parametrize("seed", range(4))
 def test_schedules_keep_ports_and_serve(seed):
     data = matchings_data(drawn(6, seed, 0.7), 2, 1.5)
-    heads, lengths = spectra_matchings(data)
+    heads, lengths = fewest_permutations(data)
     for schedule in (assigned(data, heads, lengths), equalized(data, assigned(data, heads, lengths))):
         values = values_of(data, schedule)
         assert max(data.residuals(values).values()) <= 1e-9
@@ -332,7 +336,7 @@ def test_small_problems_are_proven_unless_assignments_are_too_many(switches, ass
 @pytest.fixture
 def solved():
     data = matchings_data(drawn(5, 7), 2, 1.0)
-    heads, lengths = spectra_matchings(data)
+    heads, lengths = fewest_permutations(data)
     return data, values_of(data, equalized(data, assigned(data, heads, lengths)))
 
 

@@ -15,8 +15,7 @@ from opticoll.formulations.topology.pattern_times import PatternFlow, achieved, 
 from opticoll.formulations.topology.steps import NAME, TopologySteps, _capacity
 from opticoll.instances import parse
 from opticoll.instances.collective_steps import collective_steps
-from opticoll.solvers.methods.topology.step_choice import best_choice
-from opticoll.solvers.methods.topology.step_flows import step_flow, step_flows
+from opticoll.solvers.methods.topology.steps import best_choice, step_flow, step_flows
 
 
 def data_of(spec, **given):

@@ -17,7 +17,7 @@ from opticoll.formulations.model import build_model
 from opticoll.instances import Topology
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.methods import certified_branching
+from opticoll.solvers.methods.branching import certified_branching
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
 

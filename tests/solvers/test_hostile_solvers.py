@@ -28,7 +28,8 @@ from opticoll.solvers.adapters.interface import accepted
 from opticoll.solvers.compile import building
 from opticoll.solvers.course import Course
 from opticoll.solvers.exact import prove
-from opticoll.solvers.methods import certified_branching, method_named
+from opticoll.solvers.methods import method_named
+from opticoll.solvers.methods.branching import certified_branching
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.procedure import checked

@@ -146,7 +146,7 @@ def test_no_flow_is_called_infeasible_where_capacities_differ_by_many_magnitudes
 def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vector):
     from types import SimpleNamespace
 
-    from opticoll.solvers.methods import certified_branching
+    from opticoll.solvers.methods.branching import certified_branching
     from opticoll.solvers.process import isolation
 
     task = Task("optree.one-stage", "wdm-ring:n=4,wavelengths=2")

@@ -16,7 +16,7 @@ from opticoll.formulations.lumorph.rounds_solution import phase_violations
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import from_values
-from opticoll.solvers.methods.lumorph.collective_algorithms import pattern_of
+from opticoll.solvers.methods.lumorph.collective_algorithms import ALGORITHMS, layer_to_layer, pattern_of
 from opticoll.solvers.methods.lumorph.realisation import compacted, realised
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Task, Termination
@@ -24,7 +24,7 @@ from opticoll.solvers.task import Task, Termination
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm
+    from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm, LaserLimit
     from opticoll.solvers.methods.lumorph.patterns import Pattern
     from opticoll.solvers.methods.lumorph.realisation import Routing
     from opticoll.solvers.methods.method import Context
@@ -158,3 +158,43 @@ def sub_schedule(context: Context, most_s: float | None = None, **changed: Any) 
 
 
 PROGRAM_S = Parameter("program_s", float, 60.0, "seconds for the program with one round fewer; 0 for none")
+
+
+_LIMIT = Parameter(
+    "limit", str, "both", "whose lasers limit the greedy rounds; receivers is as printed", ("both", "receivers")
+)
+
+
+def _run_layers(context: Context) -> Answer:
+    """Greedy LayerToLayer rounds (Algorithm 3) as a schedule of Algorithm 1, with one chunk per circuit and round.
+
+    The transfers of each round are those of :func:`.collective_algorithms.layer_to_layer`. Routes of minimum overlap,
+    wavelengths and rounds are assigned step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`). With
+    ``compact`` a transfer starts as soon as its sender has the chunk; ``metrics.stepwise_rounds`` is the number of
+    rounds without that.
+    """
+    data = free_wavelengths(context, "layer-to-layer")
+    lasers = data.limits.wavelengths * (data.limits.ports or 1)
+    limit = cast("LaserLimit", context.parameters["limit"])
+    pattern = layer_to_layer(data.collective, lasers, limit=limit, seed=context.task.seed)
+    return answer(context, "layer-to-layer", pattern, 1, "")
+
+
+LAYER_TO_LAYER = Method(
+    name="layer-to-layer",
+    title="Greedy rounds of direct transfers",
+    summary="every delivery directly from a holder, random senders per round (Algorithm 3, with its missing limit)",
+    serves=("lumorph.rounds",),
+    refuse=program_only,
+    parameters=(_LIMIT, *SHARED),
+    run=_run_layers,
+)
+
+
+METHODS = (
+    LAYER_TO_LAYER,
+    *(
+        as_method(ALGORITHMS[name])
+        for name in ("divide-and-conquer", "double-binary-tree", "neighbour-exchange", "recursive", "ring", "tree")
+    ),
+)

@@ -11,7 +11,6 @@ import numpy as np
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topology import matching_bounds
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.methods.topology import birkhoff, spectra
 from opticoll.solvers.methods.topology.matching_enumeration import MatchingEnumeration
 from opticoll.solvers.methods.topology.matching_prices import MatchingColumns
 from opticoll.solvers.methods.topology.matching_schedules import (
@@ -26,6 +25,7 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     values_of,
     wanted,
 )
+from opticoll.solvers.methods.topology.permutations import fewest_matchings, fewest_permutations, permutations_of
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ class MatchingSearch:
             given = schedule_of(data, self.context.start)
             self.keep(given)
             started.append(given)
-        heads, lengths = spectra.decomposed(data)
+        heads, lengths = fewest_permutations(data)
         started.append(equalized(data, assigned(data, heads, lengths)))
         started.append(assigned(data, heads, lengths))
         if len(data.pairs) <= MOST_DECOMPOSED:
-            started.append(assigned(data, *birkhoff.permutations_of(data)))
+            started.append(assigned(data, *permutations_of(data)))
         for listed in (matching_bounds.first_fit(data.demand), matching_bounds.shifts(data.demand)):
             heads = heads_of(listed, data.n)
             lengths = np.array([max(data.demand[pair] for pair in pairs) for pairs in listed])
@@ -126,7 +126,7 @@ class MatchingSearch:
                 return
             self.context.remaining()
             noise = np.exp(self.random.normal(0.0, NOISE[number % len(NOISE)], data.demand.shape))
-            heads = extended(data, spectra.fewest_matchings(data.demand * noise))
+            heads = extended(data, fewest_matchings(data.demand * noise))
             if number % 2:  # one more matching, of the largest demands
                 heads = np.concatenate([heads, extended(data, heads[:1] * 0 - 1)])
             single = fitted(replace(data, switches=1), heads, np.zeros(len(heads), dtype=np.int64))

@@ -10,8 +10,8 @@ from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.topoopt.circuit_design import default_rings, ring_demand
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
 from opticoll.solvers.methods.topoopt.topology_finder import HALF, connected, topology_finder
+from opticoll.solvers.methods.topoopt.utility_circuits import geometric, greedy_circuits
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:

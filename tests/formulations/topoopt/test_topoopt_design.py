@@ -20,7 +20,6 @@ from opticoll.formulations.topoopt.circuit_design import Ring, build_design, low
 from opticoll.instances import ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
-from opticoll.solvers.methods.topoopt.greedy_circuits import geometric, greedy_circuits
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
 from opticoll.solvers.methods.topoopt.topology_finder import (
     connected,
@@ -29,6 +28,7 @@ from opticoll.solvers.methods.topoopt.topology_finder import (
     ring_ports,
     topology_finder,
 )
+from opticoll.solvers.methods.topoopt.utility_circuits import geometric, greedy_circuits
 from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.task import Task
 

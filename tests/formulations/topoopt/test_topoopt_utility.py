@@ -19,9 +19,12 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topoopt.utility import DISCOUNTS, NAME, CircuitUtility
 from opticoll.formulations.topoopt.utility_solution import exact_gains
 from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.solvers.methods.topoopt.greedy_circuits import counted, greedy_circuits
-from opticoll.solvers.methods.topoopt.successive_matchings import matched_circuits
-from opticoll.solvers.methods.topoopt.transportation import optimal_circuits
+from opticoll.solvers.methods.topoopt.utility_circuits import (
+    counted,
+    greedy_circuits,
+    matched_circuits,
+    optimal_circuits,
+)
 
 #: Demands 3, 2 and 2 that share a port out of 0 and one into 1: greedy serves the first alone.
 HALF = np.array([[0, 3, 2, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 2, 0, 0]], dtype=float)

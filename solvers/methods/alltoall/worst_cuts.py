@@ -1,4 +1,4 @@
-"""Method ``tree-packing``: collectives by packed spanning trees."""
+"""Methods ``worst-cut`` and ``tree-packing``: collectives by their worst cut and by trees that attain it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch
+from opticoll.formulations import rounding
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
@@ -15,6 +16,36 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.tree_packing import TreePacking
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
+
+
+def run_worst_cut(context: Context) -> Answer:
+    """The all-gather optimum without an LP, from the worst cut.
+
+    Newton's method on max-flows finds the cut, which bounds T from below; max-flows to each receiver attain it.
+    """
+    from opticoll.formulations.flows.shared_flows import optimal_flows
+
+    context.remaining()
+    topology = context.instance
+    exact, inside, flows = optimal_flows(topology)
+    time, held = rounding.fraction_down(exact), int(np.isin(topology.terminals, list(inside)).sum())
+    return Answer(
+        Termination.OPTIMAL,
+        values={"h": flows, "T": np.asarray(time)},
+        bound=time,
+        bound_source="worst-cut",
+        solver={"name": "worst-cut", "algorithm": "Newton's method on cut ratios, max-flows in integers (NetworkX)"},
+        metrics={"cut_ranks": held, "cut_capacity": float(held / exact)},
+    )
+
+
+WORST_CUT = Method(
+    name="worst-cut",
+    title="Worst cut by max-flow",
+    summary="the all-gather optimum and a cut that proves it, by max-flows in integers; no LP",
+    serves=("alltoall.all-gather",),
+    run=run_worst_cut,
+)
 
 
 #: Relative distance from a bound that counts as round-off.
@@ -122,7 +153,7 @@ def run_tree_packing(context: Context) -> Answer:
     )
 
 
-METHOD = Method(
+TREE_PACKING = Method(
     name="tree-packing",
     title="Packed spanning trees",
     summary="trees from every root that attain the worst cut, in integers; switches only forward",
@@ -130,3 +161,6 @@ METHOD = Method(
     parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit"),),
     run=run_tree_packing,
 )
+
+
+METHODS = (WORST_CUT, TREE_PACKING)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.methods.branching_tree import BranchingTree, LeafBounds, NodeSolver
+from opticoll.solvers.methods.branching.branching_tree import BranchingTree, LeafBounds, NodeSolver
 from opticoll.solvers.relaxation import rounded
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task

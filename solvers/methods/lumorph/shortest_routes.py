@@ -1,4 +1,4 @@
-"""Method ``random-shortest``: random shortest paths."""
+"""Methods ``xy-routes`` and ``random-shortest``: straight or random shortest routes of circuits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,34 @@ from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.lumorph.overlap_solution import overlap
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
-from opticoll.solvers.methods.lumorph.overlap_search import arc_form, shortest_routes
+from opticoll.solvers.methods.lumorph.overlap_search import arc_form, shortest_routes, straight_or_shortest
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
+
+
+def run_xy_routes(context: Context) -> Answer:
+    """Row-first (XY) routes on a mesh; a shortest path where these are broken or there is no mesh."""
+    data = arc_form(context, "xy-routes")
+    routes = straight_or_shortest(data.topology, *data.commodities)
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, routes),
+        solver={"name": "xy-routes", "version": None, "algorithm": "row first, then column", "options": {}},
+        metrics=route_metrics(data, routes),
+        message="a heuristic without an optimality proof",
+    )
+
+
+XY_ROUTES = Method(
+    name="xy-routes",
+    title="XY routes",
+    summary="row first, then column; shortest paths where links are missing",
+    serves=("lumorph.min-overlap",),
+    run=run_xy_routes,
+)
 
 
 def run_random_shortest(context: Context) -> Answer:
@@ -43,7 +65,7 @@ def run_random_shortest(context: Context) -> Answer:
     )
 
 
-METHOD = Method(
+RANDOM_SHORTEST = Method(
     name="random-shortest",
     title="Random shortest paths",
     summary="one of the shortest paths of every circuit, uniformly at random; the paper's baseline",
@@ -51,3 +73,6 @@ METHOD = Method(
     parameters=(Parameter("draws", int, default=1, help="independent draws; the best is kept"),),
     run=run_random_shortest,
 )
+
+
+METHODS = (XY_ROUTES, RANDOM_SHORTEST)

@@ -13,9 +13,9 @@ from opticoll.formulations.model import Parameter, build_model, forms_of
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.compile.scaling import unit_integers
 from opticoll.solvers.exact.integer_rows import contradiction
-from opticoll.solvers.methods.branching_tree import BranchingTree, NodeSolver, Unbounded
+from opticoll.solvers.methods.branching.branching_tree import BranchingTree, NodeSolver, Unbounded
+from opticoll.solvers.methods.branching.reduced_program import with_whole_sides
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.reduced_program import with_whole_sides
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations, objective, pack, residuals, violated
@@ -41,9 +41,9 @@ def run(context: Context) -> Answer:
        are integer and it has none after a tenth of them, CP-SAT does. Their bounds are not used. A known solution that
        is not written in the variables of the program, such as a schedule, gives the value that a better one must
        improve. Equations that no integers satisfy (:mod:`opticoll.solvers.exact.integer_rows`) end it before.
-    2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.reduced_program`).
+    2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.branching.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
-       (:mod:`opticoll.solvers.methods.tightened_tree`), with HiGHS's dual simplex from the basis of the parent.
+       (:mod:`opticoll.solvers.methods.branching.tightened_tree`), with HiGHS's dual simplex from the parent's basis.
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
@@ -157,7 +157,7 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        from opticoll.solvers.methods.tightened_tree import reduced_tree
+        from opticoll.solvers.methods.branching.tightened_tree import reduced_tree
 
         self._settle()
         tree = reduced_tree(

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.methods.reduced_program import reduced
-from opticoll.solvers.methods.tightened_tree import (
+from opticoll.solvers.methods.branching.reduced_program import reduced
+from opticoll.solvers.methods.branching.tightened_tree import (
     IntegralRows,
     Propagation,
     TightenedTree,

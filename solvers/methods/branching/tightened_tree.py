@@ -32,8 +32,15 @@ import scipy.sparse as sp
 from opticoll.compiled import compiled
 from opticoll.formulations import rounding
 from opticoll.formulations.rounding import TINY, UNIT
-from opticoll.solvers.methods.branching_tree import LEAST_GAIN, WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
-from opticoll.solvers.methods.reduced_program import NEAR, ReducedProgram, common_step, reduced
+from opticoll.solvers.methods.branching.branching_tree import (
+    LEAST_GAIN,
+    WHOLE,
+    BranchingTree,
+    LeafBounds,
+    Node,
+    NodeSolver,
+)
+from opticoll.solvers.methods.branching.reduced_program import NEAR, ReducedProgram, common_step, reduced
 from opticoll.solvers.verify import Inequalities, WeakDuality
 
 if TYPE_CHECKING:
