@@ -203,7 +203,7 @@ def run(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=layer_values(data, layers[best]),
-        solver={"name": "layer-assignment", "version": None, "algorithm": best, "options": {}},
+        solver={"algorithm": best},
         metrics={
             "layers_by_heuristic": {name: int(layer.max(initial=0)) + 1 for name, layer in layers.items()},
             "found_by": best,

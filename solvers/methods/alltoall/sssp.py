@@ -48,7 +48,7 @@ def run_sssp(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=values_of(data, best),
-        solver={"name": "sssp", "version": None, "algorithm": "load-aware shortest paths", "options": {}},
+        solver={"algorithm": "load-aware shortest paths"},
         metrics={**route_metrics(data, best), "orders": orders, "seed": context.task.seed},
         message="a heuristic: it stops without trying to prove anything",
     )

@@ -34,7 +34,7 @@ def run_worst_cut(context: Context) -> Answer:
         values={"h": flows, "T": np.asarray(time)},
         bound=time,
         bound_source="worst-cut",
-        solver={"name": "worst-cut", "algorithm": "Newton's method on cut ratios, max-flows in integers (NetworkX)"},
+        solver={"algorithm": "Newton's method on cut ratios, max-flows in integers (NetworkX)"},
         metrics={"cut_ranks": held, "cut_capacity": float(held / exact)},
     )
 
@@ -145,7 +145,7 @@ def run_tree_packing(context: Context) -> Answer:
     return Answer(
         Termination.OPTIMAL if best * (1 + EQUAL) >= T else Termination.TOLERANCE,
         values={**values, "T": np.asarray(T)},
-        solver={"name": "tree-packing", "algorithm": "worst cut, switch splitting and tree packing in integers"},
+        solver={"algorithm": "worst cut, switch splitting and tree packing in integers"},
         metrics={
             "trees": sum(len(packing.trees) for packing in packings),
             "trees_per_shard": max(packing.chunks for packing in packings),

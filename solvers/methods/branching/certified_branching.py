@@ -260,7 +260,7 @@ class _Proof:
             values=values,
             bound=_turned(self.bound, self.flip),
             bound_source=f"branch and bound, {self.nodes} nodes, every leaf {self.reasons}",
-            solver={"name": "highs", "version": None, "algorithm": "certified branch and bound", "options": {}},
+            solver={"name": "highs", "algorithm": "certified branch and bound"},
             metrics=self._metrics(),
         )
 

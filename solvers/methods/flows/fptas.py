@@ -248,12 +248,7 @@ def run(context: Context) -> Answer:
             "F": np.asarray(unit * largest / time),
         },
         duals={"capacity": kept},
-        solver={
-            "name": "fptas",
-            "version": None,
-            "algorithm": "Karakostas, by source",
-            "options": {"epsilon": epsilon},
-        },
+        solver={"algorithm": "Karakostas, by source", "options": {"epsilon": epsilon}},
         metrics={"phases": phases, "averaged": phases - since, "trees": grown, "epsilon": epsilon, "own_gap": gap},
         message="an approximation scheme: it stops at the first gap of at most epsilon",
     )

@@ -70,7 +70,7 @@ def _run_batches(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=values,
-        solver={"name": "boundary-batches", "version": None, "algorithm": how, "options": {}},
+        solver={"algorithm": how},
         metrics={"batches": count},
         message="a heuristic without an optimality proof",
     )

@@ -178,7 +178,7 @@ class _State:
             return Answer(
                 Termination.OPTIMAL,
                 values=self.single.values(),
-                solver={"name": "certified-rounds", "version": None, "algorithm": "direct exchange", "options": {}},
+                solver={"algorithm": "direct exchange"},
                 metrics={"found_by": "direct exchange"},
             )
         schedules = [phase.best for phase in self.phases]
@@ -193,7 +193,7 @@ class _State:
             values=composed.values(),
             bound=float(sum(self.least)) if self.priced and not self.data.free else None,
             bound_source="priced arc use" if self.priced and not self.data.free else None,
-            solver={"name": "certified-rounds", "version": None, "algorithm": by, "options": {}},
+            solver={"algorithm": by},
             metrics={
                 "phase_rounds": [phase.rounds for phase in self.phases],
                 "phase_bounds": self.least,

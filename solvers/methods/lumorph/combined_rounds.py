@@ -61,7 +61,7 @@ def _run_combined(context: Context) -> Answer:
     return Answer(
         Termination.OPTIMAL if best.rounds <= data.least else Termination.TOLERANCE,
         values=best.values(),
-        solver={"name": "combined-rounds", "version": None, "algorithm": found_by, "options": {}},
+        solver={"algorithm": found_by},
         metrics={"found_by": found_by, "phased_rounds": phased, "program": program},
     )
 

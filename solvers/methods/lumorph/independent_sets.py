@@ -23,7 +23,7 @@ def _run_sets(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=values_of(data, batches),
-        solver={"name": "independent-sets", "version": None, "algorithm": "fewest conflicts first", "options": {}},
+        solver={"algorithm": "fewest conflicts first"},
         metrics={"batches": len(batches)},
         message="a heuristic without an optimality proof",
     )

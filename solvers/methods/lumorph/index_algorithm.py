@@ -117,12 +117,7 @@ def _run_index(context: Context) -> Answer:
     return Answer(
         Termination.OPTIMAL if rounds <= data.least else Termination.TOLERANCE,
         values=schedule.values(),
-        solver={
-            "name": "index-algorithm",
-            "version": None,
-            "algorithm": f"radix {radix}, {routing} routes",
-            "options": {},
-        },
+        solver={"algorithm": f"radix {radix}, {routing} routes"},
         metrics={
             "radix": radix,
             "steps": pattern.steps,

@@ -150,7 +150,7 @@ def _answer(
         ending,
         values=values_of(data, routes),
         duals=None if fluid is None else {"congestion": fluid.best},
-        solver={"name": "negotiated-rerouting", "version": None, "algorithm": algorithm, "options": {}},
+        solver={"algorithm": algorithm},
         metrics={**route_metrics(data, routes), **steps, "routing_s": time.monotonic() - begun},
     )
 

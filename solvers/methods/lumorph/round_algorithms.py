@@ -85,7 +85,7 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
     return Answer(
         Termination.TOLERANCE,
         values=schedule.values(),
-        solver={"name": name, "version": None, "algorithm": f"{routing} routes, first fit", "options": {}},
+        solver={"algorithm": f"{routing} routes, first fit"},
         metrics=metrics,
         message=message or "a construction without an optimality proof",
     )

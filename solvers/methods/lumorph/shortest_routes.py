@@ -25,7 +25,7 @@ def run_xy_routes(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=values_of(data, routes),
-        solver={"name": "xy-routes", "version": None, "algorithm": "row first, then column", "options": {}},
+        solver={"algorithm": "row first, then column"},
         metrics=route_metrics(data, routes),
         message="a heuristic without an optimality proof",
     )
@@ -59,7 +59,7 @@ def run_random_shortest(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=values_of(data, best),
-        solver={"name": "random-shortest", "version": None, "algorithm": "uniform over shortest paths", "options": {}},
+        solver={"algorithm": "uniform over shortest paths"},
         metrics={**route_metrics(data, best), "seed": context.task.seed, "mean_draw_load": float(np.mean(loads))},
         message="a heuristic without an optimality proof",
     )

@@ -72,7 +72,7 @@ def _run_squares(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=schedule.values(),
-        solver={"name": "squares", "version": None, "algorithm": context.parameters["square"], "options": {}},
+        solver={"algorithm": context.parameters["square"]},
         metrics={
             "square_rounds": inside,
             "exchange_rounds": schedule.rounds - inside,

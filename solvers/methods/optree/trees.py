@@ -27,12 +27,7 @@ def run_cycle_cover(context: Context) -> Answer:
     return Answer(
         Termination.OPTIMAL,
         values=values_of(data),
-        solver={
-            "name": "cycle-cover",
-            "version": None,
-            "options": {},
-            "algorithm": "rectangles and triangles" if data.fibres.circular else "chains of intervals",
-        },
+        solver={"algorithm": "rectangles and triangles" if data.fibres.circular else "chains of intervals"},
     )
 
 
@@ -58,7 +53,7 @@ def run_uniform_tree(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values={"radices": np.asarray(tree.radices, dtype=float)},
-        solver={"name": "uniform-tree", "version": None, "algorithm": "Theorem 2", "options": {}},
+        solver={"algorithm": "Theorem 2"},
         message="a closed form for real radices: it proves no bound",
     )
 
@@ -84,7 +79,7 @@ def run_tree_search(context: Context) -> Answer:
     return Answer(
         Termination.OPTIMAL,
         values={"radices": np.asarray(best.radices, dtype=float)},
-        solver={"name": "tree-search", "version": None, "algorithm": "dynamic programming", "options": {}},
+        solver={"algorithm": "dynamic programming"},
         metrics={"steps_by_depth": {str(depth): tree.steps for depth, tree in trees.items()}},
     )
 
@@ -132,7 +127,7 @@ def run_radix_tree(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=tree_schedule(fibres, tree.radices).values(),
-        solver={"name": "radix-tree", "version": None, "algorithm": "tree of radices", "options": {}},
+        solver={"algorithm": "tree of radices"},
         metrics={"radices": [int(m) for m in tree.radices], "depth": tree.depth, "steps": tree.steps},
         message="the best tree is not always the best schedule: it proves no bound",
     )

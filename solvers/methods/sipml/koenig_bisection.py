@@ -87,7 +87,7 @@ def run(context: Context) -> Answer:
         values={"match": match.astype(float)},
         bound=bound,
         bound_source=source,
-        solver={"name": "koenig-bisection", "version": None, "algorithm": "bisection, edge colouring", "options": {}},
+        solver={"algorithm": "bisection, edge colouring"},
         metrics={"certificate": witness},
     )
 

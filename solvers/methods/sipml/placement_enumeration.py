@@ -159,7 +159,7 @@ def answer(search: Enumeration, ending: Termination, *, complete: bool = False) 
         values={"device": search.device.astype(float), "start": search.start} if search.device.size else None,
         bound=search.best * (1 - 1e-12) if complete else None,
         bound_source="exhaustive-search" if complete else None,
-        solver={"name": "placement-enumeration", "version": None, "algorithm": "depth-first search", "options": {}},
+        solver={"algorithm": "depth-first search"},
         metrics={"nodes_left": max(search.left, 0)},
     )
 

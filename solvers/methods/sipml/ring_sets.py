@@ -243,7 +243,7 @@ class _State:
             bound=self.bound,
             bound_source=self.source,
             metrics=metrics,
-            solver={"name": "ring-sets", "version": None, "algorithm": "prices of sets, whole flows", "options": {}},
+            solver={"algorithm": "prices of sets, whole flows"},
         )
 
 

@@ -279,7 +279,7 @@ class MatchingSearch:
             values=None if self.best is None else values_of(self.data, self.best),
             bound=self.bound if self.source else None,
             bound_source=self.source,
-            solver={"name": "matching-search", "version": None, "algorithm": "exchanges", "options": {}},
+            solver={"algorithm": "exchanges"},
             metrics={"moves": self.moves, "columns": self.columns},
         )
 

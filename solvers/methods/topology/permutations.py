@@ -89,7 +89,7 @@ def run_birkhoff(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=values_of(data, schedule),
-        solver={"name": "birkhoff", "version": None, "algorithm": "perfect matchings", "options": {}},
+        solver={"algorithm": "perfect matchings"},
     )
 
 
@@ -143,7 +143,7 @@ def run_spectra(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=values_of(data, schedule),
-        solver={"name": "spectra", "version": None, "algorithm": "decompose, schedule, equalize", "options": {}},
+        solver={"algorithm": "decompose, schedule, equalize"},
     )
 
 

@@ -519,7 +519,7 @@ def _answer(search: SequenceSearch, ending: Termination, values: dict[str, Any])
         bound_source=f"branch and bound, {search.bounded:,} nodes, by hops, prices and recomputed duals"
         if search.excluded
         else None,
-        solver={"name": "sequence-search", "version": None, "algorithm": "annealing and exchanges", "options": {}},
+        solver={"algorithm": "annealing and exchanges"},
         metrics={"solved": search.solved},
     )
 

@@ -109,7 +109,7 @@ def run(context: Context) -> Answer:
         values={"topology": chosen.astype(float)},
         bound=float(rounding.down(bound, 3 * len(data.steps))),
         bound_source="dynamic programming over bounds from the duals of every step",
-        solver={"name": "step-choice", "version": None, "algorithm": "dynamic programming", "options": {}},
+        solver={"algorithm": "dynamic programming"},
     )
 
 

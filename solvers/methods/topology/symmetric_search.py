@@ -408,12 +408,7 @@ def run_symmetric_search(context: Context) -> Answer:
         return Answer(
             Termination.TOLERANCE,
             values=_values_of(result),
-            solver={
-                "name": "symmetric-search",
-                "version": None,
-                "algorithm": "descents over generators",
-                "options": {},
-            },
+            solver={"algorithm": "descents over generators"},
             metrics={"candidates": result.candidates, "tried": result.tried, "found": result.spec},
         )
 

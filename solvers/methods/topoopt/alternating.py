@@ -149,7 +149,7 @@ def run_alternating(context: Context) -> Answer:
         return Answer(
             Termination.TOLERANCE,
             values={"x": best.x.astype(np.float64)},
-            solver={"name": "alternating", "version": None, "algorithm": "MCMC and TopologyFinder", "options": {}},
+            solver={"algorithm": "MCMC and TopologyFinder"},
             metrics={
                 "iteration_time": best.time,
                 "over_any_topology": best.time / least if least > 0 else None,

@@ -631,7 +631,7 @@ def answer(search: WiringSearch, ending: Termination, message: str = "") -> Answ
         values=search.best.values(),
         bound=search.bound if search.stages else None,
         bound_source=source if search.stages else None,
-        solver={"name": "design-search", "version": None, "algorithm": "exchanges and enumeration", "options": {}},
+        solver={"algorithm": "exchanges and enumeration"},
         metrics={**counted, "routed": search.oracle.solved, "stages": search.stages, "descents": search.descents},
         message=message,
     )

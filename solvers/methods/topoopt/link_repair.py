@@ -220,7 +220,7 @@ def run_link_repair(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=possible[way].values(),
-        solver={"name": "link-repair", "version": None, "algorithm": way, "options": {}},
+        solver={"algorithm": way},
         metrics={
             "failed": f"{pair[0]}-{pair[1]}",
             "repair": way,

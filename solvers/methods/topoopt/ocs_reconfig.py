@@ -77,7 +77,7 @@ def run_ocs_reconfig(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=design.values(),
-        solver={"name": "ocs-reconfig", "version": None, "algorithm": "highest demand first", "options": {}},
+        solver={"algorithm": "highest demand first"},
         message="a heuristic: it proves no bound",
     )
 

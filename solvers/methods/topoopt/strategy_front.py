@@ -91,7 +91,7 @@ def run_strategy_front(context: Context) -> Answer:
         values={"x": strategies[0].astype(np.float64)},
         bound=float(down(time[0], 2 * int(context.data.count.sum()) + 4 * len(context.data.kinds) + 4)),
         bound_source="dynamic program over time and memory",
-        solver={"name": "strategy-front", "version": None, "algorithm": "dynamic program", "options": {}},
+        solver={"algorithm": "dynamic program"},
         metrics={"front": len(strategies)},
     )
 

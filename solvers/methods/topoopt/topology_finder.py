@@ -346,12 +346,7 @@ def run_topology_finder(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=design.values(),
-        solver={
-            "name": "topology-finder",
-            "version": None,
-            "options": {},
-            "algorithm": f"{settings['matching']} matchings",
-        },
+        solver={"algorithm": f"{settings['matching']} matchings"},
         message="a heuristic: it proves no bound",
     )
 

@@ -57,7 +57,7 @@ def run_transportation(context: Context) -> Answer:
         Termination.OPTIMAL,
         values=data.filled(counts),
         duals={"ports_out": out, "ports_in": into},
-        solver={"name": "transportation", "version": None, "algorithm": "dual simplex (HiGHS in SciPy)", "options": {}},
+        solver={"algorithm": "dual simplex (HiGHS in SciPy)"},
     )
 
 
@@ -129,7 +129,7 @@ def run_greedy(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=data.filled(counted(data, circuits)),
-        solver={"name": "greedy-circuits", "version": None, "algorithm": "highest demand first", "options": {}},
+        solver={"algorithm": "highest demand first"},
         message="a heuristic: it proves no bound",
     )
 
@@ -159,7 +159,7 @@ def run_matchings(context: Context) -> Answer:
     return Answer(
         Termination.TOLERANCE,
         values=data.filled(counted(data, circuits)),
-        solver={"name": "successive-matchings", "version": None, "algorithm": f"{kind} matchings", "options": {}},
+        solver={"algorithm": f"{kind} matchings"},
         message="a heuristic: it proves no bound",
     )
 
