@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LeafBounds:
     """Fast rigorous bounds on the leaves of a minimization problem."""
 

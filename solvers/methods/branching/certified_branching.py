@@ -87,7 +87,7 @@ class _Proof:
         self.value = np.inf
         self.known: dict[str, F64] | None = None
         self.searched: dict[str, Any] = {}
-        self.nodes = self.open = self.unproven = 0
+        self.nodes = self.unproven = 0
         self.reasons = "by recomputed duals or rays"
         self.bound = -np.inf
         self.saved = time.monotonic()
@@ -238,7 +238,7 @@ class _Proof:
         self.context.save(self.answer(Termination.TOLERANCE), self.flip * value)
 
     def _tick(self, incumbent: float, bound: float, nodes: int, opened: int) -> None:
-        self.nodes, self.open, self.bound = nodes, opened, bound
+        self.nodes, self.bound = nodes, bound
         self.context.remaining()
         if time.monotonic() - self.saved > SAVE_S and np.isfinite(incumbent):
             self.saved = time.monotonic()

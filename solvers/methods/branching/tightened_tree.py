@@ -273,30 +273,22 @@ def _tighten(
 class TightenedLeaves(LeafBounds):
     """Bounds on the leaves of a program with integral rows appended, whose limits follow from the column bounds."""
 
-    rows: IntegralRows
-
     def __init__(self, form: StandardForm, rows: IntegralRows) -> None:
         super().__init__(WeakDuality.of(form), form.offset)
-        base = form.row_upper[: form.row_upper.size - rows.step.size]
-        for name, value in (("rows", rows), ("_base", base), ("_last", None)):
-            object.__setattr__(self, name, value)
+        self.rows = rows
+        self._base = form.row_upper[: form.row_upper.size - rows.step.size]
 
-    def row_upper(self, lower: F64, upper: F64) -> F64:
-        """Upper row bounds under the given column bounds, ``(rows,)``."""
-        last: tuple[F64, F64, F64] | None = self._last  # type: ignore[attr-defined]
-        if last is not None and np.array_equal(last[0], lower) and np.array_equal(last[1], upper):
-            return last[2]
-        result = np.concatenate([self._base, self.rows.limits(upper)])  # type: ignore[attr-defined]
-        object.__setattr__(self, "_last", (lower.copy(), upper.copy(), result))
-        return result
+    def row_upper(self, upper: F64) -> F64:
+        """Upper row bounds under upper column bounds, ``(rows,)``."""
+        return np.concatenate([self._base, self.rows.limits(upper)])
 
     def bound(self, y: F64, lower: F64, upper: F64) -> float:
         """As in the plain problem, with the integral rows."""
-        return self.problem.bound(y, lower, upper, self.offset, self.row_upper(lower, upper))
+        return self.problem.bound(y, lower, upper, self.offset, self.row_upper(upper))
 
     def holds_none(self, ray: F64, lower: F64, upper: F64) -> bool:
         """As in the plain problem, with the integral rows."""
-        return self.problem.empty(ray, lower, upper, self.row_upper(lower, upper))
+        return self.problem.empty(ray, lower, upper, self.row_upper(upper))
 
 
 class TightenedNodeSolver(NodeSolver):
@@ -309,7 +301,7 @@ class TightenedNodeSolver(NodeSolver):
 
     def _move(self, lower: F64, upper: F64) -> None:
         super()._move(lower, upper)
-        now = self._leaves.row_upper(lower, upper)
+        now = self._leaves.row_upper(upper)
         moved = np.flatnonzero(now != self._row_upper)
         for row in moved.tolist():
             self._highs.changeRowBounds(row, self._row_lower[row], now[row])
