@@ -9,7 +9,6 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.model import Parameter
-from opticoll.solvers.methods.flows.start_file import StartFile, read_start
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -52,10 +51,7 @@ def run(context: Context) -> Answer:
     3. *Upper bound*: every source's flow made exactly feasible in double precision (cycles cancelled, demands rerouted
        in proportion to each vertex's incoming flow).
     4. *Feasibility polishing*, once the lower bound has settled.
-    5. *Warm start*, on request, from the solution document of the same or a similar instance. Arcs are matched by their
-       ends (parallel ones in order), so capacities may differ and arcs may be missing or new. The document affects
-       the time only, since bounds are computed from the iterate.
-    6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
+    5. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
        one source per orbit is solved, and its flow stands for those of the others
        (:mod:`opticoll.formulations.flows.symmetric_flow`).
 
@@ -78,7 +74,6 @@ def run(context: Context) -> Answer:
         task.tol,
         single=single,
         steps=int(context.parameters["steps"]),
-        start=str(context.parameters["start"]),
     )
     return keeper.last(termination, message)
 
@@ -91,7 +86,7 @@ def share(problem: Master, parameters: Settings) -> float:
 
 
 def iterate(
-    context: Context, name: str, orbits: Orbits | None, tol: float, *, single: bool, steps: int, start: str = ""
+    context: Context, name: str, orbits: Orbits | None, tol: float, *, single: bool, steps: int
 ) -> tuple[Keeper, Termination, str]:
     """Let the iteration close the gap to ``tol``, reporting as it goes.
 
@@ -103,8 +98,6 @@ def iterate(
         Its reduction, if any.
     tol, single, steps
         Gap to reach, precision, most iterations.
-    start
-        Solution document to start from, if any.
 
     Returns
     -------
@@ -113,15 +106,13 @@ def iterate(
     from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
 
-    near = read_start(start, context.data.flow) if start else None
     data: ConcurrentFlow = context.data.flow if orbits is None or orbits.trivial else orbits.reduced
     begun = time.monotonic()
     threads = context.task.threads if data.topology.arcs * data.groups >= THREADED else 1
     keeper = Keeper(context, name)
     termination, message = Termination.TOLERANCE, ""
     with Team(threads) as team:
-        saddle = Saddle(data, team, np.float32 if single else np.float64, orbits, near)
-        del near
+        saddle = Saddle(data, team, np.float32 if single else np.float64, orbits)
         closing = TimeBounds(saddle, tol, context.remaining, keeper.change, steps)
         keeper.closing = closing
         try:
@@ -261,7 +252,6 @@ METHOD = Method(
             choices=("auto", "single", "double"),
         ),
         Parameter("steps", int, default=1_000_000, help="largest number of iterations"),
-        Parameter("start", StartFile, default=StartFile(""), help="solution of a similar instance to start from"),
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
-    from opticoll.solvers.methods.flows.start_file import Start
 
     Array = NDArray[np.floating]
 
@@ -87,8 +86,6 @@ class Saddle:
     orbits
         If given, ``data`` is :attr:`~opticoll.formulations.flows.flow_orbits.Orbits.reduced`: every load is averaged
         over the orbit of its arc, so weights are equal on orbits, and both bounds are those of the whole problem.
-    start
-        Flows of all sources and lengths to start from, instead of even splits and uniform lengths.
 
     Attributes
     ----------
@@ -108,7 +105,6 @@ class Saddle:
         team: Team,
         precision: type[np.floating] = np.float32,
         orbits: Orbits | None = None,
-        start: Start | None = None,
     ) -> None:
         topology = data.topology
         self.data, self.team, self.precision = data, team, precision
@@ -137,8 +133,6 @@ class Saddle:
         self.weight: F64 = self.capacity / self.capacity.sum()
         self.plain = self.weight.copy()
         self._begin()
-        if start is not None:
-            self._begin_from(start)
         self.price0, self.flow0, self.weight0 = (np.zeros_like(x) for x in (self.price, self.flow, self.weight))
         self.count = 0
         self.target: float | None = None
@@ -201,24 +195,6 @@ class Saddle:
         into = self._fold(np.repeat(width.sum(axis=0), np.diff(self.start)))
         # With a single source, arcs into it carry nothing: any step is safe for their weights.
         self.arc_stiff = self.capacity**2 / np.maximum(into, IDLE * into.max())
-
-    def _begin_from(self, start: Start) -> None:
-        """Start from the flows and lengths of ``start``, with shortest distances as potentials."""
-        flows, lengths = start.flows, start.lengths
-        if self.orbits is not None:
-            flows = self.orbits.settle(flows[:, self.orbits.representative]) * self.orbits.weight
-        for b in range(self.blocks):
-            lanes = self._lanes(b)
-            self.flow[b, :, : lanes.stop - lanes.start] = flows[self.order, lanes]
-        if lengths is None:
-            return
-        weight = self._fold(lengths[self.order]) * self.capacity
-        self.weight[:] = weight / weight.sum()
-        self.plain[:] = self.weight
-        reach = np.nan_to_num(self.data.distances(self.lengths()), posinf=0.0)
-        for b in range(self.blocks):
-            lanes = self._lanes(b)
-            self.price[b, :, : lanes.stop - lanes.start] = reach[:, lanes]
 
     # Iterating
 

@@ -10,7 +10,6 @@ from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, SMALLEST_TOL, iterate, refuse
 from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution, answer_of, solve_reduced
 from opticoll.solvers.methods.flows.sharpening import sharpened
-from opticoll.solvers.methods.flows.start_file import StartFile
 from opticoll.solvers.methods.flows.tie_program import closed_by_ties, suits
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.process.isolation import solve_here
@@ -59,7 +58,6 @@ def run_screened_lp(context: Context) -> Answer:
         max(tol, FIRST_TOL),
         single=True,
         steps=int(context.parameters["steps"]),
-        start=str(context.parameters["start"]),
     )
     closing = keeper.closing
     assert closing is not None
@@ -148,9 +146,6 @@ METHOD = Method(
         ),
         Parameter("rounds", int, default=5, help="largest number of interior-point solves, each with more arcs"),
         Parameter("steps", int, default=1_000_000, help="largest number of first-order iterations"),
-        Parameter(
-            "start", StartFile, default=StartFile(""), help="solution of this or a similar instance to start from"
-        ),
     ),
     run=run_screened_lp,
 )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 from slow_cases import marked
 
-from opticoll.errors import BadInput, MethodMismatch
+from opticoll.errors import MethodMismatch
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
@@ -30,10 +28,8 @@ from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import refuse
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
-from opticoll.solvers.methods.flows.start_file import read_start
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.solution_json import solution_document
 from opticoll.solvers.task import Proof, Task, Termination
 
 relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -234,104 +230,6 @@ def test_symmetry_changes_only_the_work():
     assert one["objective"] == pytest.approx(other["objective"], rel=1e-4)
 
 
-# Warm starts
-
-
-@cache
-def solved(spec):
-    run = solve.solve(Task("alltoall.master", spec, method="certified-pdhg", tol=1e-4))
-    return run, json.dumps(solution_document(run))
-
-
-def document(tmp_path, spec):
-    run, text = solved(spec)
-    file = tmp_path / "start.json"
-    file.write_text(text)
-    return file, run
-
-
-def started(spec, file, **more):
-    task = Task("alltoall.master", spec, method="certified-pdhg", settings={"start": str(file)}, **more)
-    return solve.solve(task)
-
-
-@pytest.mark.parametrize("symmetry", ["true", "false"])
-def test_its_own_solution_as_a_start_needs_no_step(tmp_path, symmetry):
-    file, first = document(tmp_path, "genkautz:n=60,d=4")
-    task = Task(
-        "alltoall.master",
-        "genkautz:n=60,d=4",
-        method="certified-pdhg",
-        tol=1.1e-4,
-        settings={"start": str(file), "symmetry": symmetry},
-    )
-    run = solve.solve(task)
-    assert run.record["metrics"]["iterations"] == 0
-    assert run.objective == pytest.approx(first.objective, rel=1e-6)
-    assert run.proof == Proof.OPTIMAL
-
-
-def test_a_near_solution_helps_and_a_far_one_does_no_harm(tmp_path):
-    file, _ = document(tmp_path, "genkautz:n=60,d=4")
-    assert started("genkautz:n=60,d=4+scale=7.0", file, tol=1.1e-4).record["metrics"]["iterations"] == 0
-    topology = parse("genkautz:n=60,d=4")
-    slow = topology.with_arcs(topology.tail, topology.head, np.where(np.arange(topology.arcs) == 5, 0.5, 1.0))
-    data = prepared(slow)
-    with Team(1) as team:
-        cold, warm = Saddle(data.flow, team), Saddle(data.flow, team, start=read_start(str(file), data))
-        assert warm.lower() > 1.05 * cold.lower()
-    for other in ("random-regular:n=60,d=4,seed=1", "genkautz:n=60,d=4+fail=3,seed=0"):
-        run = started(other, file, tol=1e-3)
-        assert run.proof == Proof.OPTIMAL
-        assert run.record["gap"] <= 1e-3
-
-
-def test_a_useless_start_only_costs_time(tmp_path):
-    file, run = document(tmp_path, "genkautz:n=30,d=3")
-    content = json.loads(file.read_text())
-    random = np.random.default_rng(0)
-    content["values"]["g"]["value"] = random.exponential(size=len(content["values"]["g"]["value"])).tolist()
-    content["duals"]["capacity"]["value"] = random.exponential(size=len(content["duals"]["capacity"]["value"])).tolist()
-    file.write_text(json.dumps(content))
-    again = started("genkautz:n=30,d=3", file, tol=1e-4)
-    assert again.proof == Proof.OPTIMAL
-    assert again.objective == pytest.approx(run.objective, rel=2e-4)
-
-
-def test_bad_starts_are_refused_in_one_line(tmp_path):
-    file, _ = document(tmp_path, "genkautz:n=12,d=3")
-    good, data = json.loads(file.read_text()), prepared("genkautz:n=12,d=3")
-    bad = (
-        {"formulation": "alltoall.link-mcf"},
-        {"arcs": []},
-        {"arcs": [[0, 1]]},
-        {"arcs": [[0, 10**30, 1.0]]},
-        {"arcs": [[0, 99, 1.0]] * len(good["arcs"])},
-        {"arcs": good["arcs"][1:]},
-        {"values": {}},
-        {"duals": {"other": good["duals"]["capacity"]}},
-        {"format": "something"},
-    )
-    for change in bad:
-        file.write_text(json.dumps(good | change))
-        with pytest.raises(BadInput) as caught:
-            read_start(str(file), data)
-        assert "\n" not in str(caught.value)
-    with pytest.raises(BadInput):  # and through the runner
-        started("genkautz:n=12,d=3", file)
-    file.write_text(json.dumps(good))
-    for spec in ("genkautz:n=13,d=3", "ring:12+host=1.0"):
-        if spec.startswith("ring"):
-            assert (
-                started(spec, file, tol=1e-3).proof == Proof.OPTIMAL
-            )  # the same ranks on other arcs: no help, no harm
-        else:
-            with pytest.raises(BadInput, match="sources"):
-                started(spec, file)
-    with pytest.raises(BadInput, match="cannot be read"):
-        started("genkautz:n=12,d=3", tmp_path / "none.json")
-
-
 # Through the runner
 
 
@@ -372,7 +270,7 @@ def test_a_time_limit_keeps_flow_and_bound():
         task=task,
         data=data,
         instance=data.topology,
-        parameters={"precision": "auto", "steps": 10**6, "symmetry": False, "start": ""},
+        parameters={"precision": "auto", "steps": 10**6, "symmetry": False},
         deadline=time.monotonic() + 600.0,
         solve=solve.solve,
         save=save,
@@ -395,7 +293,7 @@ def test_a_value_is_not_told_without_a_flow(monkeypatch):
         task=Task("alltoall.master", "genkautz:n=20,d=3", method="certified-pdhg", tol=1e-4),
         data=data,
         instance=data.topology,
-        parameters={"precision": "auto", "steps": 10**6, "symmetry": False, "start": ""},
+        parameters={"precision": "auto", "steps": 10**6, "symmetry": False},
         deadline=None,
         solve=solve.solve,
         save=lambda answer, objective: saved.append((answer.values is not None, objective is not None)),

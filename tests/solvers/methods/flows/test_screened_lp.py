@@ -36,7 +36,7 @@ def context_of(spec, *, tol=1e-8, limit=None, **parameters):
     task = Task("alltoall.master", spec, method="screened-lp", tol=tol, threads=1)
     topology = parse(spec)
     data = formulation(task.formulation).prepare(topology, {})
-    settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000, "start": ""} | parameters
+    settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000} | parameters
     return Context(
         task=task,
         data=data,
