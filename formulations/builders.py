@@ -300,10 +300,13 @@ class Pyo(_Builder):
         self, name: str, over: Iterable[Any], along: Sequence[Sequence[Hashable]]
     ) -> tuple[list[Key], NDArray[np.int64]]:
         """Indices in the order of the axes, and their positions in the named array; sets have an order of their own."""
+        listed = list(over)
+        if len(along) == 1 and listed == list(along[0]):  # all members of one axis, in their order
+            return list(map(_spread, listed)), np.arange(len(listed))
         places = [{label: place for place, label in enumerate(labels)} for labels in along]
         lengths = _lengths(along)
         found: dict[int, Key] = {}
-        for key in map(_spread, over):
+        for key in map(_spread, listed):
             at = 0
             for label, place in zip(_split(key, lengths), places, strict=True):
                 if label not in place:
