@@ -153,32 +153,27 @@ class ForwardedRounds(Formulation):
     unlisted = "index-algorithm"
 
     @cached_property
-    def columns(self) -> dict[str, I64]:
-        """``r``, ``s``, ``d``, route number ``path`` and ``w`` of every D, in order."""
-        routes, L = self.routes, self.limits.wavelengths
-        r, path, w = (a.ravel() for a in np.indices((self.horizon, routes.paths, L)))
-        return {
-            "r": r,
-            "s": routes.source[routes.pair][path],
-            "d": routes.target[routes.pair][path],
-            "path": path,
-            "w": w,
-        }
+    def circuits(self) -> Index:
+        """The (r, s, d, i, w) of every D, in order, with the route number ``path``."""
+        routes = self.routes
+        listed = Index.grid(r=self.horizon, path=routes.paths, w=self.limits.wavelengths)
+        path, pair = listed["path"], routes.pair[listed["path"]]
+        ends = {"s": routes.source[pair], "d": routes.target[pair], "i": path - routes.first[pair]}
+        return listed.given(**ends).keyed("r s d i w")
 
     @cached_property
-    def sends(self) -> tuple[I64, I64, I64, I64]:
-        """r, q, s, d of every X, in order."""
-        Q, n = self.given.shape
-        r, q, s, d = (a.ravel() for a in np.indices((self.horizon, Q, n, n)))
-        kept = (s != d) & ~self.given[q, d] & ((r > 0) | self.given[q, s])
-        return r[kept], q[kept], s[kept], d[kept]
+    def sends(self) -> Index:
+        """The (r, q, s, d) of every X, in order."""
+        (Q, n), given = self.given.shape, self.given
+        X = Index.grid(r=self.horizon, q=Q, s=n, d=n)
+        r, q, s, d = (X[name] for name in X.key)
+        return X.where((s != d) & ~given[q, d] & ((r > 0) | given[q, s])).keyed("r q s d")
 
     @cached_property
-    def states(self) -> tuple[I64, I64, I64]:
-        """r, q, v of every B, in order."""
-        r, q, v = (a.ravel() for a in np.indices((self.horizon, *self.given.shape)))
-        kept = ~self.given[q, v]
-        return r[kept], q[kept], v[kept]
+    def states(self) -> Index:
+        """The (r, q, v) of every B, in order."""
+        B = Index.grid(r=self.horizon, q=self.given.shape[0], v=self.given.shape[1])
+        return B.where(~self.given[B["q"], B["v"]]).keyed("r q v")
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -203,13 +198,9 @@ class ForwardedRounds(Formulation):
     @cached_property
     def indices(self) -> dict[str, Index]:
         """Variables, arcs of circuits, and the rows of every constraint, in order."""
-        columns, routes, given = self.columns, self.routes, self.given
-        i = columns["path"] - routes.first[routes.pair[columns["path"]]]
-        D, R = Index.table("r s d i w", {**columns, "i": i}), Index.grid(r=self.horizon)
+        D, X, B, routes, R = self.circuits, self.sends, self.states, self.routes, Index.grid(r=self.horizon)
         crossed = {**routes.crossed, "W": self.limits.room(self.topology)[routes.arcs]}
         E = D.join(Index.table("s d i e", crossed))
-        X = Index.table("r q s d", dict(zip("rqsd", self.sends, strict=True)))
-        B = Index.table("r q v", dict(zip("rqv", self.states, strict=True)))
         return {
             "circuit": D,
             "crossing": E,
@@ -217,7 +208,7 @@ class ForwardedRounds(Formulation):
             "state": B,
             "round": R,
             "finish": Index.of_mask("q v", self.wanted),
-            "hold": X.where(~given[X["q"], X["s"]]),
+            "hold": X.where(~self.given[X["q"], X["s"]]),
             "laser": D.by("r s w"),
             "photodiode": D.by("r d w"),
             "waveguide": E.by("r e w", "W"),

@@ -79,7 +79,7 @@ def forwarded_arrays(data: ForwardedRounds, names: Collection[str]) -> dict[str,
     if "transfer_round" in names or "D" not in names:
         result |= schedule_arrays(data.topology, data.collective.chunks)
     if {"D", "X"} & set(names):
-        sizes = {"D": data.columns["r"].size, "X": data.sends[0].size, "B": data.states[0].size, "R": data.horizon}
+        sizes = {"D": len(data.circuits), "X": len(data.sends), "B": len(data.states), "R": data.horizon}
         axes = {"D": "circuit", "X": "sent", "B": "state", "R": "round"}
         result |= {name: Array((Axis(axes[name], size),), required=name in "DX") for name, size in sizes.items()}
     return result
@@ -90,7 +90,7 @@ def rounded_forwarding(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]
     if any(name not in values or not np.isfinite(values[name]).all() for name in ("D", "X")):
         return None
     D, X = (np.rint(np.asarray(values[name], dtype=float)) for name in ("D", "X"))
-    if D.shape != data.columns["r"].shape or X.shape != data.sends[0].shape:
+    if D.shape != (len(data.circuits),) or X.shape != (len(data.sends),):
         return None
     return data.unfold({"D": D, "X": X})
 
@@ -106,16 +106,12 @@ def rounds_to_reach(k: int, held: int, reached: int) -> int:
 def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
     """The circuits that carry something, and the transfers of the chunks that somebody further on requires."""
     D, X = (np.asarray(values[name], dtype=float) for name in ("D", "X"))
-    if (
-        D.shape != data.columns["r"].shape
-        or X.shape != data.sends[0].shape
-        or not np.isfinite([D.sum(), X.sum()]).all()
-    ):
+    if D.shape != (len(data.circuits),) or X.shape != (len(data.sends),) or not np.isfinite([D.sum(), X.sum()]).all():
         return None
     n, members = data.topology.n, [np.flatnonzero(data.class_of == q) for q in range(len(data.given))]
     needed = np.zeros((data.collective.chunks, n), dtype=bool)
     needed[tuple(data.collective.deliveries.T)] = True
-    xr, xq, xs, xd = (key[X > 0.5] for key in data.sends)
+    xr, xq, xs, xd = (data.sends[name][X > 0.5] for name in data.sends.key)
     parts = []
     for k in range(xr.size - 1, -1, -1):  # backwards in time: X is in the order of rounds
         q, sender, receiver = int(xq[k]), int(xs[k]), int(xd[k])
@@ -126,9 +122,9 @@ def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any
     moved = np.concatenate(parts[::-1]) if parts else np.zeros((0, 4), dtype=np.int64)
     when, source, target, chunk = moved.T
     taken = np.flatnonzero(D > 0.5)
-    key = (data.columns["r"][taken] * n + data.columns["s"][taken]) * n + data.columns["d"][taken]
+    key = (data.circuits["r"][taken] * n + data.circuits["s"][taken]) * n + data.circuits["d"][taken]
     taken = taken[np.isin(key, (when * n + source) * n + target)]
-    start, arcs = select(data.routes.start, data.routes.arcs, data.columns["path"][taken])
-    r, s, d, w = (data.columns[name][taken] for name in ("r", "s", "d", "w"))
+    start, arcs = select(data.routes.start, data.routes.arcs, data.circuits["path"][taken])
+    r, s, d, w = (data.circuits[name][taken] for name in ("r", "s", "d", "w"))
     adds = np.zeros(when.size, dtype=bool)
     return RoundSchedule(r, s, d, w, start, arcs, when, source, target, chunk, adds)

@@ -188,43 +188,16 @@ class SumModel(Formulation):
         return self.program.routes
 
     @cached_property
-    def columns(self) -> dict[str, I64]:
-        """``r``, ``s``, ``d``, ``c``, ``w`` and route number ``path`` of every C, ``(N,)`` each, in order."""
-        columns, ends = self.program.columns, self.program.ends
-        s, d, c = (ends[name] for name in ("source", "target", "chunk"))
-        kept = np.flatnonzero(self.member[c, s] & self.member[c, d])
-        order = np.lexsort(
-            tuple(key[kept] for key in (columns["wavelength"], columns["path"], c, d, s, columns["round"]))
-        )
-        kept = kept[order]
-        return {
-            "r": columns["round"][kept],
-            "s": s[kept],
-            "d": d[kept],
-            "c": c[kept],
-            "w": columns["wavelength"][kept],
-            "path": columns["path"][kept],
-        }
+    def transfers(self) -> Index:
+        """The (r, s, d, c, i, w) of every C, in order, with the route number ``path``."""
+        listed = {**self.program.transfers, "path": self.program.columns["path"]}
+        members = self.member[listed["c"], listed["s"]] & self.member[listed["c"], listed["d"]]
+        return Index.table("r s d c i w", listed).where(members).keyed("r s d c i w")
 
     @cached_property
-    def moves(self) -> tuple[I64, I64, I64, I64]:
-        """r, s, d, c of every transfer in every round, in order."""
-        r, s, d, c = _product(self.horizon, *self._pairs)
-        return r, s, d, c
-
-    @cached_property
-    def _pairs(self) -> tuple[I64, I64, I64]:
-        n = self.collective.n
-        s, d, c = (a.ravel() for a in np.indices((n, n, self.collective.chunks)))
-        kept = (s != d) & self.member[c, s] & self.member[c, d]
-        return s[kept], d[kept], c[kept]
-
-    @cached_property
-    def drops(self) -> tuple[I64, I64, I64]:
-        """r, d, c of every F, in order."""
-        d, c = np.nonzero(self.member.T)
-        r, d, c = _product(self.horizon, d, c)
-        return r, d, c
+    def replacements(self) -> Index:
+        """The (r, d, c) of every F, in order."""
+        return Index.grid(r=self.horizon).join(Index.of_mask("d c", self.member.T)).keyed("r d c")
 
     @classmethod
     def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
@@ -250,14 +223,11 @@ class SumModel(Formulation):
     def indices(self) -> dict[str, Index]:
         """Variables, arcs of transfers, and the rows of every constraint, in order."""
         T, collective, room = self.horizon, self.collective, self.limits.room(self.topology)
-        columns, routes = self.columns, self.routes
+        transfer, replacement, routes = self.transfers, self.replacements, self.routes
         wanted = np.bincount(collective.post[:, 0], minlength=collective.chunks)
         pre = Index.of_mask("c u", self.given)
-        C = {**columns, "i": columns["path"] - routes.first[routes.pair[columns["path"]]]}
-        transfer, round_ = Index.table("r s d c i w", C), Index.grid(r=T)
+        round_, moves = Index.grid(r=T), transfer.by("r s d c")
         crossing = transfer.join(Index.table("s d i e", {**routes.crossed, "W": room[routes.arcs]}))
-        moves = Index.table("r s d c", dict(zip("rsdc", self.moves, strict=True)))
-        replacement = Index.table("r d c", dict(zip("rdc", self.drops, strict=True)))
         start = Index.of_mask("c v u", self.member[:, :, None] & self.given[:, None, :])
         contribution = Index.grid(r=T + 1).join(start).keyed("r c v u")
         crossed = crossing.by("r e w", "W")
@@ -414,14 +384,6 @@ def _by_chunk(pairs: I64) -> dict[int, list[int]]:
     for c, v in pairs.tolist():
         result.setdefault(c, []).append(v)
     return result
-
-
-def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:
-    """Repeat the keys for every round."""
-    return np.repeat(np.arange(rounds), keys[0].size), *(np.tile(key, rounds) for key in keys)
-
-
-# Solutions ------------------------------------------------------------------------------------------------------------
 
 
 FORMULATION = SumModel

@@ -40,7 +40,7 @@ def completed_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[s
     if any(name not in values or not np.isfinite(values[name]).all() for name in ("C", "F")):
         return None
     C, F = (np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "F"))
-    if C.shape != data.columns["r"].shape or F.shape != data.drops[0].shape:
+    if C.shape != (len(data.transfers),) or F.shape != (len(data.replacements),):
         return None
     return data.unfold({"C": C, "F": F, **variables_of_sums(data, C, F)})
 
@@ -52,9 +52,9 @@ def sum_arrays(data: SumModel, names: Collection[str]) -> dict[str, Array]:
         result |= schedule_arrays(data.topology, data.collective.chunks)
     if {"C", "F"} & set(names):
         T, state = data.horizon, int((data.member.sum(axis=1) * data.given.sum(axis=1)).sum())
-        own, sent = int(data.given[data.drops[2]].sum()), int(data.given[data.moves[3]].sum())
-        result["C"] = Array((Axis("transfer", data.columns["r"].size),))
-        result["F"] = Array((Axis("replacement", data.drops[0].size),))
+        own, sent = len(data.indices["given up"]), len(data.indices["sent"])
+        result["C"] = Array((Axis("transfer", len(data.transfers)),))
+        result["F"] = Array((Axis("replacement", len(data.replacements)),))
         sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
         axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
         result |= {name: Array((Axis(axes[name], size),), required=False) for name, size in sizes.items()}
@@ -70,19 +70,17 @@ def schedule_of_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> Roun
     """The schedule that C and F encode; None if they are invalid."""
     C, F = (np.asarray(values[name], dtype=float) for name in ("C", "F"))
     if (
-        C.shape != data.columns["r"].shape
-        or F.shape != data.drops[0].shape
+        C.shape != (len(data.transfers),)
+        or F.shape != (len(data.replacements),)
         or not np.isfinite([C.sum(), F.sum()]).all()
     ):
         return None
     indices = np.flatnonzero(C > 0.5)
-    r, s, d, c, w, path = (data.columns[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
+    r, s, d, c, w, path = (data.transfers[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
     start, arcs = select(data.program.routes.start, data.program.routes.arcs, path)
     adds = np.ones(indices.size, dtype=bool)
     has = initial_sums(data)
-    replaced = {
-        key for key, taken in zip(zip(*(k.tolist() for k in data.drops), strict=True), F > 0.5, strict=True) if taken
-    }
+    replaced = {key for key, taken in zip(data.replacements, F > 0.5, strict=True) if taken}
     for first, last in pairwise(np.searchsorted(r, np.arange(data.horizon + 1)).tolist()):
         before = has.copy()
         for k in range(first, last):
@@ -113,10 +111,11 @@ def variables_of_sums(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
     Contributions that are counted more than once remain so, and violate the bounds on B.
     """
     n, T = data.collective.n, data.horizon
-    (mr, ms, md, mc), (fr, fd, fc) = data.moves, data.drops
+    moves, drops = data.indices["unique"], data.replacements
+    (mr, ms, md, mc), (fr, fd, fc) = (moves[k] for k in "rsdc"), (drops[k] for k in "rdc")
     chunks = data.collective.chunks
     taken = np.zeros((T, n, n, chunks))
-    np.add.at(taken, tuple(data.columns[name] for name in ("r", "s", "d", "c")), C)
+    np.add.at(taken, tuple(data.transfers[name] for name in ("r", "s", "d", "c")), C)
     dropped = np.zeros((T, n, chunks))
     dropped[fr, fd, fc] = F
     has, before = [initial_sums(data).astype(float)], []

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.topology.design import Design
     from opticoll.formulations.topology.matchings import TopologyMatchings
     from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.formulations.topology.steps import TopologySteps
 
 
 #: Maximum number of entries of the flows of a solution.
@@ -128,3 +129,15 @@ def refuse_many_circuits(data: TopologyMatchings) -> None:
             f"{data.name}: {circuits:,} circuits are too many for a stated model; give configurations=, or method auto"
         )
         raise NotApplicable(msg)
+
+
+def steps_size(data: TopologySteps) -> dict[str, int]:
+    """Size of the model."""
+    choices = int(data.allowed.sum())
+    kept = int((data.allowed[1:] & data.allowed[:-1]).sum())
+    return {
+        "variables": 2 * choices,
+        "constraints": len(data.steps) + choices,
+        "nonzeros": 3 * choices + kept,
+        "integers": choices,
+    }

@@ -12,7 +12,8 @@ import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import pattern_times
 from opticoll.formulations.topology.pattern_times import PatternFlow, achieved, differences, least
-from opticoll.formulations.topology.steps import NAME, TopologySteps, _capacity
+from opticoll.formulations.topology.steps import NAME, TopologySteps
+from opticoll.formulations.topology.timed_steps import capacities
 from opticoll.instances import parse
 from opticoll.instances.collective_steps import collective_steps
 from opticoll.solvers.methods.topology.steps import best_choice, step_flow, step_flows
@@ -102,11 +103,11 @@ def test_dynamic_programming_on_random_times(seed):
 def test_times_are_those_of_concurrent_flows(spec, algorithm):
     topology = parse(spec)
     for step in collective_steps(algorithm, topology.n)[:3]:
-        flow = step_flow(_capacity(topology), step.demand)
-        reached = achieved(_capacity(topology), step.demand, flow)
+        flow = step_flow(capacities(topology), step.demand)
+        reached = achieved(capacities(topology), step.demand, flow)
         run = oc.solve("alltoall.master", spec, demand=step.demand)
         assert reached == pytest.approx(1 / run.objective, rel=1e-6)
-        assert least(_capacity(topology), step.demand, flow.lengths) == pytest.approx(reached, rel=1e-9)
+        assert least(capacities(topology), step.demand, flow.lengths) == pytest.approx(reached, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -124,14 +125,14 @@ def test_times_in_closed_form(spec, algorithm, times):
 
 
 def test_groups_are_recognized():
-    assert differences(_capacity(parse("ring:6")), collective_steps("shifts", 6)[1].demand) is not None
-    assert differences(_capacity(parse("hypercube:3")), collective_steps("recursive:2", 8)[0].demand)[3, 5] == 6
-    assert differences(_capacity(parse("path:6")), collective_steps("shifts", 6)[1].demand) is None
+    assert differences(capacities(parse("ring:6")), collective_steps("shifts", 6)[1].demand) is not None
+    assert differences(capacities(parse("hypercube:3")), collective_steps("recursive:2", 8)[0].demand)[3, 5] == 6
+    assert differences(capacities(parse("path:6")), collective_steps("shifts", 6)[1].demand) is None
 
 
 def test_one_source_stands_for_all():
     """The flow of a symmetric step takes the same time when every source is routed on its own."""
-    capacity, demand = _capacity(parse("ring:6")), collective_steps("retri", 6)[1].demand
+    capacity, demand = capacities(parse("ring:6")), collective_steps("retri", 6)[1].demand
     alike = step_flow(capacity, demand)
     table = differences(capacity, demand)
     nodes = range(6)
@@ -141,7 +142,7 @@ def test_one_source_stands_for_all():
 
 
 def test_wrong_flows_and_lengths_prove_nothing():
-    capacity, demand = _capacity(parse("ring:5")), collective_steps("shifts", 5)[1].demand
+    capacity, demand = capacities(parse("ring:5")), collective_steps("shifts", 5)[1].demand
     flow = step_flow(capacity, demand)
     time = achieved(capacity, demand, flow)
     assert achieved(capacity, demand, PatternFlow(flow.flows * 0.5, flow.lengths)) == pytest.approx(time)

@@ -1,0 +1,184 @@
+"""Steps of a collective, the topologies that may serve them, and the times of the choices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.topology import pattern_times
+from opticoll.instances import parse
+from opticoll.instances.collective_steps import collective_steps
+from opticoll.instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from opticoll.instances.topology import F64
+    from opticoll.types import Settings
+
+
+#: Largest relative distance of a time that a flow achieves from the bound that its duals prove.
+TOLERANCE = 1e-6
+#: Word for the collective that an algorithm performs by default.
+USUAL = "usual"
+#: Maximum number of flow variables of all steps and topologies together.
+MOST_FLOWS = 4_000_000
+
+
+def capacities(topology: Topology) -> F64:
+    """Capacities between the nodes of a topology, ``(n, n)``."""
+    result = np.zeros((topology.n, topology.n))
+    np.add.at(result, (topology.tail, topology.head), topology.capacity)
+    np.fill_diagonal(result, 0.0)
+    return result
+
+
+def capacities_of_spec(where: str, spec: str, n: int) -> F64:
+    """Capacities of a topology named by a spec.
+
+    Raises
+    ------
+    NotApplicable
+        If it has other nodes.
+    """
+    topology = parse(spec)
+    if not isinstance(topology, Topology) or topology.n != n or topology.num_ranks != n:
+        msg = f"{where}: between={spec} must be a topology of {n} nodes, all of them ranks"
+        raise NotApplicable(msg)
+    return capacities(topology)
+
+
+def prepared(
+    where: str, instance: object, given: Settings
+) -> tuple[int, tuple[str, ...], tuple[str, ...], F64, F64, float, float, tuple[F64, ...]]:
+    """The fields of the data of the model; ``times`` is the function that routes the steps.
+
+    It returns a flow and lengths for every pair (capacities, demand), or None where nothing serves it.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a topology all of whose nodes are ranks, parameters out of range, steps without a topology, too
+        many flows, or times that cannot be proven.
+    BadInput
+        For an algorithm that is unknown or does not fit the number of nodes.
+    """
+    if not isinstance(instance, Topology) or instance.num_ranks != instance.n:
+        msg = f"{where}: needs a standing topology all of whose nodes are ranks, such as ring:8"
+        raise NotApplicable(msg)
+    n, delay, startup, ports = instance.n, given["delay"], given["startup"], given["ports"]
+    if not (0 <= delay < np.inf and 0 <= startup < np.inf and ports >= 0):
+        msg = f"{where}: delay={delay:g}, startup={startup:g}, ports={ports}: give finite numbers of at least 0"
+        raise NotApplicable(msg)
+    collective = given["collective"]
+    try:
+        steps = collective_steps(given["algorithm"], n, "" if collective == USUAL else collective)
+    except BadInput as reason:
+        msg = f"{where}: {reason}"
+        raise BadInput(msg) from None
+    others = [word.strip() for word in given["between"].split(";") if word.strip()]
+    between = {spec: capacities_of_spec(where, spec, n) for spec in others}
+    ports = ports or int(max(np.bincount(instance.tail).max(), np.bincount(instance.head).max()))
+    standing, route, reuse = capacities(instance), given["times"], given["reuse"]
+    names, circuits, own = ["standing"], [standing], []
+    listed = {standing.tobytes(): 0}
+    for name, capacity in between.items():
+        if capacity.tobytes() not in listed:
+            listed[capacity.tobytes()] = len(names)
+            names.append(name)
+            circuits.append(capacity)
+    general = len(names)
+    for i, step in enumerate(steps):
+        capacity = step.circuits(ports).astype(float)
+        if capacity.tobytes() not in listed:
+            listed[capacity.tobytes()] = len(names)
+            names.append(f"circuits of step {i}")
+            circuits.append(capacity)
+        own.append(listed[capacity.tobytes()])
+    patterns: dict[bytes, int] = {}
+    which = [patterns.setdefault(step.demand.tobytes(), len(patterns)) for step in steps]
+    demands = [steps[which.index(p)].demand for p in range(len(patterns))]
+    mine = {p: {own[i] for i in range(len(steps)) if which[i] == p} for p in range(len(patterns))}
+    time, least = times_of_choices(where, demands, circuits, mine, range(general), delay, route, reuse=reuse)
+    missing = np.flatnonzero(np.isinf(time).all(axis=1))
+    if missing.size:
+        i = which.index(int(missing[0]))
+        msg = f"{where}: no topology serves step {i} ({steps[i].name}); give more ports, or a topology between"
+        raise NotApplicable(msg)
+    every = np.array(which)
+    return (
+        n,
+        tuple(step.name for step in steps),
+        tuple(names),
+        time[every],
+        least[every],
+        delay,
+        startup,
+        tuple(circuits),
+    )
+
+
+def times_of_choices(
+    where: str,
+    demands: Sequence[F64],
+    capacities: Sequence[F64],
+    own: Mapping[int, set[int]],
+    general: range,
+    delay: float,
+    route: Callable[[Sequence[tuple[F64, F64]]], list[pattern_times.PatternFlow | None]],
+    *,
+    reuse: bool,
+) -> tuple[F64, F64]:
+    """Times that flows achieve and bounds that lengths prove, by pattern and topology, infinite where not chosen."""
+    time = np.full((len(demands), len(capacities)), np.inf)
+    least = time.copy()
+    refuse_many_flows_of_steps(where, demands, capacities, own, general, reuse=reuse)
+
+    def fill(choices: list[tuple[int, int]]) -> None:
+        pairs = [(capacities[q], demands[p]) for p, q in choices]
+        for (p, q), (capacity, demand), flow in zip(choices, pairs, route(pairs), strict=True):
+            if flow is None:
+                continue
+            reached = pattern_times.achieved(capacity, demand, flow)
+            proven = pattern_times.least(capacity, demand, flow.lengths)
+            if not proven <= reached <= proven * (1 + TOLERANCE):
+                msg = (
+                    f"{where}: the flow of a step takes {reached:g}, but its duals prove only {proven:g}; "
+                    "use capacities that differ less"
+                )
+                raise NotApplicable(msg)
+            time[p, q], least[p, q] = reached, proven
+
+    fill([(p, q) for p in own for q in sorted(own[p])])
+    later = []
+    for p, demand in enumerate(demands):
+        for q in range(len(capacities)) if reuse else general:
+            if q not in own[p]:
+                far = pattern_times.hops(capacities[q], demand)
+                if np.isfinite(far) and (q == 0 or far < time[p].min() + 2 * delay):
+                    later.append((p, q))
+    fill(later)
+    return time, least
+
+
+def refuse_many_flows_of_steps(
+    where: str,
+    demands: Sequence[F64],
+    capacities: Sequence[F64],
+    own: Mapping[int, set[int]],
+    general: range,
+    *,
+    reuse: bool,
+) -> None:
+    """Refuse steps whose flows are too many."""
+    total = 0
+    for p, demand in enumerate(demands):
+        for q in range(len(capacities)) if reuse else {*general, *own[p]}:
+            alike = pattern_times.differences(capacities[q], demand) is not None
+            total += int((capacities[q] > 0).sum()) * (1 if alike else len(demand))
+    if total > MOST_FLOWS:
+        msg = f"{where}: the steps have {total:,} flows on all topologies; use fewer nodes, or reuse=false"
+        raise NotApplicable(msg)
