@@ -52,18 +52,18 @@ def walk_axes(moves: Transfers, walk: Walks) -> tuple[Axis, Axis, Axis]:
         return [names[p] for p in pair.tolist()]
 
     def circuits(_values: object) -> Names:
-        return {**along(walk.flow_way, walk.flow_start), "pair": pairs(walk.flow_pair)}
+        return {**along(walk.circuits["way"], walk.circuits["start"]), "pair": pairs(walk.circuits["pair"])}
 
     def idle(_values: object) -> Names:
-        return {**along(walk.idle_way, walk.idle_start), "segment": walk.idle_tail.tolist()}
+        return {**along(walk.idle["way"], walk.idle["start"]), "segment": walk.idle["tail"].tolist()}
 
     def crossing(_values: object) -> Names:
-        return {**along(walk.over_way, walk.over_head), "pair": pairs(walk.over_pair)}
+        return {**along(walk.crossings["way"], walk.crossings["head"]), "pair": pairs(walk.crossings["pair"])}
 
     return (
-        Axis("circuit of a walk", walk.flow_way.size, circuits),
-        Axis("idle segment", walk.idle_way.size, idle),
-        Axis("crossing circuit", walk.over_way.size, crossing),
+        Axis("circuit of a walk", len(walk.circuits), circuits),
+        Axis("idle segment", len(walk.idle), idle),
+        Axis("crossing circuit", len(walk.crossings), crossing),
     )
 
 

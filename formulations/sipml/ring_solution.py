@@ -101,7 +101,7 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
         return np.argwhere(x > 0.5), float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
     walk = data.walks
     flows, fraction = [], 0.0
-    for name, size in (("f", walk.flow_way.size), ("idle", walk.idle_way.size), ("over", walk.over_way.size)):
+    for name, size in (("f", len(walk.circuits)), ("idle", len(walk.idle)), ("over", len(walk.crossings))):
         given = np.asarray(values.get(name, np.zeros(0)), dtype=float)
         valid = given.shape == (size,) and np.isfinite(given).all() and not (given < -0.5).any()
         if not valid or given.sum() > MOST_CIRCUITS:

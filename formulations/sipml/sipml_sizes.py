@@ -36,18 +36,14 @@ def ring_size(data: RingTraffic) -> dict[str, int]:
             "integers": pairs + x,
         }
     walk = data.walks
-    whole = walk.flow_way.size + walk.over_way.size
-    ends = (
-        (walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head),
-        (walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1),
-        (walk.over_way, walk.over_head, walk.over_tail, walk.over_head),
-    )
-    entries = sum(int((walk.row_of(way, v, a) >= 0).sum()) for way, v, *both in ends for a in both)
-    entries += int(((walk.flow_start == 0) & (walk.flow_tail == 0)).sum() + 2 * walk.over_way.size)
-    entries += int(((walk.idle_start == 0) & (walk.idle_tail == 0)).sum() + walk.flow_way.size)
+    whole = len(walk.circuits) + len(walk.crossings)
+    legs, ends = (walk.circuits, walk.idle, walk.crossings), ("tail", "head")
+    entries = sum(int((walk.row_of(one, end) >= 0).sum()) for one in legs for end in ends)
+    entries += sum(int(((one["start"] == 0) & (one["tail"] == 0)).sum()) for one in (walk.circuits, walk.idle))
+    entries += len(walk.circuits) + 2 * len(walk.crossings)
     return {
-        "variables": int(pairs + 1 + whole + walk.idle_way.size),
-        "constraints": rows + walk.rows + 2 + pairs,
+        "variables": int(pairs + 1 + whole + len(walk.idle)),
+        "constraints": rows + len(walk.nodes) + 2 + pairs,
         "nonzeros": int(2 * rows + pairs + entries),
         "integers": int(pairs + whole),
     }

@@ -29,68 +29,28 @@ class Walks:
 
     Attributes
     ----------
-    flow_way, flow_start, flow_pair
-        Circuits on the line: direction, commodity v, pair, ``(|F|,)`` each.
-    flow_tail, flow_head
-        Ends of these circuits on the cut line, ``(|F|,)``.
-    idle_way, idle_start, idle_tail
-        Idle segments a -> a + 1, ``(|H|,)`` each.
-    over_way, over_pair, over_tail, over_head
-        Crossing circuits; their commodity is ``over_head``, ``(|X|,)`` each.
-    node_way, node_start, node
-        Rows of conservation: node a of commodity v, ``(rows,)`` each.
+    circuits
+        Circuits on the line: direction ``way``, commodity ``start``, ``pair``, and ends on the cut line, ``tail`` and
+        ``head``.
+    idle
+        Idle segments from ``tail`` to ``head`` = ``tail`` + 1.
+    crossings
+        Crossing circuits, each of the commodity that starts at its head.
+    nodes
+        Rows of conservation: ``node`` of a commodity.
     """
 
     n: int
-    flow_way: I64
-    flow_start: I64
-    flow_pair: I64
-    flow_tail: I64
-    flow_head: I64
-    idle_way: I64
-    idle_start: I64
-    idle_tail: I64
-    over_way: I64
-    over_pair: I64
-    over_tail: I64
-    over_head: I64
-    node_way: I64
-    node_start: I64
-    node: I64
+    circuits: Index
+    idle: Index
+    crossings: Index
+    nodes: Index
 
-    @property
-    def rows(self) -> int:
-        """Number of rows of conservation."""
-        return int(self.node.size)
-
-    @property
-    def circuits(self) -> Index:
-        """The circuits on the line, with pair, tail and head."""
-        ends = {"pair": self.flow_pair, "tail": self.flow_tail, "head": self.flow_head}
-        return Index.table("way start pair", {"way": self.flow_way, "start": self.flow_start, **ends})
-
-    @property
-    def idle(self) -> Index:
-        """The idle segments, with tail and head."""
-        ends = {"tail": self.idle_tail, "head": self.idle_tail + 1}
-        return Index.table("way start tail", {"way": self.idle_way, "start": self.idle_start, **ends})
-
-    @property
-    def crossings(self) -> Index:
-        """The crossing circuits, with pair, tail and head; each is of the commodity that starts at its head."""
-        ends = {"pair": self.over_pair, "tail": self.over_tail, "head": self.over_head}
-        return Index.table("way pair", {"way": self.over_way, "start": self.over_head, **ends})
-
-    @property
-    def nodes(self) -> Index:
-        """The rows of conservation."""
-        return Index.table("way start node", {"way": self.node_way, "start": self.node_start, "node": self.node})
-
-    def row_of(self, way: I64, start: I64, node: I64) -> I64:
-        """Row of node a of commodity v, -1 if there is none (the start of commodity 0, and node n)."""
+    def row_of(self, legs: Index, end: str) -> I64:
+        """Row of the ``tail`` or ``head`` of every leg, -1 if there is none (the start of commodity 0, and node n)."""
         n = self.n
-        key = (self.node_way * n + self.node_start) * (n + 1) + self.node
-        wanted = (way * n + start) * (n + 1) + node
+        key = (self.nodes["way"] * n + self.nodes["start"]) * (n + 1) + self.nodes["node"]
+        wanted = (legs["way"] * n + legs["start"]) * (n + 1) + legs[end]
         at = np.minimum(np.searchsorted(key, wanted), max(key.size - 1, 0))
         return np.where(key[at] == wanted, at, -1) if key.size else np.full(wanted.shape, -1)
 
@@ -104,7 +64,11 @@ def walks(n: int, source: I64, target: I64) -> Walks:
     for way in (0, 1):
         tail, head = directed(n, source, target, way)
         crossing = head < tail
-        over.append(np.stack([np.full(crossing.sum(), way), np.flatnonzero(crossing), tail[crossing], head[crossing]]))
+        over.append(
+            np.stack(
+                [np.full(crossing.sum(), way), np.flatnonzero(crossing), tail[crossing], head[crossing], head[crossing]]
+            )
+        )
         line = np.flatnonzero(~crossing)
         for v in range(n):
             tails = tail[crossing & (head == v)]
@@ -118,11 +82,21 @@ def walks(n: int, source: I64, target: I64) -> Walks:
                 )
             )
             at = np.arange(v, end)
-            idle.append(np.stack([np.full(at.size, way), np.full(at.size, v), at]))
+            idle.append(np.stack([np.full(at.size, way), np.full(at.size, v), at, at + 1]))
             inner = np.arange(1, n) if v == 0 else np.arange(v, end + 1)
             nodes.append(np.stack([np.full(inner.size, way), np.full(inner.size, v), inner]))
-    parts = [np.concatenate(part, axis=1).astype(np.int64) for part in (flow, idle, over, nodes)]
-    return Walks(n, *parts[0], *parts[1], *parts[2], *parts[3])
+    columns = {
+        "way start pair": ("way", "start", "pair", "tail", "head"),
+        "way start tail": ("way", "start", "tail", "head"),
+        "way pair": ("way", "pair", "tail", "head", "start"),
+        "way start node": ("way", "start", "node"),
+    }
+    parts = (np.concatenate(part, axis=1) for part in (flow, idle, over, nodes))
+    tables = [
+        Index.table(key, dict(zip(names, part, strict=True)))
+        for (key, names), part in zip(columns.items(), parts, strict=True)
+    ]
+    return Walks(n, *tables)
 
 
 def ends_on_line(P: list[tuple[int, int]], n: int) -> tuple[dict[Chord, int], dict[Chord, int]]:
@@ -170,31 +144,15 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
     """
     n = walk.n
     out: dict[tuple[int, int, int], list[list[int]]] = {}
-    for way, v, a, b, pair, count in zip(
-        walk.flow_way.tolist(),
-        walk.flow_start.tolist(),
-        walk.flow_tail.tolist(),
-        walk.flow_head.tolist(),
-        walk.flow_pair.tolist(),
-        flow.tolist(),
-        strict=True,
-    ):
-        if count > 0:
-            out.setdefault((way, v, a), []).append([count, b, pair])
-    for way, v, a, count in zip(
-        walk.idle_way.tolist(), walk.idle_start.tolist(), walk.idle_tail.tolist(), idle.tolist(), strict=True
-    ):
-        if count > 0:
-            out.setdefault((way, v, a), []).append([count, a + 1, -1])
+    for index, counts in ((walk.circuits, flow), (walk.idle, idle)):
+        of_pair = index["pair"] if index is walk.circuits else np.full(len(index), -1)
+        columns = (*(index[name] for name in ("way", "start", "tail", "head")), of_pair, counts)
+        for way, v, a, b, pair, count in zip(*(column.tolist() for column in columns), strict=True):
+            if count > 0:
+                out.setdefault((way, v, a), []).append([count, b, pair])
     ends: dict[tuple[int, int], dict[int, list[int]]] = {}
-    for way, pair, u, v, count in zip(
-        walk.over_way.tolist(),
-        walk.over_pair.tolist(),
-        walk.over_tail.tolist(),
-        walk.over_head.tolist(),
-        over.tolist(),
-        strict=True,
-    ):
+    columns = (*(walk.crossings[name] for name in ("way", "pair", "tail", "head")), over)
+    for way, pair, u, v, count in zip(*(column.tolist() for column in columns), strict=True):
         if count > 0:
             ends.setdefault((way, v), {})[u] = [count, pair]
     results: list[tuple[int, list[int]]] = []

@@ -16,6 +16,7 @@ from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
+    from opticoll.formulations.index import Index
     from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
     from opticoll.formulations.sipml.walks import Walks
     from opticoll.instances.topology import F64, I64, Mask
@@ -38,19 +39,15 @@ class Rows:
 def walk_rows(walk: Walks) -> Rows:
     """Rows ``walk``: in - out - over ending + over starting = 0."""
 
-    def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
-        into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
-        column = np.arange(way.size)
-        row = np.concatenate([into, out])
-        value = np.repeat([1.0, -1.0], way.size)
+    def both(legs: Index) -> tuple[I64, I64, F64]:
+        row = np.concatenate([walk.row_of(legs, "head"), walk.row_of(legs, "tail")])
         inside = row >= 0
-        return row[inside], np.tile(column, 2)[inside], value[inside]
+        column, value = np.tile(np.arange(len(legs)), 2), np.repeat([1.0, -1.0], len(legs))
+        return row[inside], column[inside], value[inside]
 
-    f = both(walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head)
-    idle = both(walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1)
     # A crossing circuit ends a walk at its tail and starts one at its head.
-    over = both(walk.over_way, walk.over_head, walk.over_tail, walk.over_head)
-    return Rows({"f": f, "idle": idle, "over": over}, walk.rows)
+    legs = {"f": walk.circuits, "idle": walk.idle, "over": walk.crossings}
+    return Rows({name: both(one) for name, one in legs.items()}, len(walk.nodes))
 
 
 def light_rows(walk: Walks) -> Rows:
@@ -62,9 +59,9 @@ def light_rows(walk: Walks) -> Rows:
 
     return Rows(
         {
-            "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
-            "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
-            "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
+            "f": of(walk.circuits["way"], (walk.circuits["start"] == 0) & (walk.circuits["tail"] == 0)),
+            "idle": of(walk.idle["way"], (walk.idle["start"] == 0) & (walk.idle["tail"] == 0)),
+            "over": of(walk.crossings["way"], np.ones(len(walk.crossings), dtype=bool)),
         },
         2,
     )
@@ -74,8 +71,8 @@ def serve_rows(walk: Walks, pairs: int) -> Rows:
     """Terms that rows ``serve`` subtract: circuits on the line and crossing ones, by pair."""
     return Rows(
         {
-            "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
-            "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
+            "f": (walk.circuits["pair"], np.arange(len(walk.circuits)), np.ones(len(walk.circuits))),
+            "over": (walk.crossings["pair"], np.arange(len(walk.crossings)), np.ones(len(walk.crossings))),
         },
         pairs,
     )
@@ -90,7 +87,7 @@ class _Program:
         self.context, self.data = context, context.data
         data: RingTraffic = self.data
         walk, pairs = data.walks, data.transfers.pairs
-        sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
+        sizes = {"f": len(walk.circuits), "idle": len(walk.idle), "over": len(walk.crossings)}
         first = dict(zip(sizes, np.concatenate([[0], np.cumsum(list(sizes.values()))]).tolist(), strict=False))
         self.columns = sum(sizes.values()) + 1
         self.first, self.sizes = first, sizes
@@ -101,15 +98,15 @@ class _Program:
                 column.append(j + first[name])
                 value.append(a)
             offset += part.count
-        row.append(walk.rows + np.arange(2))
+        row.append(len(walk.nodes) + np.arange(2))
         column.append(np.full(2, self.columns - 1))
         value.append(-np.ones(2))
         triplets = (np.concatenate(value), (np.concatenate(row), np.concatenate(column)))
         self.A = sp.csc_array(triplets, shape=(offset, self.columns))
-        self.served = slice(walk.rows + 2, offset)
-        self.lower = np.concatenate([np.zeros(walk.rows), np.full(2, -np.inf), np.zeros(pairs)])
+        self.served = slice(len(walk.nodes) + 2, offset)
+        self.lower = np.concatenate([np.zeros(len(walk.nodes)), np.full(2, -np.inf), np.zeros(pairs)])
         wide = np.full(2, float(data.wavelengths))
-        self.upper = np.concatenate([np.zeros(walk.rows), wide, np.full(pairs, np.inf)])
+        self.upper = np.concatenate([np.zeros(len(walk.nodes)), wide, np.full(pairs, np.inf)])
         self.solves = 0
 
     def solve(self, needs: I64, *, integral: bool) -> Outcome:

@@ -162,7 +162,7 @@ def test_all_to_all_takes_lemma_1s_wavelengths(n):
 
 def test_sets_do_not_grow_with_wavelengths():
     sizes = {
-        ring.RingTraffic.prepare(parse(f"wdm-ring:n=8,wavelengths={w}")).walks.flow_way.size for w in (8, 500, 100_000)
+        len(ring.RingTraffic.prepare(parse(f"wdm-ring:n=8,wavelengths={w}")).walks.circuits) for w in (8, 500, 100_000)
     }
     assert len(sizes) == 1
 
@@ -247,9 +247,9 @@ def test_corrupted_assignments_are_refused():
 def test_flows_that_do_not_split_are_refused():
     data = ring.RingTraffic.prepare(parse("wdm-ring:n=4,wavelengths=2"))
     walk = data.walks
-    flow = np.zeros(walk.flow_way.size, dtype=np.int64)
-    flow[np.flatnonzero((walk.flow_tail > 0) & (walk.flow_start == 0))[0]] = 1  # appears from nowhere
-    idle, over = (np.zeros(size, dtype=np.int64) for size in (walk.idle_way.size, walk.over_way.size))
+    flow = np.zeros(len(walk.circuits), dtype=np.int64)
+    flow[np.flatnonzero((walk.circuits["tail"] > 0) & (walk.circuits["start"] == 0))[0]] = 1  # appears from nowhere
+    idle, over = (np.zeros(size, dtype=np.int64) for size in (len(walk.idle), len(walk.crossings)))
     assert strip(walk, flow, idle, over) is None
 
 
