@@ -119,7 +119,7 @@ def indices(program: RoundProgram, rmin: int) -> dict[str, Index]:
     """Transfers, arcs of transfers, rounds, and the rows of every constraint of the version, in order."""
     printed, collective, n = program.version == "printed", program.collective, program.collective.n
     first, tail, head = first_round(program), program.topology.tail, program.topology.head
-    C = Index.table("r s d c i w", program.transfers)
+    C = program.columns
     post = collective.key(collective.post)
     C = C.given(r=C["r"] + first, relays=np.isin(C["c"] * n + C["s"], post), wanted=np.isin(C["c"] * n + C["d"], post))
     E = C.join(Index.table("s d i e", program.routes.crossed))
@@ -280,8 +280,8 @@ def residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[str, flo
     printed, collective = program.version == "printed", program.collective
     blocks = ["possess", "deliver", "laser", "photodiode", "used", "minimum", "order", "binary"]
     blocks += ["unique", "once", "waveguide"] if printed else ["edge", "unused"]
-    columns, ends, T, n = program.columns, program.ends, program.rounds, collective.n
-    r, w, s, d, c = columns["round"], columns["wavelength"], ends["source"], ends["target"], ends["chunk"]
+    T, n = program.rounds, collective.n
+    r, s, d, c, w = (program.columns[name] for name in "rsdcw")
     if C.shape != r.shape or R.shape != (T,) or not (np.isfinite(C).all() and np.isfinite(R).all()):
         return dict.fromkeys(blocks, np.inf)
     L, W = program.limits.wavelengths, program.limits.waveguides

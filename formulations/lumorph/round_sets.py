@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph.route_sets import RouteSet, candidate_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import positions
@@ -174,8 +175,8 @@ class RoundProgram:
             raise NotApplicable(msg)
 
     @cached_property
-    def columns(self) -> dict[str, I64]:
-        """``round``, ``move``, ``path``, ``wavelength`` of every column, ``(N,)`` each, in index order.
+    def columns(self) -> Index:
+        """The (r, s, d, c, i, w) of every column, in order, with ``move``, ``path``, and ``pre``: s holds c at first.
 
         Raises
         ------
@@ -195,14 +196,14 @@ class RoundProgram:
             move, path = np.repeat(move, waves), np.repeat(path, waves)
             kept = self._kept(move, wavelength)
             move, path, wavelength = move[kept], path[kept], wavelength[kept]
-        early = self.holds[move] | (self.version != "corrected")
-        parts: dict[str, list[I64]] = {name: [] for name in ("round", "move", "path", "wavelength")}
-        for r in range(self.rounds):
-            indices = np.flatnonzero(early) if r == 0 else np.arange(move.size)
-            parts["round"].append(np.full(indices.size, r))
-            for name, array in (("move", move), ("path", path), ("wavelength", wavelength)):
-                parts[name].append(array[indices])
-        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+        chunk, source, target = (of[move] for of in self.moves)
+        index = path - routes.first[np.searchsorted(self.pairs, source * self.topology.n + target)]
+        pre = self.holds[move].astype(np.int64)
+        listed = {"s": source, "d": target, "c": chunk, "i": index, "w": wavelength}
+        listed |= {"move": move, "path": path, "pre": pre}
+        early = np.flatnonzero(pre | (self.version != "corrected"))
+        parts = [{"r": r, **listed} for r in range(1, self.rounds)]
+        return Index.table("r s d c i w", {"r": 0, **{name: one[early] for name, one in listed.items()}}, *parts)
 
     def _kept(self, move: I64, wavelength: I64) -> Mask:
         """Columns that remain if wavelengths are numbered by the busiest receiver.
@@ -216,34 +217,6 @@ class RoundProgram:
         busiest = int(np.bincount(target).argmax())
         chunk, _, to = (of[move] for of in self.moves)
         return (to != busiest) | (wavelength <= np.searchsorted(wanted[target == busiest], chunk))
-
-    @cached_property
-    def ends(self) -> dict[str, I64]:
-        """``chunk``, ``source``, ``target``, and route number ``index`` of every column, ``(N,)`` each."""
-        chunk, source, target = (of[self.columns["move"]] for of in self.moves)
-        pair = np.searchsorted(self.pairs, source * self.topology.n + target)
-        index = self.columns["path"] - self.routes.first[pair]
-        return {"chunk": chunk, "source": source, "target": target, "index": index}
-
-    @property
-    def transfers(self) -> dict[str, I64]:
-        """``r``, ``s``, ``d``, ``c``, ``i``, ``w`` of every column, and ``pre``: whether s holds c at the start."""
-        columns, ends = self.columns, self.ends
-        return {
-            "r": columns["round"],
-            "s": ends["source"],
-            "d": ends["target"],
-            "c": ends["chunk"],
-            "i": ends["index"],
-            "w": columns["wavelength"],
-            "pre": self.holds[columns["move"]].astype(np.int64),
-        }
-
-    @cached_property
-    def delivery(self) -> I64:
-        """The delivery (c, d) that every column makes, ``(N,)``; arbitrary where d does not require c."""
-        key = self.ends["chunk"] * self.collective.n + self.ends["target"]
-        return np.searchsorted(self.collective.key(self.collective.deliveries), key)
 
     @cached_property
     def arcs(self) -> tuple[I64, I64]:

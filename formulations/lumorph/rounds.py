@@ -505,7 +505,7 @@ class RoundModel(Formulation):
 
 def _listed(p: int, start: int, least: int, program: RoundProgram) -> dict[str, dict[str, Any]]:
     """What phase ``p`` lists by index, its rounds from ``start`` on, of which the ``least`` first are used."""
-    transfers, routes, r = program.transfers, program.routes, np.arange(program.rounds)
+    transfers, routes, r = program.columns.columns, program.routes, np.arange(program.rounds)
     (c, d), early = program.collective.deliveries.T, r[:-1] if program.forwards else r[:0]
     image_c, image_d = np.array(program.mirrors, dtype=np.int64).reshape(-1, 2).T
     return {

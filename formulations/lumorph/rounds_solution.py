@@ -74,7 +74,7 @@ def rounds_arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
     if data.version != "corrected":
         program = data.programs[0]
         result = {
-            "C": Array((Axis("transfer", program.columns["round"].size),)),
+            "C": Array((Axis("transfer", len(program.columns)),)),
             "R": Array((Axis("round", program.rounds),)),
             "z": Array(required=False),
         }
@@ -86,7 +86,7 @@ def rounds_arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
     if not {"C", "H", "R"}.isdisjoint(names):
         programs = data.programs
         later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.forwards)
-        result["C"] = Array((Axis("transfer", sum(one.columns["round"].size for one in programs)),))
+        result["C"] = Array((Axis("transfer", sum(len(one.columns) for one in programs)),))
         result["H"] = Array((Axis("delivery by round", later),), required=False)
         result["R"] = Array((Axis("round", sum(one.rounds for one in programs)),), required=False)
     return result
@@ -97,7 +97,7 @@ def rounded_transfers(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> d
     if "C" not in values or "R" not in values or not np.isfinite(values["C"]).all():
         return None
     C = np.rint(np.asarray(values["C"], dtype=float))
-    if C.shape != (sum(program.columns["round"].size for program in data.programs),):
+    if C.shape != (sum(len(program.columns) for program in data.programs),):
         return None
     R = np.rint(np.asarray(values["R"], dtype=float))
     if data.version != "corrected":
@@ -152,7 +152,7 @@ def schedule_of(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSc
 
 def schedule_of_transfers(data: RoundModel, C: F64) -> RoundSchedule | None:
     """The schedule that C encodes; None if C has the wrong shape."""
-    sizes = [program.columns["round"].size for program in data.programs]
+    sizes = [len(program.columns) for program in data.programs]
     if C.shape != (sum(sizes),) or not np.isfinite(C).all():
         return None
     parts = np.split(C > 0.5, np.cumsum(sizes)[:-1])
@@ -162,17 +162,8 @@ def schedule_of_transfers(data: RoundModel, C: F64) -> RoundSchedule | None:
 def schedule_of_phase(program: RoundProgram, taken: Mask) -> RoundSchedule:
     """The schedule of one phase by the transfers that are taken, ``(N,)``."""
     indices = np.flatnonzero(taken)
-    columns, ends = program.columns, program.ends
-    start, arcs = select(program.routes.start, program.routes.arcs, columns["path"][indices])
-    return direct(
-        columns["round"][indices],
-        ends["source"][indices],
-        ends["target"][indices],
-        ends["chunk"][indices],
-        columns["wavelength"][indices],
-        start,
-        arcs,
-    )
+    r, s, d, c, w, path = (program.columns[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
+    return direct(r, s, d, c, w, *select(program.routes.start, program.routes.arcs, path))
 
 
 def phase_violations(data: RoundModel, schedule: RoundSchedule) -> float:
@@ -231,10 +222,12 @@ def made_by(data: RoundModel, C: F64) -> F64:
     parts, first = [], 0
     for program in data.programs:
         columns, T = program.columns, program.rounds
-        own = C[first : first + columns["round"].size]
+        own = C[first : first + len(columns)]
         first += own.size
         if program.forwards:
-            made = np.zeros((len(program.collective.deliveries), T))
-            np.add.at(made, (program.delivery, columns["round"]), own)
+            wanted = program.collective.key(program.collective.deliveries)
+            delivery = np.searchsorted(wanted, columns["c"] * program.collective.n + columns["d"])
+            made = np.zeros((wanted.size, T))
+            np.add.at(made, (delivery, columns["r"]), own)
             parts.append(np.cumsum(made, axis=1)[:, :-1].ravel())
     return np.concatenate(parts) if parts else np.zeros(0)

@@ -190,9 +190,9 @@ class SumModel(Formulation):
     @cached_property
     def transfers(self) -> Index:
         """The (r, s, d, c, i, w) of every C, in order, with the route number ``path``."""
-        listed = {**self.program.transfers, "path": self.program.columns["path"]}
+        listed = self.program.columns
         members = self.member[listed["c"], listed["s"]] & self.member[listed["c"], listed["d"]]
-        return Index.table("r s d c i w", listed).where(members).keyed("r s d c i w")
+        return listed.where(members).keyed("r s d c i w")
 
     @cached_property
     def replacements(self) -> Index:

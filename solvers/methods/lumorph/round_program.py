@@ -140,19 +140,13 @@ def column_vector(program: RoundProgram, schedule: RoundSchedule) -> F64:
     n = program.topology.n
     of_path = {tuple(routes.path(p)): p for p in range(routes.paths)}
     of_move = {key: m for m, key in enumerate(zip(*(of.tolist() for of in program.moves), strict=True))}
-    keys = zip(
-        columns["round"].tolist(),
-        columns["move"].tolist(),
-        columns["path"].tolist(),
-        columns["wavelength"].tolist(),
-        strict=True,
-    )
+    keys = zip(*(columns[name].tolist() for name in ("r", "move", "path", "w")), strict=True)
     of_column = {key: j for j, key in enumerate(keys)}
     circuits: dict[tuple[int, int, int], list[int]] = {}
     ends = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
     for circuit, key in enumerate(ends.tolist()):
         circuits.setdefault(key, []).append(circuit)
-    vector = np.zeros(columns["round"].size)
+    vector = np.zeros(len(columns))
     sent = zip(
         schedule.transfer_round.tolist(),
         schedule.transfer_source.tolist(),

@@ -85,8 +85,8 @@ def test_both_directions_of_an_edge_share_its_limit_as_coded():
     coded, corrected = (prepared("lightpath:1x2", program=name, **exchange) for name in ("coded", "corrected"))
     assert corrected.objective(solution(corrected)[0]) == 1
     assert coded.objective(solution(coded)[0]) == 1  # the second round is round 1
-    both = {"C": np.zeros(coded.programs[0].columns["round"].size), "R": np.zeros(coded.rmax)}
-    both["C"][coded.programs[0].columns["round"] == 0] = 1.0
+    both = {"C": np.zeros(coded.programs[0].columns["r"].size), "R": np.zeros(coded.rmax)}
+    both["C"][coded.programs[0].columns["r"] == 0] = 1.0
     both["R"][0] = 1.0
     assert {name for name, worst in coded.residuals(both).items() if worst} == {"edge"}
 
@@ -111,13 +111,13 @@ def test_the_check_finds_what_violates_the_coded_program(block, change):
     values, _ = solution(data)
     program, C, R = data.programs[0], values["C"].copy(), values["R"].copy()
     taken = np.flatnonzero(C)
-    r, holds = program.columns["round"], program.holds[program.columns["move"]]
+    r, holds = program.columns["r"], program.holds[program.columns["move"]]
     if change == "early":
         C[np.flatnonzero((r == 0) & ~holds)[0]] = 1.0
     elif change == "missing":
         C[taken[0]] = 0.0
     elif change == "twice":
-        same = program.ends["source" if block == "laser" else "target"]
+        same = program.columns["s" if block == "laser" else "d"]
         C[np.flatnonzero((C == 0) & (r == r[taken[0]]) & (same == same[taken[0]]))] = 1.0
     elif change == "unmarked":
         R[0] = 0.0
@@ -137,11 +137,11 @@ def test_the_check_finds_what_violates_the_coded_program(block, change):
 def test_the_check_of_the_printed_program_follows_its_constraints():
     data = prepared("lightpath:1x2,lasers=1", program="printed", rmax=3, rmin=2)
     program = data.programs[0]
-    C, R = np.zeros(program.columns["round"].size), np.array([1.0, 1.0, 0.0])
+    C, R = np.zeros(program.columns["r"].size), np.array([1.0, 1.0, 0.0])
     nothing = data.residuals({"C": C, "R": R})
     assert {name for name, worst in nothing.items() if worst} == {"deliver", "laser", "photodiode"}
     # Each tile sends its own chunk in round 1: every laser is busy then, but (2) wants it received before.
-    C[(program.columns["round"] == 0) & (program.ends["chunk"] == program.ends["source"])] = 1.0
+    C[(program.columns["r"] == 0) & (program.columns["c"] == program.columns["s"])] = 1.0
     result = data.residuals({"C": C, "R": R})
     assert {name for name, worst in result.items() if worst} == {"possess", "once", "laser", "photodiode"}
     assert data.residuals({"C": C, "R": np.zeros(3)})["used"] == 1
