@@ -65,6 +65,7 @@ def send(
 
 def rebuild(sent: bytes) -> Task:
     """The task that :func:`send` sent, with its instance."""
+    plugins.load_known()
     task: Task = pickle.loads(sent)  # noqa: S301 - from our own parent
     return replace(task, instance=parse(task.instance) if isinstance(task.instance, str) else task.instance)
 

@@ -121,4 +121,4 @@ def forgotten_plugins():
     before = set(plugins._known)
     yield
     for place in set(plugins._known) - before:
-        plugins._drop(plugins._known[place])
+        plugins._forget(plugins._known[place])

@@ -186,6 +186,7 @@ def _packed(function: Callable[[Any], Any], item: Any) -> bytes:
 def _run_packed(call: bytes) -> Any:
     import pickle
 
+    plugins.load_known()
     function, item = pickle.loads(call)  # noqa: S301 - from our own parent or client
     return function(item)
 

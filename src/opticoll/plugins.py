@@ -11,9 +11,9 @@ Every worker process receives the source of the files and the names of the modul
 A worker on another machine therefore needs no copy of a file, but every module must be installed there.
 
 The resume key of a run that uses a plug-in covers its source and that of every module from outside installed packages
-that it loads (:mod:`opticoll.outside_modules`). A module that has changed since it was loaded is refused: a
-new process loads it. Data files whose path is computed are not covered: name them in settings (``file:PATH``), which
-are pinned to their contents.
+that it loads (:mod:`opticoll.outside_modules`). A plug-in is refused if one of these has changed since it was loaded: a
+new process loads it. Data files are not covered: name them in settings (``file:PATH``), which are pinned to their
+contents.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.abc import ExecutionLoader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import decode_source, find_spec, spec_from_loader
+from importlib.abc import SourceLoader
+from importlib.util import decode_source, find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from platform import node
 from secrets import token_hex
@@ -47,38 +46,40 @@ from opticoll.instances.readers.reading import read_bytes
 VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
 #: Largest plug-in file [bytes].
 MAX_BYTES = 4 << 20
-_PREFIX = "opticoll_plugin_"
 
 
 @dataclass(frozen=True)
 class Plugin:
     """A plug-in: the absolute path and source of its file, or the name of its module (then ``source`` is None).
 
-    ``digest`` is the SHA-256 of the source, and ``modules`` those of the modules from outside installed packages that
-    it loads, known once it is loaded. They enter the resume key of every run that uses the plug-in.
+    ``module`` is its name in ``sys.modules``, ``digest`` the SHA-256 of the source, and ``modules`` those of the
+    modules from outside installed packages that it loads, known once it is loaded. They enter the resume key of every
+    run that uses the plug-in.
     """
 
     place: str
+    module: str
     digest: str
     source: str | None
     modules: Mapping[str, str] = field(default_factory=dict, compare=False)
-
-    @cached_property
-    def module(self) -> str:
-        """Name of the module in ``sys.modules``."""
-        if self.source is None:
-            return self.place
-        return f"{_PREFIX}{re.sub(r'[^A-Za-z0-9_]', '_', Path(self.place).stem)}_{self.digest[:16]}"
 
     @property
     def name(self) -> str:
         """Name of the file or module."""
         return self.place if self.source is None else Path(self.place).name
 
+    @property
+    def file(self) -> str:
+        """Its file on this machine, or where it was on that of its user."""
+        spec = find_spec(self.place) if self.source is None else None
+        return self.place if spec is None else str(spec.origin)
+
 
 _known: dict[str, Plugin] = {}
-_checked: set[str] = set()
+_loaded: set[str] = set()
 _loading: set[str] = set()
+#: Modules outside installed packages whose digests have been compared with their files.
+_verified: set[str] = set()
 _lock = threading.RLock()
 _in_worker = False
 #: Token that distinguishes this process from its workers.
@@ -111,12 +112,9 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
     with _lock:
         if _in_worker and str(place) in _known:  # use what the parent sent
             return _load(_known[str(place)], contributes=contributes)
-        before = set(sys.modules)
         plugin = _read(str(place))
-        old, modules = _known.get(plugin.place), _modules_now(plugin)
-        _refuse_change(plugin, outside_modules.outdated({name: modules[name] for name in modules.keys() & before}))
-        if old == plugin and old.module in _checked and modules != old.modules:  # its data
-            _drop(old)
+        if plugin.place in _known:
+            _refuse_change(plugin, _known[plugin.place].modules)
         return _load(plugin, contributes=contributes)
 
 
@@ -136,84 +134,94 @@ def _read(place: str) -> Plugin:
         except (SyntaxError, UnicodeDecodeError) as error:
             msg = f"plug-in {place}: is not Python source text ({error}); save it as UTF-8"
             raise BadInput(msg) from error
-        return Plugin(str(path), sha256(data).hexdigest(), source)
+        digest = sha256(data).hexdigest()
+        module = f"opticoll_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}_{digest[:16]}"
+        return Plugin(str(path), module, digest, source)
     try:
         spec = find_spec(place) if re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place) else None
     except (ImportError, ValueError, AttributeError):
         spec = None
-    if spec is None and Path(place).is_dir():
-        msg = f"plug-in {place!r}: is a folder; name a file in it that ends in .py"
-        raise BadInput(msg)
     if spec is None:
-        msg = f"plug-in {place!r}: no module of this name is installed; name a file that ends in .py, or install it"
+        what = "is a folder" if Path(place).is_dir() else "no module of this name is installed"
+        msg = f"plug-in {place!r}: {what}; name a file that ends in .py, or install the module"
         raise BadInput(msg)
-    origin = Path(spec.origin) if spec.has_location and spec.origin else None
-    data = origin.read_bytes() if origin is not None and origin.is_file() else place.encode()
-    return Plugin(place, sha256(data).hexdigest(), None)
+    digest = outside_modules.digest_of(str(spec.origin)) or sha256(place.encode()).hexdigest()
+    return Plugin(place, place, digest, None)
+
+
+class _Source(SourceLoader):
+    """Loads a plug-in from the source that was read or received."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+
+    def get_filename(self, fullname: str) -> str:
+        """Return the file of the plug-in, which may be on another machine."""
+        return self._plugin.place
+
+    def get_data(self, path: bytes | str) -> bytes:
+        """Return the source."""
+        return (self._plugin.source or "").encode()
+
+
+def _execute(plugin: Plugin) -> ModuleType:
+    if plugin.source is None:
+        return import_module(plugin.module)
+    spec = spec_from_file_location(plugin.module, plugin.place, loader=_Source(plugin))
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[plugin.module] = module_from_spec(spec)  # where pickle and dataclasses look for it
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[plugin.module]
+        raise
+    return module
 
 
 def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     """Import a plug-in and check what it contributes; a file that has changed replaces its earlier version."""
     old = _known.get(plugin.place)
-    if old is not None and old.digest != plugin.digest:
-        _drop(old)
-    if old == plugin and plugin.module in _checked:
+    if old == plugin and plugin.module in _loaded:
         return sys.modules[plugin.module]
+    if old is not None and old != plugin:
+        _forget(old)
     resolve("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
     _enter(plugin)
     _loading.add(plugin.place)
+    before = set(sys.modules)
     try:
-        module = import_module(plugin.module)
-        others = {one.module: one.place for one in _known.values() if one != plugin and one.module in _checked}
+        module = _execute(plugin)
+        others = {one.module: one.place for one in _known.values() if one != plugin and one.module in _loaded}
         check(module, others, contributes=contributes)
-        _known[plugin.place] = plugin = _with_modules(plugin)
+        if not _in_worker:
+            plugin = replace(plugin, modules=_modules_of(plugin, sys.modules.keys() - before))
+        _verify(plugin)
+        _known[plugin.place] = plugin
     except BaseException as error:
-        message = None if plugin_faults.passes(error) else _failure(plugin, error)
-        _drop(plugin)
-        if message is None:
+        _forget(plugin)
+        if isinstance(error, KeyboardInterrupt):
             raise
-        raise BadInput(message) from error
+        raise BadInput(_failure(plugin, error)) from error
     finally:
         _loading.discard(plugin.place)
-    _checked.add(plugin.module)
+    _loaded.add(plugin.module)
     return module
 
 
-def _enter(plugin: Plugin) -> None:
-    if _FINDER not in sys.meta_path:
-        sys.meta_path.append(_FINDER)
-    _known[plugin.place] = plugin
-    plugin_faults.places[plugin.module] = plugin.place
-
-
-def _drop(plugin: Plugin) -> None:
-    resolve("opticoll.instances.spec:forget")(plugin.module)
-    _known.pop(plugin.place, None)
-    plugin_faults.places.pop(plugin.module, None)
-    _checked.discard(plugin.module)
-    sys.modules.pop(plugin.module, None)
-
-
-def _modules_now(plugin: Plugin) -> dict[str, str]:
-    """The modules from outside installed packages that a plug-in loads, as their files are now."""
+def _modules_of(plugin: Plugin, loaded: set[str]) -> dict[str, str]:
     if plugin.source is not None:
-        return outside_modules.modules_of(plugin.source, file=Path(plugin.place))
-    return outside_modules.modules_of(f"import {plugin.place}", own=plugin.place.partition(".")[0])
+        return outside_modules.modules_of(plugin.source, plugin.place, loaded)
+    package = plugin.place.partition(".")[0]
+    loaded |= {name for name in sys.modules if name.partition(".")[0] == package}
+    return outside_modules.modules_of(f"import {plugin.place}", loaded=loaded, own=package)
 
 
-def _with_modules(plugin: Plugin) -> Plugin:
-    """The plug-in, just loaded, with its modules; in a worker, those of its parent."""
-    modules = plugin.modules if _in_worker else _modules_now(plugin)
-    _refuse_change(plugin, outside_modules.note_loaded(modules))
-    return replace(plugin, modules=modules)
-
-
-def _refuse_change(plugin: Plugin, name: str | None) -> None:
-    """Refuse to go on after a module of a plug-in has changed."""
-    if name is not None:
-        where = f"differs on {node()} or has changed" if _in_worker else "has changed"
-        msg = f"plug-in {plugin.place}: the module {name!r} {where} since it was loaded; start a new process"
-        raise BadInput(msg)
+def _verify(plugin: Plugin) -> None:
+    """Refuse a plug-in if a module that it has loaded, here and since the last time, has another digest."""
+    new = {name: digest for name, digest in plugin.modules.items() if name in sys.modules and name not in _verified}
+    _refuse_change(plugin, new)
+    _verified.update(new)
 
 
 def check_imports() -> None:
@@ -226,54 +234,51 @@ def check_imports() -> None:
     """
     for place, plugin in list(_known.items()):
         if place not in _loading:
-            _refuse_change(plugin, outside_modules.note_loaded(plugin.modules))
+            _verify(plugin)
+
+
+def _enter(plugin: Plugin) -> None:
+    _known[plugin.place] = plugin
+    plugin_faults.places[plugin.file] = plugin.place
+
+
+def _forget(plugin: Plugin) -> None:
+    """Let the registries be as before a plug-in, one that failed or whose file has changed."""
+    resolve("opticoll.instances.spec:forget")(plugin.module)
+    _known.pop(plugin.place, None)
+    _loaded.discard(plugin.module)
+
+
+def _refuse_change(plugin: Plugin, modules: Mapping[str, str]) -> None:
+    """Refuse a plug-in if a module that is loaded is not that of its digest."""
+    name = outside_modules.changed(modules)
+    if name is not None:
+        where = f"differs on {node()} or has changed" if _in_worker else "has changed"
+        msg = f"plug-in {plugin.place}: the module {name!r} {where} since it was loaded; start a new process"
+        raise BadInput(msg)
 
 
 def _failure(plugin: Plugin, error: BaseException) -> str:
     """Message why a plug-in cannot be loaded: file, line, reason, remedy; and the machine, if this is a worker."""
-    place, line = plugin.place, plugin_faults.line_of(error, plugin.module)
-    at = (f", line {line}" if line else "") + (f" (in a worker process on {node()})" if _in_worker else "")
+    at = plugin_faults.blame(error) or f"plug-in {plugin.place}"
+    at += f" (in a worker process on {node()})" if _in_worker else ""
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     if isinstance(error, OpticollError):
-        return text if text.startswith("plug-in ") else f"plug-in {place}{at}: {text}"
+        return text if text.startswith("plug-in ") else f"{at}: {text}"
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    remedy, beside = "correct the file", None if plugin.source is None else Path(place).parent
+    remedy, beside = "correct the file", None if plugin.source is None else Path(plugin.place).parent
     if isinstance(error, ModuleNotFoundError):
         remedy = import_remedy(error.name or "", beside)
-    elif isinstance(error, ImportError) and "part of opticoll now" in text:  # the layers refuse their old names
+    elif isinstance(error, ImportError) and "part of opticoll now" in text:  # in the folder of a checkout
         reason, remedy = text.partition(":")[0], import_remedy(text.partition(" ")[0], beside)
     there = " on that machine" if _in_worker and isinstance(error, ImportError) else ""
-    return f"plug-in {place}{at}: {reason}; {remedy}{there}"
-
-
-class _Finder(MetaPathFinder, ExecutionLoader):
-    """Importer of plug-in files by module name, from the source that was read or received."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return the spec of the plug-in called ``fullname``, if any."""
-        plugin = _by_module(fullname) if fullname.startswith(_PREFIX) else None
-        return None if plugin is None else spec_from_loader(fullname, self)
-
-    def get_source(self, fullname: str) -> str | None:
-        """Return the source of a plug-in."""
-        plugin = _by_module(fullname)
-        return None if plugin is None else plugin.source
-
-    def get_filename(self, fullname: str) -> str:
-        """Return the file of a plug-in, which may be on another machine."""
-        plugin = _by_module(fullname)
-        if plugin is None:
-            msg = f"no plug-in {fullname!r}"
-            raise ImportError(msg)
-        return plugin.place
+    return f"{at}: {reason}; {remedy}{there}"
 
 
 def file_of(item: object) -> Path | None:
     """The file of the plug-in that defines a function or class; None for installed code."""
-    plugin = _by_module(str(getattr(item, "__module__", "")))
-    return None if plugin is None or plugin.source is None else Path(plugin.place)
+    name = getattr(item, "__module__", "")
+    return next((Path(one.place) for one in _known.values() if one.module == name and one.source is not None), None)
 
 
 def options_for(*items: object) -> str:
@@ -292,13 +297,6 @@ def _options(places: Iterable[str]) -> str:
     folder = Path.cwd()
     shown = [Path(place).relative_to(folder) if Path(place).is_relative_to(folder) else place for place in places]
     return "".join(f" --plugin {shlex.quote(str(place))}" for place in dict.fromkeys(shown))
-
-
-def _by_module(name: str) -> Plugin | None:
-    return next((plugin for plugin in _known.values() if plugin.module == name), None)
-
-
-_FINDER = _Finder()
 
 
 def load_configured() -> None:
@@ -364,7 +362,8 @@ def load_known() -> list[tuple[Plugin, ModuleType]]:
     if not _known:
         return []
     with _lock:
-        return _all_loaded()
+        waiting = [plugin for place, plugin in _known.items() if place not in _loading]
+        return [(plugin, _load(plugin, contributes=False)) for plugin in waiting]
 
 
 def known() -> bool:
@@ -372,35 +371,24 @@ def known() -> bool:
     return bool(_known)
 
 
-def _all_loaded() -> list[tuple[Plugin, ModuleType]]:
-    known = [plugin for place, plugin in list(_known.items()) if place not in _loading]
-    return [(plugin, _load(plugin, contributes=False)) for plugin in known]
-
-
 def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> list[Plugin]:
     """The plug-ins that contributed any of ``objects``, or whose modules are among ``modules``."""
     wanted, names = {id(item) for item in objects if item is not None}, set(modules)
-    return [
-        plugin
-        for plugin in _known.values()
-        if plugin.module in names
-        or (
-            plugin.module in _checked
-            and any(id(item) in wanted for kind in KINDS for item in items(sys.modules[plugin.module], kind))
-        )
-    ]
+
+    def contributes(name: str) -> bool:
+        return name in _loaded and any(id(one) in wanted for kind in KINDS for one in items(sys.modules[name], kind))
+
+    return [one for one in _known.values() if one.module in names or contributes(one.module)]
 
 
 def digests(chosen: Iterable[Plugin] | None = None) -> dict[str, str]:
-    """Name and SHA-256 of plug-ins, by default all, and of the modules from outside installed packages they load."""
+    """Name and SHA-256 of plug-ins, by default all, and of the modules from outside installed packages they load.
+
+    Different ones of one name are numbered.
+    """
     plugins = list(_known.values() if chosen is None else chosen)
-    return _by_name([pair for one in plugins for pair in ((one.name, one.digest), *one.modules.items())])
-
-
-def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Digests by name, sorted; different ones of one name are numbered."""
     result: dict[str, str] = {}
-    for name, digest in sorted(set(pairs)):
+    for name, digest in sorted({pair for one in plugins for pair in ((one.name, one.digest), *one.modules.items())}):
         count = sum(other.partition("#")[0] == name for other in result)
         result[name if not count else f"{name}#{count + 1}"] = digest
     return result
@@ -451,5 +439,5 @@ def accept(sent: Shipment) -> None:
                 msg = f"plug-in {plugin.place!r}: the module differs between the machines; install one version on all"
                 raise BadInput(msg)
             if old is not None:
-                _drop(old)
+                _forget(old)
             _enter(plugin)

@@ -55,7 +55,7 @@ def nothing_stays():
     """Plug-ins of a test are gone after it."""
     yield
     for plugin in list(plugins._known.values()):
-        plugins._drop(plugin)
+        plugins._forget(plugin)
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_output_of_a_plug_in_while_it_is_loaded_is_not_in_the_result(tmp_path, m
         assert "mine" in {row["name"] for row in json.loads(out)}
         assert sorted(err.split()) == ["one", "three", "two"]
         for plugin in list(plugins._known.values()):
-            plugins._drop(plugin)
+            plugins._forget(plugin)
         monkeypatch.setenv(plugins.VARIABLE, str(path))
         plugins._load_all.cache_clear()
 

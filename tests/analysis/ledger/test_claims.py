@@ -260,7 +260,7 @@ def test_a_failed_measurement_of_a_plug_in_is_shown_with_its_place(body, message
         table = capfd.readouterr().out
     finally:
         for plugin in list(plugins._known.values()):
-            plugins._drop(plugin)
+            plugins._forget(plugin)
     verdict = next(line for line in explained.splitlines() if line.startswith("**Verdict."))
     assert verdict.startswith("**Verdict.** Failed. ")
     assert message in verdict
@@ -605,7 +605,7 @@ def test_a_measurement_that_kills_its_process_costs_its_own_claim(tmp_path):
     try:
         rows = {row.id: row for row in book.ledger(["deadly"], jobs=2)}
     finally:
-        plugins._drop(plugins._known[str(plugin)])
+        plugins._forget(plugins._known[str(plugin)])
     assert sorted(rows) == ["deadly.a", "deadly.b", "deadly.c"]
     assert [rows[name].failed for name in sorted(rows)] == [False, True, False]
     assert rows["deadly.b"].reason.startswith("JobCrashed")
