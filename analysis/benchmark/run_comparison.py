@@ -210,8 +210,8 @@ def _machines(rows: pd.DataFrame) -> pd.DataFrame:
                 "machine": name,
                 "runs": len(part),
                 "here": bool(here),
-                "calibration_s": part["calibration_s"].median(),
-                "load": part["load"].median(),
+                "calibration_s": part["calibration_s"].dropna().median(),
+                "load": part["load"].dropna().median(),
                 "first": part["finished"].min()[:10],
                 "last": part["finished"].max()[:10],
             }

@@ -326,7 +326,7 @@ def _combined(group: pd.DataFrame) -> dict[str, Any]:
     verdict = "wrong" if (others == "wrong").any() else "solved" if others.empty else str(others.mode().iloc[0])
     ends = (counted["seconds"].min(), counted["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
     values = counted.sort_values("best_gap", na_position="last")["value"]
-    medians: dict[Any, Any] = {name: counted[name].median() for name in ("build_s", "compile_s", "integral")}
+    medians: dict[Any, Any] = {name: counted[name].dropna().median() for name in ("build_s", "compile_s", "integral")}
     largest: dict[Any, Any] = {name: counted[name].max() for name in ("residual", "best_gap", "error", "certified_gap")}
     first: dict[Any, Any] = counted[counted["verdict"] == verdict].iloc[0].to_dict()
     return {
@@ -335,7 +335,7 @@ def _combined(group: pd.DataFrame) -> dict[str, Any]:
         **largest,
         "verdict": verdict,
         "value": values.iloc[0],
-        "seconds": counted["seconds"].median() if verdict == "solved" else np.nan,
+        "seconds": counted["seconds"].dropna().median() if verdict == "solved" else np.nan,
         "runs": len(counted),
         "solved_runs": int(solved.sum()),
         "seconds_min": ends[0],

@@ -110,7 +110,7 @@ class StudyComparison(Printed):
             groups = dict(iter(part.groupby("solver")))
             frame["runs"] = [int(groups[one]["runs"].sum()) for one in frame["contestant"]]
             frame["spread"] = [_spread(groups[one]) for one in frame["contestant"]]
-            frame["median_gap"] = [float(groups[one]["best_gap"].median()) for one in frame["contestant"]]
+            frame["median_gap"] = [float(groups[one]["best_gap"].dropna().median()) for one in frame["contestant"]]
             result[name] = frame
         return result
 

@@ -67,7 +67,7 @@ class Clarabel(Adapter):
         try:
             solver = clarabel.DefaultSolver(sp.csc_matrix((n, n)), flip * form.cost, A, b, cones, settings)
         except Exception as error:  # its own class is in no public module
-            if "Bad settings" in str(error):
+            if "settings" in str(error):
                 raise rejected_options(self.name, request.options, str(error)) from error
             raise
         solution = solver.solve()
