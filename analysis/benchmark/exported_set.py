@@ -129,6 +129,9 @@ def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], N
             msg = f"{problem.name}: its best known value belongs to another instance; find its value again"
             raise BadFile(msg)
         stated = Stated.of(problem)
+        if best is not None and dict(best.size) != stated.form.size:
+            msg = f"{problem.name}: its best known value belongs to another program; find its value again"
+            raise BadFile(msg)
         plain, file = folder / f"{problem.name}.mps", folder / f"{problem.name}.mps.gz"
         program = written(stated.form, ".mps")
         notes = (*([NEGATED] if stated.flip < 0 else []), *program.notes)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from opticoll import own_code
 from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver_metrics
 from opticoll.analysis.benchmark.runs import FIELDS, PUBLISHED, read_runs
 from opticoll.analysis.benchmark.study_comparison import class_listings, wrong_listings
@@ -39,13 +40,16 @@ CLOCK = (
 
 #: A processor time of 0 counts as this step of the clock that timed some commands [s].
 STEP_S = 0.01
+#: What is added to the names of contestants in the user's own runs.
+HERE = " (here)"
 
 
 @dataclass(frozen=True, repr=False)
 class Compared(Printed):
     """Compared runs: the comparison, the common limit [s], sensitivity by class, the machines, and misstatements.
 
-    ``misstated`` is the number of problems by contestant where its file states another objective than its values have.
+    ``misstated`` is the number of problems by contestant where its file states another objective than its values have,
+    ``other_code`` that of runs in the folders that other code of opticoll made.
     """
 
     comparison: Comparison
@@ -53,6 +57,7 @@ class Compared(Printed):
     sensitivity: dict[str, pd.DataFrame]
     machines: pd.DataFrame
     misstated: dict[str, int]
+    other_code: dict[str, int]
 
     @property
     def _title(self) -> str:
@@ -80,7 +85,9 @@ class Compared(Printed):
         why = {str(solver): f"could not be tried on {count} problems" for solver, count in absent.items()}
         remarks = [f"{solver}: {text}; see `message` in its table" for solver, text in why.items()]
         stated = "states another objective than its values have ({} problems); see `message` in its table"
-        return [*remarks, *(f"{solver}: {stated.format(count)}" for solver, count in self.misstated.items())]
+        remarks += [f"{solver}: {stated.format(count)}" for solver, count in self.misstated.items()]
+        changed = "{} runs were made by other code of opticoll; `opticoll benchmark run` makes them again"
+        return [*remarks, *(f"{solver}: {changed.format(count)}" for solver, count in self.other_code.items())]
 
 
 def compare(
@@ -127,7 +134,9 @@ def compare(
     made = solver_comparison.compared(plain, best, accuracy, combined=_one_each)
     other = rows[rows["message"].str.contains(OTHER_OBJECTIVE, regex=False)]
     misstated = {str(name): part["problem_name"].nunique() for name, part in other.groupby("contestant")}
-    return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows), misstated)
+    changed = rows[rows["contestant"].str.endswith(HERE) & (rows["code"] != own_code.digest())]
+    other_code = {str(name): len(part) for name, part in changed.groupby("contestant")}
+    return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows), misstated, other_code)
 
 
 def _runs_in(folder: Path) -> list[RunRow]:
@@ -149,7 +158,7 @@ def frame(runs: Sequence[RunRow], *, here: bool = False) -> pd.DataFrame:
     sizes = {name: best.size for name, best in benchmark_set.best_known().items()}
     made = table.rename(columns={"problem": "problem_name", "value": "objective", "tol": "requested_tol"})
     made["method"] = made["solver"]
-    made["contestant"] = (made["solver"] + " " + made["version"]).str.strip() + (" (here)" if here else "")
+    made["contestant"] = (made["solver"] + " " + made["version"]).str.strip() + (HERE if here else "")
     made["sense"] = [model.sense for model in models]
     made["linear"] = [model.problem == "LP" for model in models]
     pairs = zip(made["objective"], made["bound"], made["sense"], strict=True)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from opticoll import own_code
 from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_known, problems_named
 from opticoll.errors import BadFile, OpticollError, SolverUnavailable
 from opticoll.formulations import formulation
@@ -74,7 +75,8 @@ class RunRow:
     solver's vector in the sense of the formulation, ``verified`` if all constraints hold, ``violation`` the largest
     one. ``bound`` is what the duals of a linear program prove. Times are of the solver alone: processor ``cpu_s`` and
     clock ``wall_s`` [s]; the times of ``incumbents`` are on the processor's clock, by the share of the processor that
-    the run had. ``calibration_s`` is the processor time of :data:`CALIBRATION` on the machine.
+    the run had. ``calibration_s`` is the processor time of :data:`CALIBRATION` on the machine. ``code`` is the digest
+    of the code of opticoll that stated the problem and called the solver, empty where it is not recorded.
     """
 
     problem: str
@@ -105,6 +107,7 @@ class RunRow:
     machine: str
     calibration_s: float | None
     load: float
+    code: str = ""
 
     @property
     def cell(self) -> tuple[object, ...]:
@@ -308,12 +311,13 @@ def calibration() -> float | None:
 def missing(
     chosen: Iterable[BenchmarkProblem], solvers: Sequence[str], folder: Path, conditions: Conditions
 ) -> dict[BenchmarkProblem, list[tuple[object, ...]]]:
-    """The cells of every problem that have no run in a folder; those that HiGHS solves fast first."""
+    """The cells of every problem that have no run by this code in a folder; those that HiGHS solves fast first."""
+    code = own_code.digest()
     versions = {solver: solver_version(solver) for solver in solvers}
     done = {
         row.cell
         for row in read_runs(folder)
-        if row.version == versions.get(row.solver) and decided(row, conditions.cpu_limit_s)
+        if row.version == versions.get(row.solver) and row.code == code and decided(row, conditions.cpu_limit_s)
     }
     known = best_known()
 
@@ -406,6 +410,7 @@ def _row(cell: tuple[Any, ...], conditions: Conditions, calibrated: float | None
             "machine": machine(),
             "calibration_s": calibrated,
             "load": round(os.getloadavg()[0], 2),
+            "code": own_code.digest(),
             **known,
         }
     )
