@@ -241,8 +241,9 @@ class Draft:
             raise BadFile(msg)
         self.add_vertex(name)
         called = [str(attributes[key]) for word in NAMES for key in attributes if key.lower() == word]
-        if called:
-            self.labels[name] = next((text for text in called if text.strip()), called[0])
+        if called:  # networkx writes the numbers of vertices as labels of GML
+            spoken = [text for text in called if text.strip()] or called
+            self.labels[name] = next((text for text in spoken if not text.strip().isdigit()), spoken[0])
         kind = next((attributes[key] for key in attributes if key.lower() in KINDS), None)
         if isinstance(kind, str):
             self.kinds[name] = kind

@@ -741,6 +741,12 @@ def test_switches_are_asked_about_at_both_doors(switch, tmp_path):
     with pytest.raises(BadFile, match=r"1 of 5 vertices have .*ranks=PATTERN .*switches=PATTERN"):
         parse(f"file:{path}")
     assert parse(f"file:{path},switches={switch}").ranks == parse(f"file:{path},ranks=gpu*").ranks == tuple(hosts)
+    for kind, write in (("gml", nx.write_gml), ("graphml", nx.write_graphml)):
+        file = tmp_path / f"numbered.{kind}"
+        write(numbered, file)
+        with pytest.raises(BadFile, match="1 of 5 vertices have "):
+            parse(f"file:{file}")
+        assert parse(f"file:{file},switches={switch}").num_ranks == 4
 
 
 @pytest.mark.parametrize("name", ORDINARY)
