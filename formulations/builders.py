@@ -61,10 +61,17 @@ class _Builder:
         if name not in declared:
             msg = f"{self.problem.name}: the build has {name!r}, which is none of its {kind}: {', '.join(declared)}"
             raise ModelError(msg)
-        for axis in declared[name]:
-            if axis not in self._axes:
-                self._axes[axis] = axis_of(self.problem, axis)
-        return tuple(self._axes[axis] for axis in declared[name])
+        return tuple(self.axis(axis) for axis in declared[name])
+
+    def axis(self, name: str) -> Axis:
+        """The members of an axis."""
+        if name not in self._axes:
+            self._axes[name] = axis_of(self.problem, name, self._sets)
+        return self._axes[name]
+
+    @cached_property
+    def _sets(self) -> Mapping[str, Any]:
+        return self.problem.sets()
 
     def _shape(self, axes: Sequence[Axis], name: str) -> tuple[int, ...]:
         sizes = tuple(axis.size for axis in axes)
@@ -279,7 +286,7 @@ class Pyo(_Builder):
 
     def sets(self, *names: str) -> list[Sequence[Any]]:
         """Members of axes, by their names: the indices of the model."""
-        return [axis_of(self.problem, name).members for name in names]
+        return [self.axis(name).members for name in names]
 
     def incident(self) -> tuple[dict[Hashable, list[str]], dict[Hashable, list[str]]]:
         """The arcs into every vertex, and those out of it, by the labels of vertices and arcs."""
@@ -288,7 +295,7 @@ class Pyo(_Builder):
 
     def by_label(self, values: ArrayLike, *axes: str) -> Mapping[Hashable, float]:
         """The entries of an array along axes, by the labels of their members."""
-        keys = _keys([axis_of(self.problem, name).members for name in axes])
+        keys = _keys(self.sets(*axes))
         return dict(zip(map(_alone, keys), np.asarray(values).ravel().tolist(), strict=True))
 
     def _members(self, kind: str, name: str) -> tuple[Sequence[Hashable], ...]:

@@ -75,12 +75,12 @@ def _axis(name: str, topology: Topology) -> Axis:
     return Axis(name, SolutionSize(name))
 
 
-def axis_of(problem: Any, name: str) -> Axis:
+def axis_of(problem: Any, name: str, sets: Mapping[str, Any] | None = None) -> Axis:
     """The members of an axis: as the problem states them (``sets``), or of its topology.
 
     A sequence of labels stands for an axis whose members have these names.
     """
-    stated = problem.sets().get(name)
+    stated = (problem.sets() if sets is None else sets).get(name)
     if isinstance(stated, Axis):
         return stated
     if stated is None:
@@ -113,13 +113,13 @@ def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
 
 def axes_arrays(problem: Any, *duals: str) -> dict[str, Array]:
     """The variables, and the duals of the named constraints, along the axes that the formulation declares."""
-    found = {
-        name: Array(tuple(axis_of(problem, axis) for axis in along), unit=problem.units.get(name, ""))
-        for name, along in problem.variables.items()
-    }
-    for name in duals:
-        found[name] = Array(tuple(axis_of(problem, axis) for axis in problem.constraints[name]), dual=True)
-    return found
+    sets, units = problem.sets(), problem.units
+
+    def along(axes: tuple[str, ...]) -> tuple[Axis, ...]:
+        return tuple(axis_of(problem, axis, sets) for axis in axes)
+
+    found = {name: Array(along(axes), unit=units.get(name, "")) for name, axes in problem.variables.items()}
+    return found | {name: Array(along(problem.constraints[name]), dual=True) for name in duals}
 
 
 def all_arrays(problem: Any, names: Collection[str]) -> dict[str, Array]:

@@ -79,7 +79,7 @@ class Dependencies:
         """The dependencies, as ``arc, next arc`` and by their arcs."""
         A = arc_names(self.paths.topology)
         names = [(A[a], A[b]) for a, b in self.pairs.tolist()]
-        return Axis("dependency", self.size, [", ".join(pair) for pair in names], names)
+        return Axis("dependency", self.size, lambda _: [", ".join(pair) for pair in names], names)
 
 
 def acyclic(arcs: int, pairs: I64) -> bool:

@@ -156,7 +156,7 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
             traffic = declared_axes.stated_traffic(data)
             grouped = ConcurrentFlow.by_source(data.instance, traffic)
             sent = flow if traffic is None else flow[:, traffic.any(axis=1)]
-            return source_routes(grouped, {"g": sent, "F": values[str(data.concurrent)]})
+            return _by_source(grouped, sent, float(np.asarray(values[str(data.concurrent)])))
     refuse_without_routes(name)
     return _READERS[name](data, values)
 
