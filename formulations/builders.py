@@ -70,7 +70,7 @@ class _Builder:
         return self._axes[name]
 
     @cached_property
-    def _sets(self) -> Mapping[str, Any]:
+    def _sets(self) -> Mapping[str, Sequence[Hashable] | Axis]:
         return self.problem.sets()
 
     def _shape(self, axes: Sequence[Axis], name: str) -> tuple[int, ...]:

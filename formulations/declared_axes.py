@@ -39,7 +39,7 @@ from opticoll.instances.demands import UNIFORM, traffic_of, uniform
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -75,7 +75,7 @@ def _axis(name: str, topology: Topology) -> Axis:
     return Axis(name, SolutionSize(name))
 
 
-def axis_of(problem: Any, name: str, sets: Mapping[str, Any] | None = None) -> Axis:
+def axis_of(problem: Any, name: str, sets: Mapping[str, Sequence[Hashable] | Axis] | None = None) -> Axis:
     """The members of an axis: as the problem states them (``sets``), or of its topology.
 
     A sequence of labels stands for an axis whose members have these names.

@@ -102,7 +102,7 @@ def test_a_limit_leaves_what_is_proven(monkeypatch, unsharpened):
 
 def test_reduced_costs_are_zero_on_what_an_optimum_uses():
     context = context_of("genkautz:n=24,d=3")
-    orbits = reduction.find(context.data)
+    orbits = reduction.find(context.data.flow)
     result = solve_reduced(context, orbits, None, "highs-simplex")
     assert result.gap <= 1e-9
     kept = screened_lp.screened(orbits, result.lengths, 1e-6)
@@ -146,7 +146,7 @@ def test_programs_over_ties_close_the_gap_alone(spec, unsharpened, monkeypatch):
 def test_programs_over_wrong_ties_do_no_harm(seed):
     spec, rng = SPECS[seed], np.random.default_rng(seed)
     context = context_of(spec)
-    orbits = reduction.find(context.data)
+    orbits = reduction.find(context.data.flow)
     reduced = orbits.reduced
     flows = np.where(reduced.blocked, 0.0, rng.random((orbits.arc_orbit.size, reduced.groups)) ** 4)
     start = ReducedSolution(Termination.TOLERANCE).with_flows(orbits, flows)
@@ -171,14 +171,14 @@ def test_a_time_limit_within_a_program_over_ties_keeps_the_first_answer(monkeypa
 
 
 def test_programs_over_ties_serve_few_orbits_of_many_flows():
-    wide, narrow = (reduction.find(context_of(spec).data) for spec in ("genkautz:n=1000,d=4", "genkautz:n=30,d=3"))
+    wide, narrow = (reduction.find(context_of(spec).data.flow) for spec in ("genkautz:n=1000,d=4", "genkautz:n=30,d=3"))
     assert suits(wide)
     assert not suits(narrow)
 
 
 @pytest.mark.parametrize("spec", SPECS[:3])
 def test_shortest_paths_under_prices_are_kept_as_trees(spec):
-    orbits = reduction.find(context_of(spec).data)
+    orbits = reduction.find(context_of(spec).data.flow)
     rng, topology = np.random.default_rng(0), orbits.reduced.topology
     lengths, preferred = (orbits.fold(rng.integers(0, 4, topology.arcs).astype(float)) for _ in range(2))
     kept = screened_lp.shortest(orbits, lengths, preferred)
