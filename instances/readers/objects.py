@@ -97,27 +97,17 @@ def _changed(
     if type(instance) is not Topology:
         msg = f"{instance.spec}: ranks=, switches= and unit= are for plain topologies; omit them"
         raise BadInput(msg)
-    if ranks is None and switches is None:
-        return Topology(
-            instance.n,
-            instance.tail,
-            instance.head,
-            instance.capacity,
-            spec=instance.spec,
-            terminals=instance.terminals,
-            labels=instance.labels,
-            parameters=instance.parameters,
-            capacity_unit=unit,
-            places=instance.places,
-            notes=instance.notes,
-        )
+    same_ranks = ranks is None and switches is None
+    texts = [(label, label) for label in instance.labels]
     return Topology(
         instance.n,
         instance.tail,
         instance.head,
         instance.capacity,
-        terminals=_chosen([(label, label) for label in instance.labels], ranks, switches),
+        spec=instance.spec if same_ranks else None,
+        terminals=instance.terminals if same_ranks else _chosen(texts, ranks, switches),
         labels=instance.labels,
+        parameters=instance.parameters if same_ranks else (),
         capacity_unit=unit or instance.capacity_unit,
         places=instance.places,
         notes=instance.notes,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import read_bytes
+from opticoll.instances.readers.reading import read_bytes, unpack
 
 if TYPE_CHECKING:
     from opticoll.instances.matrix_program import MatrixProgram
@@ -56,7 +53,8 @@ def read_program(path: str | Path, sense: Literal["min", "max"] | None = None) -
         raise BadFile(msg)
     content = read_bytes(path, MOST_BYTES, _REMEDY, where)
     if packed:
-        content = _unpacked(content, where)
+        most = min(MOST_UNPACKED, max(LEAST_PACKED, MOST_RATIO * len(content)))
+        content = unpack(content, most, where, _REMEDY)
     content = content.removeprefix(b"\xef\xbb\xbf")
     if not content.strip():
         msg = f"{where} is empty; {_REMEDY}"
@@ -71,24 +69,6 @@ def _with_sense(program: MatrixProgram, sense: Literal["min", "max"]) -> MatrixP
     if program.sense_stated and sense != program.sense:
         notes += (f"the file states {program.sense}; it is solved as {sense}, as ,sense={sense} says",)
     return replace(program, sense=sense, notes=notes)
-
-
-def _unpacked(content: bytes, where: str) -> bytes:
-    """Contents of a gzip file, within limits on their size and on their ratio to the file's."""
-    most = min(MOST_UNPACKED, max(LEAST_PACKED, MOST_RATIO * len(content)))
-    try:
-        with gzip.open(io.BytesIO(content)) as file:
-            unpacked = file.read(most + 1)
-    except EOFError:
-        msg = f"{where} ends in the middle of its compressed data; copy the whole file"
-        raise BadFile(msg) from None
-    except (OSError, zlib.error) as error:
-        msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
-        raise BadFile(msg) from None
-    if len(unpacked) > most:
-        msg = f"{where} has more than {most} bytes after decompression; use a smaller file"
-        raise BadFile(msg)
-    return unpacked
 
 
 #: Program read last, by digest and suffix: a spec is parsed several times in a row.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
 import os
 import stat
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,6 +99,29 @@ def read_bytes(path: Path, most: int, remedy: str, where: str = "") -> bytes:
     if len(data) > most:  # it has grown, or its size was unknown
         raise _too_large(where or path, len(data), most)
     return data
+
+
+def unpack(data: bytes, most: int, where: str, remedy: str) -> bytes:
+    """Contents of a gzip file, of one or more members.
+
+    Raises
+    ------
+    BadFile
+        If it is not such a file, is cut off, or has more than ``most`` bytes after decompression.
+    """
+    try:
+        with gzip.open(io.BytesIO(data)) as file:
+            unpacked = file.read(most + 1)
+    except EOFError:
+        msg = f"{where} ends in the middle of its compressed data; copy the whole file"
+        raise BadFile(msg) from None
+    except (OSError, zlib.error) as error:
+        msg = f"{where} is not a gzip file ({error}); {remedy}"
+        raise BadFile(msg) from None
+    if len(unpacked) > most:
+        msg = f"{where} has more than {most} bytes after decompression; use a smaller file"
+        raise BadFile(msg)
+    return unpacked
 
 
 #: First bytes of files that hold others.

@@ -18,16 +18,13 @@ Columns that a file does not mention are 0, as these formats define.
 
 from __future__ import annotations
 
-import gzip
-import io
 import math
 import re
-import zlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import decode, read_bytes
+from opticoll.instances.readers.reading import decode, read_bytes, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,14 +97,7 @@ def read_sol(path: Path) -> SolFile:
     where = f"solution file {path}"
     content = read_bytes(path, MOST_BYTES, _REMEDY, where)
     if path.suffix == ".gz":
-        try:
-            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
-            raise BadFile(msg) from error
-        if len(content) > MOST_BYTES:
-            msg = f"{where} unpacks to more than {MOST_BYTES} bytes; {_REMEDY}"
-            raise BadFile(msg)
+        content = unpack(content, MOST_BYTES, where, _REMEDY)
     return parse_sol(decode(content, where, _REMEDY), where)
 
 
