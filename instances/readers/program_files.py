@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -59,8 +58,11 @@ def read_program(path: str | Path, sense: Literal["min", "max"] | None = None) -
     if not content.strip():
         msg = f"{where} is empty; {_REMEDY}"
         raise BadFile(msg)
-    program = _read_once(content, suffix, where)
-    return replace(program) if sense is None else _with_sense(program, sense)  # a copy: the spec becomes part of it
+    from opticoll.instances.readers.lp_reader import read_lp
+    from opticoll.instances.readers.mps_reader import read_mps
+
+    program = (read_mps if suffix == ".mps" else read_lp)(content, where)
+    return program if sense is None else _with_sense(program, sense)
 
 
 def _with_sense(program: MatrixProgram, sense: Literal["min", "max"]) -> MatrixProgram:
@@ -69,19 +71,3 @@ def _with_sense(program: MatrixProgram, sense: Literal["min", "max"]) -> MatrixP
     if program.sense_stated and sense != program.sense:
         notes += (f"the file states {program.sense}; it is solved as {sense}, as ,sense={sense} says",)
     return replace(program, sense=sense, notes=notes)
-
-
-#: Program read last, by digest and suffix: a spec is parsed several times in a row.
-_READ: dict[tuple[str, str], MatrixProgram] = {}
-
-
-def _read_once(content: bytes, suffix: str, where: str) -> MatrixProgram:
-    from opticoll.instances.readers.lp_reader import read_lp
-    from opticoll.instances.readers.mps_reader import read_mps
-
-    key = (hashlib.sha256(content).hexdigest(), suffix)
-    if key not in _READ:
-        program = (read_mps if suffix == ".mps" else read_lp)(content, where)
-        _READ.clear()
-        _READ[key] = program
-    return _READ[key]
