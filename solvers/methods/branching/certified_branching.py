@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
+    from opticoll.solvers.methods.branching.tightened_tree import TightenedTree
     from opticoll.solvers.methods.method import Context
 
 #: Seconds between two saved states.
@@ -32,6 +33,8 @@ SAVE_S = 1.0
 #: Shares of the search for a solution of a program with integer columns only: HiGHS, CP-SAT if it has found none, and
 #: HiGHS with the rest.
 FIRST, SECOND = 0.1, 0.5
+#: Nodes after which the program is reduced again, if less than this share of the gap at the root is closed.
+LONG, PROGRESS = 300, 0.1
 
 
 def run(context: Context) -> Answer:
@@ -44,6 +47,9 @@ def run(context: Context) -> Answer:
     2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.branching.reduced_program`).
     3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
        (:mod:`opticoll.solvers.methods.branching.tightened_tree`), with HiGHS's dual simplex from the parent's basis.
+
+    4. If :data:`LONG` nodes have closed little of the gap, and better solutions than at first make the reduced program
+       smaller, the tree is built again for that.
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
@@ -68,6 +74,10 @@ def run(context: Context) -> Answer:
     return proof.prove()
 
 
+class _LongSearch(Exception):
+    """The first tree has reached :data:`LONG` nodes."""
+
+
 class _Proof:
     """The problem as a minimization, scaled, the best solution so far, and the tree that bounds it.
 
@@ -89,7 +99,8 @@ class _Proof:
         self.searched: dict[str, Any] = {}
         self.nodes = self.unproven = 0
         self.reasons = "by recomputed duals or rays"
-        self.bound = -np.inf
+        self.bound = self.known_bound = self.root = -np.inf
+        self.patience: float = LONG
         self.saved = time.monotonic()
 
     def search(self) -> None:
@@ -157,10 +168,32 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
+        self._settle()
+        tree = self._tree()
+        ending, message = Termination.OPTIMAL, ""
+        try:
+            try:
+                tree.run()
+            except _LongSearch:
+                self.patience, self.known_bound = np.inf, tree.bound
+                if self.known_bound - self.root < PROGRESS * (self.value - self.root):
+                    again = self._tree()
+                    tree = tree if again.form.A.shape == tree.form.A.shape else again
+                tree.run()
+        except TimeoutError:
+            ending, message = Termination.TIME_LIMIT, self._endless()
+        except Unbounded:
+            return self._unbounded()
+        self.bound, self.nodes = max(tree.bound, self.known_bound), tree.nodes
+        self.unproven, self.reasons = tree.unproven, tree.reasons
+        if ending is Termination.OPTIMAL and self.x is None and self.known is None:
+            return self._no_solution(tree)
+        return replace(self.answer(ending), message=message)
+
+    def _tree(self) -> TightenedTree:
         from opticoll.solvers.methods.branching.tightened_tree import reduced_tree
 
-        self._settle()
-        tree = reduced_tree(
+        return reduced_tree(
             self.form,
             incumbent=self.value,
             tol=self.context.task.tol,
@@ -168,18 +201,6 @@ class _Proof:
             on_incumbent=self._found,
             remaining=self.context.remaining,
         )
-        ending, message = Termination.OPTIMAL, ""
-        try:
-            tree.run()
-        except TimeoutError:
-            ending, message = Termination.TIME_LIMIT, self._endless()
-        except Unbounded:
-            return self._unbounded()
-        self.bound, self.nodes = tree.bound, tree.nodes
-        self.unproven, self.reasons = tree.unproven, tree.reasons
-        if ending is Termination.OPTIMAL and self.x is None and self.known is None:
-            return self._no_solution(tree)
-        return replace(self.answer(ending), message=message)
 
     def _endless(self) -> str:
         """Why branching may never end, if an integer column has an infinite bound."""
@@ -210,6 +231,7 @@ class _Proof:
         """
         if self.x is None:
             free = replace(self.form, cost=np.zeros(self.form.cost.size), offset=0.0)
+            self.patience, self.known_bound = np.inf, -np.inf
             tree = BranchingTree(free, tick=self._tick, remaining=self.context.remaining)
             try:
                 tree.run()
@@ -238,8 +260,12 @@ class _Proof:
         self.context.save(self.answer(Termination.TOLERANCE), self.flip * value)
 
     def _tick(self, incumbent: float, bound: float, nodes: int, opened: int) -> None:
-        self.nodes, self.bound = nodes, bound
+        self.nodes, self.bound = nodes, max(bound, self.known_bound)
         self.context.remaining()
+        if self.root == -np.inf and nodes:
+            self.root = bound
+        if nodes >= self.patience:
+            raise _LongSearch
         if time.monotonic() - self.saved > SAVE_S and np.isfinite(incumbent):
             self.saved = time.monotonic()
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * incumbent)
