@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MOST_ARROWS, _MOST_LABELS = 600, 128
 #: Maximum number of (arc, vertex) pairs that are tested for overlap.
 _MOST_PAIRS = 400_000
-#: Maximum number of rounds with a panel each; more are a table.
+#: Maximum number of rounds with a panel each.
 MOST_PANELS = 12
 #: Smallest letters inside a vertex, and the sizes tried beside it [points].
 _SMALLEST_INSIDE, _BESIDE = 6.0, (8.5, 7.5, 6.5)
@@ -498,12 +498,12 @@ def rounds(
     schedule
         Circuits by round.
     layout, title
-        As in :func:`topology`. Beyond :data:`MOST_PANELS` rounds the circuits are a table: a row per round, a column
-        per source, and the ends of its circuits.
+        As in :func:`topology`. Of more than :data:`MOST_PANELS` rounds the first are drawn, and the title says so;
+        ``result.schedule().circuits`` is the table of all.
     """
-    if schedule.rounds > MOST_PANELS:
-        return rounds_table(instance, schedule, title=title)
-    placed, panels = arrangement(instance, layout), max(schedule.rounds, 1)
+    placed, panels = arrangement(instance, layout), min(max(schedule.rounds, 1), MOST_PANELS)
+    if schedule.rounds > panels:
+        title = _below(title, f"first {panels} of {schedule.rounds} rounds")
     place = placed.place
     count = int(schedule.circuit_wavelength.max(initial=0)) + 1
     colour = _wavelengths(count)
@@ -595,108 +595,6 @@ def _draw_circuits(
     axes.add_collection(PolyCollection(tips, facecolors=tip_colours, edgecolors="none", zorder=2.5))
 
 
-#: Circuits of a source that a cell of the table lists; rows and columns of the table, and of the map.
-_MOST_LISTED, MOST_ROWS, MOST_COLUMNS = 3, 48, 40
-_MOST_MAPPED = 512
-
-
-def rounds_table(instance: Topology, schedule: RoundSchedule, *, title: str = "") -> DataFigure:
-    """Draw the circuits of many rounds as a table: a row per round, a column per source, and where its circuits end.
-
-    A cell with more than three ends has their number. Ends are coloured by wavelength. Where the names do not fit, or
-    for more than 48 rounds, colours say how many circuits start at a source.
-
-    Parameters
-    ----------
-    instance, schedule, title
-        As in :func:`rounds`; the first 512 rounds and sources are shown, and the title says so.
-    """
-    sources = instance.terminals.tolist()
-    count = int(schedule.circuit_wavelength.max(initial=0)) + 1
-    longest = max(len(name) for name in instance.labels)
-    column, room = 0.075 * longest + 0.1, PAGE - 0.9 - _BAR * (count > 1)
-    if len(sources) * column > room or len(sources) > MOST_COLUMNS or schedule.rounds > MOST_ROWS:
-        return _rounds_map(instance, schedule, title)
-    colour = _wavelengths(count)
-    cells: dict[tuple[int, int], list[tuple[str, int]]] = {}
-    for k in range(schedule.circuit_round.size):
-        path = schedule.path(k)
-        source, target = int(instance.tail[path[0]]), instance.labels[int(instance.head[path[-1]])]
-        cell = cells.setdefault((int(schedule.circuit_round[k]), source), [])
-        cell.append((target, int(schedule.circuit_wavelength[k])))
-    listed = min(max(map(len, cells.values()), default=1), _MOST_LISTED)
-    width, row = min(room, len(sources) * max(column, 0.45)), 0.13 * listed
-    with style():
-        figure = new_figure(width + PAGE - room, (schedule.rounds + 1) * (row + 0.06) + 0.9)
-        axes = figure.add_subplot()
-        for (number, source), ends in cells.items():
-            x = sources.index(source)
-            if len(ends) > _MOST_LISTED:
-                axes.text(x, number, f"{len(ends)}×", ha="center", va="center", fontsize=7, color=INK)
-                continue
-            for at, (name, wavelength) in enumerate(sorted(ends, key=lambda one: one[1])):
-                y = number + (at - (len(ends) - 1) / 2) / (listed + 0.4)
-                axes.text(x, y, name, ha="center", va="center", fontsize=7, color=colour(wavelength))
-        for number in range(0, schedule.rounds, 2):
-            axes.axhspan(number - 0.5, number + 0.5, color=BAND, linewidth=0, zorder=0)
-        _rows_and_columns(axes, schedule.rounds, [instance.labels[v] for v in sources], 1, 1)
-        _set_title(figure, _below(title, "entries: where circuits end"))
-        if count > 1:
-            _wavelength_bar(figure, count)
-    return figure
-
-
-def _rounds_map(instance: Topology, schedule: RoundSchedule, title: str) -> DataFigure:
-    """Draw how many circuits start at every source in every round, as colours."""
-    from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap
-
-    sources = instance.terminals[:_MOST_MAPPED].tolist()
-    shown = min(schedule.rounds, _MOST_MAPPED)
-    first = [int(instance.tail[schedule.path(k)[0]]) for k in range(schedule.circuit_round.size)]
-    started = np.zeros((schedule.rounds, instance.n), dtype=np.int64)
-    np.add.at(started, (schedule.circuit_round, np.array(first, dtype=np.int64)), 1)
-    started = started[:shown, sources]
-    most = int(started.max(initial=1))
-    scale = LinearSegmentedColormap.from_list("circuits", _colour_ramp()[::-1], N=most)
-    row = float(np.clip(5.0 / shown, 0.06, 0.2))
-    with style():
-        figure = new_figure(PAGE, shown * row + 1.3)
-        axes = figure.add_subplot()
-        image = axes.imshow(
-            np.ma.masked_equal(started, 0),
-            aspect="auto",
-            interpolation="nearest",
-            cmap=scale,
-            norm=BoundaryNorm(np.arange(most + 1) + 0.5, most),
-        )
-        wide = 0.075 * max(len(name) for name in instance.labels) + 0.1
-        every = -(-len(sources) * wide // (PAGE - 1.7))
-        _rows_and_columns(axes, shown, [instance.labels[v] for v in sources], int(every), int(-(-0.16 // row)))
-        bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
-        bar.set_label("circuits that start [number]")
-        bar.set_ticks(np.unique(np.linspace(1, most, min(most, 8)).astype(int)).tolist())
-        bar.minorticks_off()
-        bar.outline.set_visible(False)
-        cut = [f"first {shown} of {schedule.rounds} rounds"] if shown < schedule.rounds else []
-        cut += [f"first {len(sources)} of {instance.num_ranks} sources"] if len(sources) < instance.num_ranks else []
-        _set_title(figure, _below(title, "; ".join(["white: no circuit starts there", *cut])))
-    return figure
-
-
-def _rows_and_columns(axes: Axes, rows: int, columns: list[str], every_column: int, every_row: int) -> None:
-    """Number rounds from the top, and name sources above them; some of them where all do not fit."""
-    axes.set(xlim=(-0.6, len(columns) - 0.4), ylim=(rows - 0.5, -0.5), xlabel="source", ylabel="round")
-    named = range(0, len(columns), every_column)
-    axes.set_xticks(list(named), [columns[v] for v in named], fontsize=7)
-    numbered = range(0, rows, every_row)
-    axes.set_yticks(list(numbered), [str(number + 1) for number in numbered], fontsize=7)
-    axes.tick_params(length=0)
-    axes.xaxis.set_ticks_position("top")
-    axes.xaxis.set_label_position("top")
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-
-
 def plot_topology(
     instance: InstanceLike,
     *,
@@ -738,4 +636,4 @@ def plot_topology(
     return topology(result, layout=chosen if positions is None else positions, title=title)
 
 
-__all__ = ["MOST_PANELS", "loads", "plot_topology", "rounds", "rounds_table", "topology"]
+__all__ = ["MOST_PANELS", "loads", "plot_topology", "rounds", "topology"]
