@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.instances.readers.solver_solutions import SolFile
     from opticoll.solvers.run import Run
+    from opticoll.solvers.schedules.schedule_check import ScheduleCheck
     from opticoll.solvers.task import CheckRecord
 
 FORMAT = "opticoll-solution/1"
@@ -561,20 +562,20 @@ def check_configurations(
     _refuse_other_collective(document, path, "alltoall")
     data: Any = prepared(model, instance, parameters)
     verdict = run_configurations(read_configurations(document, path, data.n), data)
-    violations = {} if verdict.valid else {verdict.reason: None}
-    record = check_record(model, instance, parameters, verdict.message, violations, verdict.time)
     bound = max(bound.value for bound in data.bounds())
     if verdict.valid and verdict.time is not None and 0 < bound < math.inf:
         verdict.metrics.update({"T_bound": bound, "over_bound": verdict.time / bound})
-    record |= {
-        "metrics": verdict.metrics,
-        "schedule": {
-            "violation": verdict.reason or None,
-            "rank": verdict.rank,
-            "chunk": verdict.chunk,
-            "step": verdict.step,
-        },
-    }
+    return _executed(model, instance, parameters, verdict)
+
+
+def _executed(
+    model: type[Formulation], instance: Instance, parameters: Settings | None, verdict: ScheduleCheck
+) -> CheckRecord:
+    """The record of an executed schedule: its time, metrics, and the first violated rank, chunk and step."""
+    violations = {} if verdict.valid else {verdict.reason: None}
+    record = check_record(model, instance, parameters, verdict.message, violations, verdict.time)
+    place = {name: getattr(verdict, name) for name in ("rank", "chunk", "step")}
+    record |= {"metrics": verdict.metrics, "schedule": {"violation": verdict.reason or None, **place}}
     return record
 
 
@@ -637,19 +638,9 @@ def check_schedule(
     else:
         msg = f"{path}: schedules are checked on topologies, but {instance.spec} is not one"
         raise BadFile(msg)
-    violations = {} if verdict.valid else {verdict.reason: None}
-    record = check_record(model, instance, None, verdict.message, violations, verdict.time)
-    record |= {
-        "verified": verdict.valid,
-        "metrics": verdict.metrics,
-        "schedule": {
-            "collective": collective,
-            "violation": verdict.reason or None,
-            "rank": verdict.rank,
-            "chunk": verdict.chunk,
-            "step": verdict.step,
-        },
-    }
+    record = _executed(model, instance, None, verdict)
+    record["verified"] = verdict.valid
+    record["schedule"] = {"collective": collective, **record["schedule"]}
     return record
 
 
