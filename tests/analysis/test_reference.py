@@ -188,7 +188,7 @@ def test_a_name_with_two_meanings_has_both():
     [
         (["alltoall.mastr"], "describe: unknown name 'alltoall.mastr'; did you mean 'alltoall.master'?"),
         (["genkauz"], "did you mean 'genkautz'?"),
-        (["ring", "--instance", "ring:4"], "--instance and --set are for formulations; 'ring' is a family"),
+        (["ring", "--instance", "ring:4"], "an instance and parameters are for formulations; 'ring' is a family"),
         (["alltoall.child", "--instance", "ring:4"], "takes its data from a solution of alltoall.master"),
         (["alltoall.master", "--instance", "servers:n=4,degree=1"], "alltoall.master"),
         (["alltoall.master", "--set", "k=1"], "no parameter 'k'"),
