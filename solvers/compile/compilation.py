@@ -288,8 +288,11 @@ def _turned_back(
     chosen = np.zeros(lower.size, dtype=bool)
     for part in rows:
         chosen[part] = True
-    signs = sp.diags_array(np.where(chosen, -1.0, 1.0))
-    return sp.csc_array(signs @ matrix), np.where(chosen, 0.0 - upper, lower), np.where(chosen, np.inf, upper)
+    if not chosen.any():
+        return matrix, lower, upper
+    entries = matrix.data * np.where(chosen, -1.0, 1.0)[matrix.indices]
+    matrix = sp.csc_array((entries, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return matrix, np.where(chosen, 0.0 - upper, lower), np.where(chosen, np.inf, upper)
 
 
 def _cvxpy_rows(program: Any, equal: int) -> dict[int, NDArray[np.int64]]:
