@@ -276,7 +276,7 @@ def test_methods_end_to_end(method):
         ("ring:5", {}, "server pool"),
         ("servers:n=4,degree=2,traffic=bert", {"bandwidth": 0}, "bandwidth"),
         ("servers:n=4,degree=2,traffic=bert", {"alpha": -1}, "alpha"),
-        ("servers:n=4,degree=2,traffic=bert", {"weight_bytes": 4.0}, "no effect without a limit on memory"),
+        ("servers:n=4,degree=2,traffic=bert", {"weight_bytes": 4.0}, "no effect without memory"),
         ("servers:n=4,degree=2,traffic=bert", {"memory": float("nan")}, "memory"),
         ("servers:n=4,degree=2,traffic=dlrm,section=5.3", {"memory": 1.0}, "at least"),
         ("servers:n=4,degree=2,traffic=dlrm", {"operators": "measured"}, "none of dlrm at 128 .* on 4 servers"),
