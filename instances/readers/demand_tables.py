@@ -24,10 +24,10 @@ import numpy as np
 
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.draft import end_columns
 from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
 from opticoll.instances.readers.reading import parse_json, parse_xml, parses_as_float
+from opticoll.instances.readers.topology_builder import end_columns
 from opticoll.instances.topology import parse_size
 
 if TYPE_CHECKING:

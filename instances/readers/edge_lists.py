@@ -28,7 +28,6 @@ import re
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import ReadOptions, default_labels, end_columns, is_number
 from opticoll.instances.readers.listed_graph import (
     CAPACITY_NAMES,
     DIRECTIONS,
@@ -37,6 +36,7 @@ from opticoll.instances.readers.listed_graph import (
     ListedGraph,
 )
 from opticoll.instances.readers.reading import parses_as_float
+from opticoll.instances.readers.topology_builder import ReadOptions, default_labels, end_columns, is_number
 from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
@@ -59,23 +59,23 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
     """
     options = options or ReadOptions()
     options.refuse(what, "an edge list has no choice of links", "wiring")
-    draft = ListedGraph(what, "line", options)
-    rows = _Rows(draft)
+    builder = ListedGraph(what, "line", options)
+    rows = _Rows(builder)
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
         rows.read(line.strip(), number)
     rows.check()
-    _declare(draft, rows.vertices)
-    if rows.labels and len(rows.labels) < draft.order:
-        msg = f"{what}: {len(rows.labels)} labels for {draft.order} vertices; give one label per vertex"
+    _declare(builder, rows.vertices)
+    if rows.labels and len(rows.labels) < builder.order:
+        msg = f"{what}: {len(rows.labels)} labels for {builder.order} vertices; give one label per vertex"
         raise BadFile(msg)
     for v, label in enumerate(rows.labels or ()):
-        if not draft.has_vertex(str(v)):
+        if not builder.has_vertex(str(v)):
             msg = (
                 f"{what}: label {label[:60]!r} is for vertex {v}, but there is no vertex {v}; give one label per vertex"
             )
             raise BadFile(msg)
-        draft.labels[str(v)] = label
-    return draft.build()
+        builder.labels[str(v)] = label
+    return builder.build()
 
 
 class _Rows:
@@ -84,9 +84,9 @@ class _Rows:
     ``stated`` is whether the file specifies the direction of its lines; networkx lines, ``u v {...}``, do not.
     """
 
-    def __init__(self, draft: ListedGraph) -> None:
-        self.draft, self.chosen = draft, draft.options.capacity
-        self.count, self.stated = 0, draft.options.directed is not None
+    def __init__(self, builder: ListedGraph) -> None:
+        self.builder, self.chosen = builder, builder.options.capacity
+        self.count, self.stated = 0, builder.options.directed is not None
         self.width: int | None = None
         self.ends, self.column, self.heading = (0, 1), 2, ("", "")
         self.first: tuple[str, str, str] | None = None  # position and ends of the first arc
@@ -106,7 +106,7 @@ class _Rows:
         BadFile
             If it is none of them.
         """
-        where = self.draft.where(number)
+        where = self.builder.where(number)
         if line.startswith("#:"):
             self._read_declaration(line, where)
             return
@@ -118,12 +118,12 @@ class _Rows:
             raise BadFile(msg)
         if not self.count and line.lower() in {"directed", "undirected"}:
             self._declare_once("directed", where)
-            self.draft.directed, self.stated = line.lower() == "directed", True
+            self.builder.directed, self.stated = line.lower() == "directed", True
             return
         self._add(line, number, where)
 
     def _read_declaration(self, line: str, where: str) -> None:
-        draft = self.draft
+        builder = self.builder
         key, _, value = line[2:].strip().partition(" ")
         value = value.strip()
         self._declare_once("directed" if key == "undirected" else key, where)
@@ -131,18 +131,18 @@ class _Rows:
             if self.count:
                 msg = f"{where}: {key!r} follows arcs; move it to the top"
                 raise BadFile(msg)
-            draft.directed, self.stated = key == "directed", True
+            builder.directed, self.stated = key == "directed", True
         elif key == "vertices" and is_number(value):
-            draft.check_vertices(int(value) if len(value) < 19 else 10**18)
-            self.vertices, draft.stated = int(value), True
+            builder.check_vertices(int(value) if len(value) < 19 else 10**18)
+            self.vertices, builder.stated = int(value), True
         elif key == "terminals":
-            draft.terminals = list(value.replace(",", " ").split())
+            builder.terminals = list(value.replace(",", " ").split())
         elif key == "labels":
             self.labels = _labels(value, where)
         elif key == "unit":
-            draft.unit = draft.checked_unit(value)
+            builder.unit = builder.checked_unit(value)
         elif (key, value) == ("loops", "keep"):
-            draft.keep_loops = True
+            builder.keep_loops = True
         else:
             msg = f"{where}: cannot read {line[:60]!r}; known: directed, undirected, vertices N, "
             raise BadFile(msg + "terminals A B ..., labels [...], unit Gb/s, loops keep")
@@ -171,15 +171,15 @@ class _Rows:
         if self.chosen is not None and self.name is None:
             value = self.chosen
         self.first = self.first or (where, tail, head)
-        self.draft.add_vertex(tail)
-        self.draft.add_vertex(head)
-        capacity = self.draft.capacity(value, where)
+        self.builder.add_vertex(tail)
+        self.builder.add_vertex(head)
+        capacity = self.builder.capacity(value, where)
         if self.width is None and self.chosen is None and self.rated not in (None, len(parts) > 2):
             msg = f"{where}: {line[:60]!r} has {'a' if len(parts) > 2 else 'no'} capacity, unlike the previous lines; "
             raise BadFile(msg + "give every line a capacity, or none")
         self.rated = len(parts) > 2
         told = {} if self.direction is None else {self.direction[0]: parts[self.direction[1]]}
-        self.draft.add_link(tail, head, capacity, number, directed=self.draft.direction(told, number))
+        self.builder.add_link(tail, head, capacity, number, directed=self.builder.direction(told, number))
 
     def _ends_of(self, parts: list[str], line: str, where: str) -> tuple[str, str]:
         """Tail and head of an arc, given the cells of its line; refuse a line that is no arc."""
@@ -227,7 +227,7 @@ class _Rows:
         if self.name is not None:
             return rest[self.name]
         if len(known) == 1:
-            self.draft.unit = self.draft.unit or OTHER_NAMES.get(known[0].lower())
+            self.builder.unit = self.builder.unit or OTHER_NAMES.get(known[0].lower())
             return rest[known[0]]
         if rest and self.chosen is None:
             result = known or list(rest)
@@ -252,9 +252,9 @@ class _Rows:
                 "file:PATH,directed=true or file:PATH,directed=false"
             )
             raise BadFile(msg)
-        self.draft.add_vertex(parts[0])
-        self.draft.add_vertex(parts[1])
-        self.draft.list_link(parts[0], parts[1], {str(key): value for key, value in attributes.items()}, number)
+        self.builder.add_vertex(parts[0])
+        self.builder.add_vertex(parts[1])
+        self.builder.list_link(parts[0], parts[1], {str(key): value for key, value in attributes.items()}, number)
 
     def check(self) -> None:
         """Refuse what is judged by all lines: a first line that must be a heading, or neighbours for capacities.
@@ -264,30 +264,31 @@ class _Rows:
         BadFile
             For such lines, and for lines with and without attributes in one file.
         """
-        draft = self.draft
-        if draft.links and self.count:
-            msg = f"{draft.where(draft.links[0][3])}: lines with and without {{...}} cannot be mixed"
+        builder = self.builder
+        if builder.links and self.count:
+            msg = f"{builder.where(builder.links[0][3])}: lines with and without {{...}} cannot be mixed"
             raise BadFile(msg)
         stated = self.rated if self.width is None else self.column < self.width
         if self.count and self.chosen is None and not stated:
-            draft.note_equal()
-        twice = next((name for name in self.heading if name and draft.has_vertex(name)), None)
+            builder.note_equal()
+        twice = next((name for name in self.heading if name and builder.has_vertex(name)), None)
         if twice is not None:
-            msg = f"{draft.what}: the first line may be a heading or an arc, since {twice!r} is also a vertex; "
+            msg = f"{builder.what}: the first line may be a heading or an arc, since {twice!r} is also a vertex; "
             raise BadFile(msg + "write the heading src,dst above it")
         if self.first is None or self.width is not None:
             return
         where, *ends = self.first
-        others = [str(name) for name in draft.vertices() if name not in ends]
+        others = [str(name) for name in builder.vertices() if name not in ends]
         numbers = others and all(map(is_number, others))
-        if others and not any(map(is_number, ends)) and (numbers or (not self.rated and draft.stands_alone(*ends))):
+        if others and not any(map(is_number, ends)) and (numbers or (not self.rated and builder.stands_alone(*ends))):
             reason = "all other vertices are numbers" if numbers else "they stand in no other line"
             msg = f"{where}: {ends[0][:40]!r} and {ends[1][:40]!r} are names, but {reason}; "
             raise BadFile(msg + "call the columns of a heading src,dst,capacity, or write src,dst above an arc")
-        if self.chosen is None and self.rated and draft.capacities_are_neighbours():
+        if self.chosen is None and self.rated and builder.capacities_are_neighbours():
             msg = (
-                f"{draft.what}: every vertex begins one line, and every third column is a third vertex, so this may be "
-                "a list of neighbours; write one line per link, or the heading src,dst,capacity if they are capacities"
+                f"{builder.what}: every vertex begins one line, and every third column is a third vertex, so this may "
+                "be a list of neighbours; write one line per link, or the heading src,dst,capacity if they are "
+                "capacities"
             )
             raise BadFile(msg)
 
@@ -318,42 +319,42 @@ def _labels(text: str, where: str) -> list[str]:
     return labels
 
 
-def _declare(draft: ListedGraph, vertices: int | None) -> None:
+def _declare(builder: ListedGraph, vertices: int | None) -> None:
     """Check numbered vertices for gaps, and add the declared ones that have no arc."""
-    numbered = [str(name) for name in draft.vertices() if is_number(str(name))]
-    first = draft.options.first or 0
-    if len(numbered) < draft.order and vertices is None and not first:
+    numbered = [str(name) for name in builder.vertices() if is_number(str(name))]
+    first = builder.options.first or 0
+    if len(numbered) < builder.order and vertices is None and not first:
         return
-    if len(numbered) < draft.order or (first and draft.has_vertex("0")):
+    if len(numbered) < builder.order or (first and builder.has_vertex("0")):
         reason = f"must be numbers from {first}" if first else "must be numbers, not names,"
-        msg = f"{draft.what}: vertices {reason} where {'first=' if first else 'their number is declared'}"
+        msg = f"{builder.what}: vertices {reason} where {'first=' if first else 'their number is declared'}"
         msg += "1 is given" if first else ""
         raise BadFile(msg)
     longest = max(numbered, key=lambda name: (len(name), name), default="")
     largest = -1 if not longest else int(longest) if len(longest) < 19 else 10**18
-    draft.check_vertices(largest + 1)
+    builder.check_vertices(largest + 1)
     if vertices is None:
-        _refuse_gap(draft, first, largest)
+        _refuse_gap(builder, first, largest)
         return
     if largest >= vertices + first:
-        msg = f"{draft.what}: vertex {largest} lies outside the {vertices} declared; number them from {first}"
+        msg = f"{builder.what}: vertex {largest} lies outside the {vertices} declared; number them from {first}"
         raise BadFile(msg)
     for v in range(first, vertices + first):
-        draft.add_vertex(str(v))
+        builder.add_vertex(str(v))
 
 
-def _refuse_gap(draft: ListedGraph, first: int, largest: int) -> None:
+def _refuse_gap(builder: ListedGraph, first: int, largest: int) -> None:
     """Refuse a number from ``first`` to ``largest`` that is no vertex."""
-    if largest + 1 - first <= draft.order:
+    if largest + 1 - first <= builder.order:
         return
-    gap = next(v for v in range(first, largest + 1) if not draft.has_vertex(str(v)))
+    gap = next(v for v in range(first, largest + 1) if not builder.has_vertex(str(v)))
     msg = (
-        f"{draft.what}: vertices are numbered up to {largest}, but {gap} has no arc; "
+        f"{builder.what}: vertices are numbered up to {largest}, but {gap} has no arc; "
         f"number them from {first} without gaps, or declare '#: vertices {largest + 1 - first}'"
     )
-    if not first and largest == draft.order:
+    if not first and largest == builder.order:
         msg = (
-            f"{draft.what}: vertices are numbered from 1 to {largest}, but 0 has no arc; write "
+            f"{builder.what}: vertices are numbered from 1 to {largest}, but 0 has no arc; write "
             f"file:PATH,first=1 if the first is 1, or declare '#: vertices {largest + 1}'"
         )
     raise BadFile(msg)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.draft import ReadOptions, end_columns
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.graph_formats import (
     SNDLIB,
@@ -45,6 +44,7 @@ from opticoll.instances.readers.reading import (
     parses_as_float,
     read_bytes,
 )
+from opticoll.instances.readers.topology_builder import ReadOptions, end_columns
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import refuse_text
 
@@ -148,7 +148,7 @@ def read_topology(
     path
         File; its suffix and contents select the format.
     capacity, directed, format, first, ranks, wiring, switches
-        How to read it, see :class:`opticoll.instances.readers.draft.ReadOptions`.
+        How to read it, see :class:`opticoll.instances.readers.topology_builder.ReadOptions`.
 
     Returns
     -------

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import Draft, ReadOptions, is_number
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.reading import XmlElement, parse_xml, parses_as_float
+from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -568,11 +568,11 @@ def _of_entries(
     vertices: Sequence[Hashable], entries: Sequence[tuple[int, int, object, str]], what: str, options: ReadOptions
 ) -> Topology:
     """Build the topology of the entries of a matrix that are not 0, each with its row, column and place."""
-    draft = Draft(what, "entry", options)
-    draft.check_vertices(len(vertices))
+    builder = TopologyBuilder(what, "entry", options)
+    builder.check_vertices(len(vertices))
     for name in vertices:
-        draft.add_vertex(name)
+        builder.add_vertex(name)
     for i, j, value, place in entries:
-        capacity = draft.capacity(value, f"{what}, {place}")
-        draft.add_link(vertices[i], vertices[j], capacity, i * len(vertices) + j + 1, directed=True)
-    return draft.build()
+        capacity = builder.capacity(value, f"{what}, {place}")
+        builder.add_link(vertices[i], vertices[j], capacity, i * len(vertices) + j + 1, directed=True)
+    return builder.build()

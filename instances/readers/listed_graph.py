@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import Draft, ReadOptions, short
+from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, short
 from opticoll.instances.topology import rate_in, resembles_rate, split_rate
 
 if TYPE_CHECKING:
@@ -177,8 +177,8 @@ def _numeric(value: object) -> bool:
     return True
 
 
-class ListedGraph(Draft):
-    """A draft whose links have attributes: its capacities are found once all links are known.
+class ListedGraph(TopologyBuilder):
+    """A builder whose links have attributes: its capacities are found once all links are known.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class ListedGraph(Draft):
         self.links.append((tail, head, attributes, number, directed))
 
     def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
-        """Add a node, see :meth:`Draft.add_node`; a traffic among its attributes is noted."""
+        """Add a node, see :meth:`TopologyBuilder.add_node`; a traffic among its attributes is noted."""
         super().add_node(name, attributes)
         self.note_traffic(attributes, "nodes have")
 

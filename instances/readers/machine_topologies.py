@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import Draft, ReadOptions, is_number
 from opticoll.instances.readers.reading import XmlElement, parse_xml
+from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, is_number
 from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
@@ -244,19 +244,19 @@ def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
     wiring = options.wiring or ("nvlink" if _connected(ranks, machine.nvlink) else "all")
     links = [*(machine.nvlink if wiring != "pci" else []), *(machine.other if wiring != "nvlink" else [])]
     links = _without_dead_ends(links, set(ranks))
-    draft = Draft(machine.what, "line", ReadOptions(ranks=options.ranks, switches=options.switches))
-    draft.unit = "GB/s"
+    builder = TopologyBuilder(machine.what, "line", ReadOptions(ranks=options.ranks, switches=options.switches))
+    builder.unit = "GB/s"
     for name in dict.fromkeys([*ranks, *(end for link in links for end in link[:2])]):
-        draft.add_vertex(name)
+        builder.add_vertex(name)
         if name not in ranks:
-            draft.relays.add(name)
+            builder.relays.add(name)
     total: dict[tuple[str, str], tuple[float, int]] = {}
     for u, v, gbs, line in links:
         before = total.get((u, v), (0.0, line))
         total[u, v] = before[0] + gbs, before[1]
     for (u, v), (gbs, line) in total.items():
-        draft.add_edge(u, v, round(gbs, 6), line, directed=True)
-    return draft.build()
+        builder.add_edge(u, v, round(gbs, 6), line, directed=True)
+    return builder.build()
 
 
 def _connected(ranks: list[str], links: list[tuple[str, str, float, int]]) -> bool:
@@ -317,28 +317,28 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
         )
     own = links.max(axis=1)  # behind NVSwitches
     switched = _are_switched(links, own, what, options.wiring)
-    draft = Draft(what, "row", ReadOptions(ranks=options.ranks, switches=options.switches))
+    builder = TopologyBuilder(what, "row", ReadOptions(ranks=options.ranks, switches=options.switches))
     names = [f"gpu{i}" for i in range(n)]
     for name in names:
-        draft.add_vertex(name)
+        builder.add_vertex(name)
     pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
     if not _connected(names, pairs):
         msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no PCIe bandwidths; "
         raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file")
     if switched:
-        draft.add_vertex("nvswitch")
-        draft.relays.add("nvswitch")
+        builder.add_vertex("nvswitch")
+        builder.relays.add("nvswitch")
         for i, name in enumerate(names):
-            draft.add_edge(name, "nvswitch", int(own[i]), i + 1, directed=False)
+            builder.add_edge(name, "nvswitch", int(own[i]), i + 1, directed=False)
         if (own != own[0]).any():
             most = int(own.max())
             fewer = ", ".join(f"gpu{i} {own[i]}" for i in np.flatnonzero(own < most).tolist())
-            draft.note(f"read as a switch with {most} NVLinks of each GPU, but of {fewer}")
+            builder.note(f"read as a switch with {most} NVLinks of each GPU, but of {fewer}")
     else:
         for u, v, count, row in pairs:
-            draft.add_edge(u, v, count, row, directed=True)
-    draft.unit = None if rate is None else draft.checked_unit(rate)
-    return draft.build()
+            builder.add_edge(u, v, count, row, directed=True)
+    builder.unit = None if rate is None else builder.checked_unit(rate)
+    return builder.build()
 
 
 def _are_switched(links: NDArray[np.int64], own: NDArray[np.int64], what: str, wiring: str | None) -> bool:

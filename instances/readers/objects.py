@@ -20,9 +20,9 @@ import numpy as np
 
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadInput
-from opticoll.instances.readers.draft import Draft, ReadOptions, end_columns
 from opticoll.instances.readers.listed_graph import Capacities, ListedGraph
 from opticoll.instances.readers.ranks import matching
+from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, end_columns
 from opticoll.instances.topology import Instance, Topology
 
 if TYPE_CHECKING:
@@ -238,28 +238,28 @@ def _topology(
         changed = _changed(obj, capacity, ranks, unit, switches)
         assert isinstance(changed, Topology)
         return changed
-    draft = ListedGraph(WHAT, "edge", ReadOptions(capacity=capacity))
-    draft.ask_ranks = "give oc.topology ranks=[...] or switches=[...], as lists or patterns (ranks='*' for all)"
-    draft.ask_arcs = "give edges, such as [('a', 'b', 1)]"
-    draft.ask_direction = "give a directed graph, or omit that attribute"
-    draft.keep_loops = loops == "keep"
-    draft.capacities = Capacities(capacity, WHAT, 'give oc.topology capacity="{name}", or capacity=1 for equal links')
-    draft.unit = unit
-    edges, draft.directed = _edges(obj, draft, capacity, directed)
+    builder = ListedGraph(WHAT, "edge", ReadOptions(capacity=capacity))
+    builder.ask_ranks = "give oc.topology ranks=[...] or switches=[...], as lists or patterns (ranks='*' for all)"
+    builder.ask_arcs = "give edges, such as [('a', 'b', 1)]"
+    builder.ask_direction = "give a directed graph, or omit that attribute"
+    builder.keep_loops = loops == "keep"
+    builder.capacities = Capacities(capacity, WHAT, 'give oc.topology capacity="{name}", or capacity=1 for equal links')
+    builder.unit = unit
+    edges, builder.directed = _edges(obj, builder, capacity, directed)
     if directed is False:
-        draft.options = ReadOptions(capacity=capacity, directed=False)  # no link both ways
+        builder.options = ReadOptions(capacity=capacity, directed=False)  # no link both ways
     _check_ends(edges)
     for k, (u, v, attributes) in enumerate(edges):
         if u == v and loops == "drop":
             continue
-        draft.add_vertex(u)
-        draft.add_vertex(v)
-        draft.list_link(u, v, attributes, k)
+        builder.add_vertex(u)
+        builder.add_vertex(v)
+        builder.list_link(u, v, attributes, k)
     if ranks is not None or switches is not None:
-        vertices = draft.vertices()
-        texts = [(str(v), draft.labels.get(v, ""), draft.kinds.get(v, "")) for v in vertices]
-        draft.terminals = [vertices[k] for k in _chosen(texts, ranks, switches)]
-    built = draft.build()
+        vertices = builder.vertices()
+        texts = [(str(v), builder.labels.get(v, ""), builder.kinds.get(v, "")) for v in vertices]
+        builder.terminals = [vertices[k] for k in _chosen(texts, ranks, switches)]
+    built = builder.build()
     return Topology(
         built.n,
         built.tail,
@@ -289,12 +289,14 @@ def _check_options(unit: object, loops: object) -> None:
         raise BadInput(msg)
 
 
-def _edges(obj: object, draft: Draft, capacity: str | float | None, directed: bool | None) -> tuple[list[Edge], bool]:
+def _edges(
+    obj: object, builder: TopologyBuilder, capacity: str | float | None, directed: bool | None
+) -> tuple[list[Edge], bool]:
     """The edges of a graph, a matrix or a table, and whether they are arcs, as they are by default."""
     if hasattr(obj, "nodes") and hasattr(obj, "edges"):
-        edges, own = _graph(obj, draft)
+        edges, own = _graph(obj, builder)
     elif (matrix := _matrix_of(obj)) is not None:
-        edges, own = _matrix(matrix, draft, capacity), True
+        edges, own = _matrix(matrix, builder, capacity), True
     else:
         edges, own = _table(obj), None
     if directed is not None and own not in (None, directed):
@@ -321,7 +323,7 @@ def from_networkx(graph: nx.Graph, *, capacity: str | float | None = None, loops
 Edge = tuple[Hashable, Hashable, Mapping[str, object]]
 
 
-def _graph(graph: Any, draft: Draft) -> tuple[list[Edge], bool | None]:
+def _graph(graph: Any, builder: TopologyBuilder) -> tuple[list[Edge], bool | None]:
     try:
         nodes, links = list(graph.nodes(data=True)), list(graph.edges(data=True))
         edges: list[Edge] = [(u, v, {str(key): value for key, value in data.items()}) for u, v, data in links]
@@ -333,7 +335,7 @@ def _graph(graph: Any, draft: Draft) -> tuple[list[Edge], bool | None]:
         )
         raise BadInput(msg) from error
     for name, attributes in nodes:
-        draft.add_node(name, attributes)
+        builder.add_node(name, attributes)
     return edges, directed
 
 
@@ -372,7 +374,7 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
     return coo, labels
 
 
-def _matrix(result: tuple[Any, list[str] | None], draft: Draft, capacity: str | float | None) -> list[Edge]:
+def _matrix(result: tuple[Any, list[str] | None], builder: TopologyBuilder, capacity: str | float | None) -> list[Edge]:
     coo, labels = result
     if capacity is not None:
         msg = f"{WHAT}: the entries of a matrix are its capacities; omit capacity="
@@ -380,7 +382,7 @@ def _matrix(result: tuple[Any, list[str] | None], draft: Draft, capacity: str | 
     coo.sum_duplicates()
     names: list[Hashable] = list(range(coo.shape[0])) if labels is None else list(labels)
     for name in names:
-        draft.add_vertex(name)
+        builder.add_vertex(name)
     values: NDArray[np.float64] = np.asarray(coo.data, dtype=float)
     ends = zip(coo.coords[0].tolist(), coo.coords[1].tolist(), values.tolist(), strict=True)
     return [(names[i], names[j], {"capacity": value}) for i, j, value in ends if value != 0]

@@ -26,9 +26,9 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import Draft, ReadOptions, default_labels, read_capacity
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.reading import parse_json
+from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, default_labels, read_capacity
 from opticoll.instances.readers.unsupported import refuse_keys
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def _check_loops(loops: Any, what: str) -> bool:
 
 
 def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
-    draft = Draft(what, "arc", options)
-    draft.stated = True
+    builder = TopologyBuilder(what, "arc", options)
+    builder.stated = True
     unknown = sorted(set(data) - _KEYS)
     if unknown:
         msg = f"{what}: unknown key {unknown[0][:60]!r}; known: {', '.join(sorted(_KEYS))}"
@@ -115,20 +115,20 @@ def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         msg = f"{what}: 'n' must be a whole number of vertices, at least 1"
         raise BadFile(msg)
-    draft.check_vertices(n)
+    builder.check_vertices(n)
     for v in range(n):
-        draft.add_vertex(v)
-    draft.keep_loops = _check_loops(data.get("loops"), what)
+        builder.add_vertex(v)
+    builder.keep_loops = _check_loops(data.get("loops"), what)
     for k, arc in enumerate(_list(data, "arcs", what)):
         where = f"{what}, arc {k}"
         if not isinstance(arc, list) or not 2 <= len(arc) <= 3 or not (_whole(arc[0]) and _whole(arc[1])):
             msg = f"{where}: must be [tail, head] or [tail, head, capacity] with whole numbers as ends"
             raise BadFile(msg)
         capacity = _capacity(arc[2], where) if len(arc) == 3 else 1.0
-        draft.add_link(arc[0], arc[1], capacity, k, directed=True)
+        builder.add_link(arc[0], arc[1], capacity, k, directed=True)
     if "terminals" in data:
-        draft.terminals = _list(data, "terminals", what)
-        if not all(map(_whole, draft.terminals)):
+        builder.terminals = _list(data, "terminals", what)
+        if not all(map(_whole, builder.terminals)):
             msg = f"{what}: 'terminals' must be vertex numbers"
             raise BadFile(msg)
     if "labels" in data:
@@ -136,9 +136,9 @@ def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
         if len(labels) != n or not all(isinstance(label, str) for label in labels):
             msg = f"{what}: 'labels' must be one string for each of the {n} vertices"
             raise BadFile(msg)
-        draft.labels = dict(enumerate(labels))
-    draft.unit = draft.checked_unit(data.get("unit"))
-    return draft.build()
+        builder.labels = dict(enumerate(labels))
+    builder.unit = builder.checked_unit(data.get("unit"))
+    return builder.build()
 
 
 def _capacity(value: Any, where: str) -> float:
@@ -221,9 +221,9 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
         msg = f"{what}: contains no msccl topology; write {{'msccl_type': 'topology', 'links': ...}}"
         raise BadFile(msg)
     links = _square(data, "links", what)
-    draft = Draft(what, "link", options)
+    builder = TopologyBuilder(what, "link", options)
     for v in range(len(links)):
-        draft.add_vertex(v)
+        builder.add_vertex(v)
     behind: dict[tuple[int, int], str] = {}
     before: dict[tuple[int, int], str] = {}
     for k, switch in enumerate(_list(data, "switches", what) if data.get("switches") else ()):
@@ -236,15 +236,15 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
             raise BadFile(msg)
         side.update(dict.fromkeys(pairs, relay))
         if pairs:
-            draft.add_vertex(relay)
-            draft.relays.add(relay)
+            builder.add_vertex(relay)
+            builder.relays.add(relay)
             tail, head = (sources[0], relay) if side is behind else (relay, targets[0])
-            draft.add_edge(tail, head, bandwidth, k, directed=True)
+            builder.add_edge(tail, head, bandwidth, k, directed=True)
     for v, row in enumerate(links):
         for u, capacity in enumerate(row):
             if capacity:
-                draft.add_edge(behind.get((u, v), u), before.get((u, v), v), capacity, v, directed=True)
-    return draft.build()
+                builder.add_edge(behind.get((u, v), u), before.get((u, v), v), capacity, v, directed=True)
+    return builder.build()
 
 
 def _switch(switch: Any, n: int, where: str) -> tuple[list[int], list[int], float, str]:
@@ -265,32 +265,32 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
     if not isinstance(n, int) or isinstance(n, bool) or not 1 < n <= _MOST_GPUS:
         msg = f"{what}: 'gpus_per_node' must be a whole number from 2 to {_MOST_GPUS}"
         raise BadFile(msg)
-    draft = Draft(what, "link", options)
-    draft.unit = "GB/s"
+    builder = TopologyBuilder(what, "link", options)
+    builder.unit = "GB/s"
     for v in range(n):
-        draft.add_vertex(v)
+        builder.add_vertex(v)
     if "links" in data:
         options.refuse(what, "the file has 'links'", "wiring")
-        _taccl_links(draft, _square(data, "links", what, n), _square(data, "invbws", what, n))
+        _taccl_links(builder, _square(data, "links", what, n), _square(data, "invbws", what, n))
     else:
-        _taccl_wiring(draft, data, n, options.wiring)
-    return draft.build()
+        _taccl_wiring(builder, data, n, options.wiring)
+    return builder.build()
 
 
-def _taccl_links(draft: Draft, links: list[list[float]], slowness: list[list[float]]) -> None:
+def _taccl_links(builder: TopologyBuilder, links: list[list[float]], slowness: list[list[float]]) -> None:
     """Add the links that a file of TACCL lists, with their inverse bandwidths [us/MB]; both ``[dst][src]``."""
     for v, row in enumerate(links):
         for u, count in enumerate(row):
             if bool(count) != bool(slowness[v][u]):
-                msg = f"{draft.what}: links and invbws must be 0 for the same pairs, not only for {u}->{v}"
+                msg = f"{builder.what}: links and invbws must be 0 for the same pairs, not only for {u}->{v}"
                 raise BadFile(msg)
             if count:
-                draft.add_edge(u, v, count * 1000.0 / slowness[v][u], v, directed=True)
+                builder.add_edge(u, v, count * 1000.0 / slowness[v][u], v, directed=True)
 
 
-def _taccl_wiring(draft: Draft, data: dict[str, Any], n: int, wiring: str | None) -> None:
+def _taccl_wiring(builder: TopologyBuilder, data: dict[str, Any], n: int, wiring: str | None) -> None:
     """Add the links of ``n`` GPUs that are wired as in TACCL's code."""
-    what = draft.what
+    what = builder.what
     values = _list(data, "node_invbws_list", what)
     if not all(type(x) in (int, float) and 0 < x <= _LARGEST for x in values):
         msg = f"{what}: 'node_invbws_list' must be a list of positive numbers"
@@ -304,12 +304,12 @@ def _taccl_wiring(draft: Draft, data: dict[str, Any], n: int, wiring: str | None
     if wiring == "ndv2":
         for pairs, slow in zip((_NDV2_DOUBLE, _NDV2_SINGLE), values, strict=True):
             for u, v in pairs:
-                draft.add_edge(u, v, 1000.0 / slow, u, directed=False)
+                builder.add_edge(u, v, 1000.0 / slow, u, directed=False)
         return
-    draft.add_vertex("switch")
-    draft.relays.add("switch")
+    builder.add_vertex("switch")
+    builder.relays.add("switch")
     for v in range(n):
-        draft.add_edge(v, "switch", 1000.0 / values[0], v, directed=False)
+        builder.add_edge(v, "switch", 1000.0 / values[0], v, directed=False)
 
 
 def write_json(topology: Topology) -> Iterator[str]:

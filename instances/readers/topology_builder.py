@@ -158,7 +158,7 @@ def _place(attributes: Mapping[str, object]) -> tuple[float, float] | None:
     return place if isfinite(place[0]) and isfinite(place[1]) else None
 
 
-class Draft:
+class TopologyBuilder:
     """Vertices and arcs of one file, in reading order.
 
     Parameters
