@@ -574,8 +574,13 @@ def _executed(
     """The record of an executed schedule: its time, metrics, and the first violated rank, chunk and step."""
     violations = {} if verdict.valid else {verdict.reason: None}
     record = check_record(model, instance, parameters, verdict.message, violations, verdict.time)
-    place = {name: getattr(verdict, name) for name in ("rank", "chunk", "step")}
-    record |= {"metrics": verdict.metrics, "schedule": {"violation": verdict.reason or None, **place}}
+    record["metrics"] = verdict.metrics
+    record["schedule"] = {
+        "violation": verdict.reason or None,
+        "rank": verdict.rank,
+        "chunk": verdict.chunk,
+        "step": verdict.step,
+    }
     return record
 
 

@@ -375,7 +375,7 @@ def _quantity(
     name = on or declared or "objective"
     by_function = not on and function is not None
     source = f"@oc.bound_on({name!r}) of {label}: " if by_function else ""
-    stated = {} if by_function else {"option": "on", "value": name}
+    stated: dict[str, Any] = {} if by_function else {"option": "on", "value": name}
     if name in ("F", "T") and model.concurrent is None and name not in (known := quantities()):
         msg = f"{source}{model.name} has no {name}; its quantities are {', '.join(known)} and the metrics of a solution"
         raise BadInput(msg, **stated)
