@@ -15,13 +15,18 @@ from opticoll import plugins
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation, is_registered
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow
+from opticoll.formulations.model import Bound
 from opticoll.instances import parse
 from opticoll.instances.readers.reading import names_file
 from opticoll.instances.spec import modules_behind
 from opticoll.plugin_faults import place_of
+from opticoll.solvers.adapters.interface import NO_SOLUTION
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.task import Termination, plain
+from opticoll.solvers.process.isolation import call_isolated
+from opticoll.solvers.relaxation import NO_FLOW
+from opticoll.solvers.run import Solved
+from opticoll.solvers.task import Outcome, SolverInfo, Termination, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,9 +36,13 @@ if TYPE_CHECKING:
     from opticoll.instances import Instance
     from opticoll.solvers.process.messages import Report
     from opticoll.solvers.run import Run
+    from opticoll.solvers.run_state import RunState
     from opticoll.solvers.task import Task
 
     Arrays = Mapping[str, NDArray[Any]]
+
+#: What workers import before they run a procedure; its method imports the rest.
+PROCEDURE_MODULES = ("opticoll.solvers.solve",)
 
 
 def send(
@@ -148,3 +157,44 @@ def last_saved(reported: Mapping[str, Any], ending: Termination) -> Answer:
     """The last answer that a procedure saved before its worker ended as ``ending``."""
     saved: Answer = reported.get("answer") or Answer(ending)
     return dataclasses.replace(saved, termination=ending, values=reported.get("values"), duals=reported.get("duals"))
+
+
+def call_procedure(state: RunState, start: Arrays | None = None, bounds: tuple[Bound, ...] = ()) -> Solved:
+    """Run a method's procedure in a separate worker, from a known solution and beside known bounds, if any."""
+    plan, task = state.plan, state.task
+    if start is not None and plan.method is not None and plan.method.starts:
+        state.start_used.append(plan.method_name)
+    pinned = {name: plan.settings[name] for name in task.settings}
+
+    def relay(reported: dict[str, Any]) -> None:
+        state.tell(reported["objective"], reported["answer"].bound)
+
+    with state.spent_on("solve_s"):
+        left = state.left_s()
+        left = None if left is None else max(left, 0.01)
+        sent = replace(task, settings=pinned, method=plan.method_name, exact=False, time_limit_s=left)
+        call = call_isolated(
+            "opticoll.solvers.solve:run_in_worker",
+            send(sent, plan.instance, plan.needed, start),
+            wall_limit_s=None if left is None else left * 1.05 + 3.0,
+            memory_limit_gib=state.budget.memory_left_gib(),
+            threads=task.threads,
+            modules=PROCEDURE_MODULES,
+            on_progress=relay,
+            stop=state.budget.stop,
+        )
+    answer: Answer = call.values if call.ending is None else last_saved(call.values, call.ending)
+    if answer.termination in NO_SOLUTION and answer.infeasible_by is None and plan.problem.concurrent is not None:
+        answer.termination = Termination.TOLERANCE
+        state.notes += [] if answer.values is not None else [NO_FLOW]
+    if answer.bound is not None and answer.bound_source is not None:
+        bounds += (Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"),)
+    return Solved(
+        Outcome(answer.termination, message=call.message or answer.message, peak_memory_mb=call.peak_memory_mb),
+        SolverInfo.read({"name": plan.method_name, "options": {}, **answer.solver}),
+        values=answer.values,
+        duals=answer.duals,
+        bounds=bounds,
+        metrics=dict(answer.metrics),
+        infeasible_by=answer.infeasible_by,
+    )

@@ -9,7 +9,7 @@ from opticoll.formulations.registry import paper_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.auto import model_info
-from opticoll.solvers.judgement import accuracy
+from opticoll.solvers.judge import accuracy
 from opticoll.solvers.resume_key import plan_key, plugin_digests, versions_of
 from opticoll.solvers.task import (
     NOTE,
@@ -25,26 +25,26 @@ from opticoll.solvers.task import (
 )
 
 if TYPE_CHECKING:
-    from opticoll.solvers.course import Course
-    from opticoll.solvers.judgement import Checked, Judgement
+    from opticoll.solvers.judge import Checked, Judgement
     from opticoll.solvers.run import Run, Solved
+    from opticoll.solvers.run_state import RunState
     from opticoll.types import Json
 
 
-def properties(course: Course, solved: Solved, checked: Checked, judgement: Judgement) -> dict[str, Json]:
+def properties(state: RunState, solved: Solved, checked: Checked, judgement: Judgement) -> dict[str, Json]:
     """The metrics of a run: those of the formulation, of its values if they are verified, and of the method."""
-    problem = course.plan.problem
+    problem = state.plan.problem
     value = checked.objective if judgement.verified else None
     unknown: dict[str, Json] = {"conditional_on": "unknown"}
     nothing: dict[str, Json] = {}
-    metrics = {**course.asked("metrics", unknown, verify.properties, problem, "metrics", value), **solved.metrics}
+    metrics = {**state.asked("metrics", unknown, verify.properties, problem, "metrics", value), **solved.metrics}
     if judgement.verified and checked.values is not None:
-        metrics |= course.asked("describe", nothing, verify.properties, problem, "describe", checked.values)
+        metrics |= state.asked("describe", nothing, verify.properties, problem, "describe", checked.values)
     return metrics
 
 
 def record_of(
-    course: Course,
+    state: RunState,
     solved: Solved,
     checked: Checked,
     judgement: Judgement,
@@ -52,11 +52,11 @@ def record_of(
     needed: Run | None,
 ) -> Record:
     """The record of a run; ``needed`` is the one whose solution is its data."""
-    plan, task, out, form = course.plan, course.task, solved.outcome, solved.form
+    plan, task, out, form = state.plan, state.task, solved.outcome, solved.form
     plugins.check_imports()
     model = model_info(plan, out, form, refuted=solved.refuted and judgement.infeasible_by is not None)
     told = plan.instance.notes if isinstance(plan.instance, MatrixProgram | Topology) else ()
-    message = joined_messages(out.message, *course.notes, *(f"{NOTE}{note}." for note in told))
+    message = joined_messages(out.message, *state.notes, *(f"{NOTE}{note}." for note in told))
     return Record(
         key=plan_key(task, plan, None if needed is None else needed.record.key),
         formulation=plan.problem.name,
@@ -83,7 +83,7 @@ def record_of(
         metrics=metrics,
         settings=texts(plan.settings),
         solver_claims=SolverClaims(objective=out.objective, bound=out.bound, status=out.raw),
-        time=Times(**course.times),
+        time=Times(**state.times),
         size=Size() if form is None else Size(**form.size),
         peak_memory_mb=out.peak_memory_mb,
         message=one_line(message),
@@ -91,7 +91,7 @@ def record_of(
         requested=Requested.of(task),
         needed=None if needed is None else Needed.of(needed.record),
         repaired=checked.repaired,
-        start=course.start,
+        start=state.start,
         plugins=plugin_digests(plan) or None,
         versions=versions_of(task, plan),
     )

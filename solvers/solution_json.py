@@ -30,10 +30,10 @@ from opticoll.solvers.compile.compilation import (
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
+from opticoll.solvers.same_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
 from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
 from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, holds
-from opticoll.solvers.stated_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 from opticoll.types import Json, Settings

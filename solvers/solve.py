@@ -13,17 +13,17 @@ from opticoll.formulations.model import Bound, read_parameters
 from opticoll.formulations.variables import NamedArrays
 from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import auto, verify
-from opticoll.solvers.attempt import call_procedure, kept, refuted_by, solve_model
 from opticoll.solvers.auto import PROOF, PROOF_SHARE, continuations, joined, settled
-from opticoll.solvers.course import Course
-from opticoll.solvers.judgement import Checked, at_optimum, check_values, gather_bounds, judge, met
+from opticoll.solvers.judge import Checked, at_optimum, check_values, gather_bounds, judge, met
 from opticoll.solvers.methods.registry import method_named
+from opticoll.solvers.model_solve import kept, refuted_by, solve_model
 from opticoll.solvers.plan import instance_of, make_plan, needed_task
-from opticoll.solvers.procedure import run_procedure
+from opticoll.solvers.procedure import call_procedure, run_procedure
 from opticoll.solvers.process import memory, solver_log
 from opticoll.solvers.process.budget import READING_S, Budget, LimitReached
 from opticoll.solvers.record import properties, record_of
 from opticoll.solvers.run import Continuation, Plan, Run
+from opticoll.solvers.run_state import RunState
 from opticoll.solvers.task import PROVEN, Task, Termination, joined_messages
 from opticoll.solvers.warm_start import WarmStart
 
@@ -89,16 +89,16 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: WarmSta
     plan, instance, needed, known, refutation = _prepared(task, instance, budget, known)
     if needed is None:
         budget.start_solving()
-    course = Course(task, plan, budget, budget.deadline, known)
+    state = RunState(task, plan, budget, budget.deadline, known)
     analytic: list[Bound] = []
     if refutation is not None:
         solved = refuted_by(refutation)
     else:
-        with course.bounds_ahead(lambda: auto.bounds_of(plan.problem)) as analytic:
-            solved = solve_model(course) if plan.procedure is None else call_procedure(course, known.values)
+        with state.bounds_ahead(lambda: auto.bounds_of(plan.problem)) as analytic:
+            solved = solve_model(state) if plan.procedure is None else call_procedure(state, known.values)
     if known.values is not None:
-        solved = kept(course, solved)
-    run = finish(course, solved, needed, list(analytic) or None)
+        solved = kept(state, solved)
+    run = finish(state, solved, needed, list(analytic) or None)
     if plan.choice is None:
         return auto.explained(run)
     misled = run.termination in (Termination.INFEASIBLE, Termination.TOLERANCE) and not run.verified
@@ -147,34 +147,34 @@ def _prepared(
     return plan, read, needed, start, refutation
 
 
-def finish(course: Course, solved: Solved, needed: Run | None, analytic: list[Bound] | None = None) -> Run:
+def finish(state: RunState, solved: Solved, needed: Run | None, analytic: list[Bound] | None = None) -> Run:
     """Verify, judge and record what a solver or a method returned.
 
     ``needed`` is the run whose solution is the data of this one, ``analytic`` are bounds computed before.
     """
-    problem, start, before = course.plan.problem, time.monotonic(), course.times["exact_s"] or 0.0
-    checked = course.asked("residuals, objective or repair", Checked(solved.values), check_values, course, solved)
-    if course.budget.overdue and not checked.verified:
+    problem, start, before = state.plan.problem, time.monotonic(), state.times["exact_s"] or 0.0
+    checked = state.asked("residuals, objective or repair", Checked(solved.values), check_values, state, solved)
+    if state.budget.overdue and not checked.verified:
         solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.TIME_LIMIT))
-        course.notes.append("; no value is verified")
-    gathered = gather_bounds(course, solved, checked.objective, analytic)
+        state.notes.append("; no value is verified")
+    gathered = gather_bounds(state, solved, checked.objective, analytic)
     best = verify.tightest(gathered.bounds, problem.sense)
-    if checked.verified and best is not None and not met(course, checked.objective, best):
-        checked = course.asked("objective", checked, at_optimum, problem, solved, checked, best, gathered.optimum)
+    if checked.verified and best is not None and not met(state, checked.objective, best):
+        checked = state.asked("objective", checked, at_optimum, problem, solved, checked, best, gathered.optimum)
     closed_forms: list[Bound] = []
     if gathered.analytic is None:  # else they are among the analytic bounds
-        closed_forms = course.asked("closed_forms", [], problem.closed_forms)
-    judgement = judge(problem, course.task.tol, solved, checked, gathered.bounds, closed_forms, needed)
-    course.notes += judgement.notes
+        closed_forms = state.asked("closed_forms", [], problem.closed_forms)
+    judgement = judge(problem, state.task.tol, solved, checked, gathered.bounds, closed_forms, needed)
+    state.notes += judgement.notes
     if judgement.proof in PROVEN and solved.outcome.termination is Termination.TOLERANCE:  # bounds reach it
         solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.OPTIMAL))
-    course.times["verify_s"] = time.monotonic() - start - ((course.times["exact_s"] or 0.0) - before)
-    metrics = properties(course, solved, checked, judgement)
-    record = record_of(course, solved, checked, judgement, metrics, needed)
+    state.times["verify_s"] = time.monotonic() - start - ((state.times["exact_s"] or 0.0) - before)
+    metrics = properties(state, solved, checked, judgement)
+    record = record_of(state, solved, checked, judgement, metrics, needed)
     values = None if checked.values is None else NamedArrays(checked.values)
     duals = None if solved.duals is None else dict(solved.duals)
     basis = solved.outcome.basis if checked.repaired is None else None
-    return Run(course.task, record, values, duals, course.plan, gathered.analytic, needed, basis=basis)
+    return Run(state.task, record, values, duals, state.plan, gathered.analytic, needed, basis=basis)
 
 
 def _continued(run: Run, methods: Sequence[Continuation], budget: Budget) -> Run:
@@ -205,16 +205,16 @@ def _continued_by(method: str, first: Run, plan: Plan, deadline: float | None, b
     assert procedure is not None
     chosen = read_parameters(procedure.parameters, {}, method)
     next_plan = replace(plan, method=procedure, adapter=None, choice=None, options={}, method_parameters=chosen)
-    course = Course(other, next_plan, budget, deadline)
+    state = RunState(other, next_plan, budget, deadline)
     bounds: tuple[Bound, ...] = ()
     if old.bound is not None:
         bounds = (Bound(str(old.bound_source), old.bound, "proven for the stated model"),)
     try:
-        solved = call_procedure(course, first.values if first.verified else None, bounds)
+        solved = call_procedure(state, first.values if first.verified else None, bounds)
     except OpticollError as error:
         message = joined_messages(old.message, f"{method} could not continue: {error}")
         return replace(first, record=msgspec.structs.replace(old, message=message))
-    return joined(first, finish(course, solved, first.needed, first.bounds), method)
+    return joined(first, finish(state, solved, first.needed, first.bounds), method)
 
 
 def _exactly(run: Run, budget: Budget) -> Run:

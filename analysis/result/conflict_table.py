@@ -12,14 +12,14 @@ from opticoll.formulations.model import build_model
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import MatrixProgram
 from opticoll.solvers.compile.compilation import compile_built
-from opticoll.solvers.conflict import find_conflict
+from opticoll.solvers.exact.conflict import find_conflict
 from opticoll.solvers.relaxation import infeasibility
 from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from opticoll.solvers.conflict import Conflict
+    from opticoll.solvers.exact.conflict import Conflict
     from opticoll.solvers.run import Run
 
 #: Terms of a row that its statement shows.

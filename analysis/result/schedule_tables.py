@@ -124,8 +124,8 @@ class Schedule(_Steps):
     @cached_property
     def verdict(self) -> ScheduleCheck:
         """The schedule executed step by step."""
-        from opticoll.solvers.schedules.link_schedule import run_links
-        from opticoll.solvers.schedules.schedule_json import LinkSteps, links_document, read_schedule
+        from opticoll.solvers.schedules.link_schedule import LinkSteps, run_links
+        from opticoll.solvers.schedules.schedule_json import links_document, read_schedule
         from opticoll.solvers.schedules.schedule_kinds import cost_model
 
         alpha, beta = cost_model(self.result.solved()[0])

@@ -26,8 +26,8 @@ from opticoll.solvers.task import Outcome, Termination
 if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.course import Course
     from opticoll.solvers.process.messages import Report
+    from opticoll.solvers.run_state import RunState
 
 #: Seconds beyond the limit after which a worker that still imports is killed.
 OVERDUE_S = 30.0
@@ -50,27 +50,27 @@ class BuiltForm:
     compile_s: float = 0.0
 
 
-def compiled(course: Course) -> BuiltForm | Outcome:
+def compiled(state: RunState) -> BuiltForm | Outcome:
     """The compiled model of a run, or the outcome if a limit was reached; importing a layer is not part of it."""
-    plan, start = course.plan, time.monotonic()
+    plan, start = state.plan, time.monotonic()
     assert plan.adapter is not None
-    start_ahead(modules_of(plan.adapter.name), course.task.threads)
-    if course.known.form is not None:
-        return BuiltForm(course.known.form)
-    elsewhere = is_built_elsewhere(plan.problem, plan.form, limited=not course.budget.unlimited)
-    built = by_worker(course) if elsewhere else None
+    start_ahead(modules_of(plan.adapter.name), state.task.threads)
+    if state.known.form is not None:
+        return BuiltForm(state.known.form)
+    elsewhere = is_built_elsewhere(plan.problem, plan.form, limited=not state.budget.unlimited)
+    built = by_worker(state) if elsewhere else None
     if isinstance(built, Outcome):
         return built
     if built is None:
         modelling_layers.import_layer(plan.form)
     loaded_s = time.monotonic() - start - (0.0 if built is None else built.build_s + built.compile_s)
-    course.times["load_s"] = loaded_s
-    if course.deadline is not None:
-        course.deadline += loaded_s
+    state.times["load_s"] = loaded_s
+    if state.deadline is not None:
+        state.deadline += loaded_s
     if built is not None:
         return built
     try:
-        return course.budget.limited(partial(build_here, plan.problem, plan.form), course.deadline)
+        return state.budget.limited(partial(build_here, plan.problem, plan.form), state.deadline)
     except (LimitReached, MemoryError) as reached:
         return unbuilt(reached)
 
@@ -91,20 +91,20 @@ def unbuilt(reached: LimitReached | MemoryError) -> Outcome:
     return Outcome(ending, message=f"{why} while the model was built")
 
 
-def by_worker(course: Course) -> BuiltForm | Outcome | None:
+def by_worker(state: RunState) -> BuiltForm | Outcome | None:
     """The model as a worker has built it; None if it must be built here.
 
     That is where the problem cannot be sent, and where the build raises an error that is not one of ours: building it
     here raises that again, as it is.
     """
-    plan, task = course.plan, course.task
+    plan, task = state.plan, state.task
     assert plan.adapter is not None
     import_module("scipy.sparse")  # for the matrix that returns, while the worker imports its modules
     try:
         sent = pickle.dumps(plan.problem, protocol=5)
     except Exception:  # noqa: BLE001 - any type, by the objects
         return None
-    left_s, left_gib = course.left_s(), course.budget.memory_left_gib()
+    left_s, left_gib = state.left_s(), state.budget.memory_left_gib()
     call = call_isolated(
         "opticoll.solvers.compile.building:build_in_worker",
         {"sent": sent, "layer": plan.form, "left_s": left_s},
@@ -112,7 +112,7 @@ def by_worker(course: Course) -> BuiltForm | Outcome | None:
         memory_limit_gib=None if left_gib is None else left_gib + LAYER_GIB,
         threads=task.threads,
         modules=modules_of(plan.adapter.name),
-        stop=course.budget.stop,
+        stop=state.budget.stop,
     )
     if call.ending is None:
         built: BuiltForm = call.values

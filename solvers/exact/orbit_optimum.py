@@ -33,7 +33,7 @@ from opticoll.formulations.rounding import decimal
 from opticoll.solvers.exact import orbit_check
 from opticoll.solvers.exact.lifted_flows import distances
 from opticoll.solvers.exact.linear import System
-from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
+from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 from opticoll.solvers.methods.flows.sharpening import LEAST_FLOW, cycles_of, full_orbits, moves, sharpened
 from opticoll.solvers.task import Termination
 

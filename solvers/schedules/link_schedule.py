@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.solvers.schedules.schedule_json import LinkSteps, RouteTable, VertexRoute
     from opticoll.solvers.schedules.shard_routes import Route
 
     Link = tuple[int, int]
@@ -41,6 +40,37 @@ MOST_FINE = 24
 MOST_WAYS, MOST_PARTIAL = 8, 10_000
 #: Tolerance on the sum of the shares of a pair, which must be 1.
 WHOLE = 1e-6
+
+
+@dataclass(frozen=True)
+class LinkSteps:
+    """A link schedule as a file states it: transfers (from, to, chunk), a chunk (source, target or -1, number)."""
+
+    collective: str
+    chunks: int
+    steps: list[list[tuple[int, int, tuple[int, int, int]]]]
+    demand: dict[tuple[int, int], float] | None = None
+
+
+@dataclass(frozen=True)
+class VertexRoute:
+    """A route as a file states it: the vertices of its path, its share of the pair's shard, its virtual channel."""
+
+    source: int
+    target: int
+    path: tuple[int, ...]
+    weight: float
+    chunks: int | None
+    layer: int | None = None
+
+
+@dataclass(frozen=True)
+class RouteTable:
+    """All routes of an all-to-all; ``chunks`` is None where the weights are not cut."""
+
+    chunks: int | None
+    routes: list[VertexRoute]
+    demand: dict[tuple[int, int], float] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ The time of a verified schedule is compared with the best lower bound on the flu
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,15 @@ from opticoll.instances.topology import Topology
 from opticoll.nearest_names import nearest
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, Move, moves_document, run_moves
 from opticoll.solvers.schedules.foreign_schedules import foreign_tool, is_tree_file, read_foreign, run_sends, run_trees
-from opticoll.solvers.schedules.link_schedule import pair_capacity, run_links, run_routes, ways_between
+from opticoll.solvers.schedules.link_schedule import (
+    LinkSteps,
+    RouteTable,
+    VertexRoute,
+    pair_capacity,
+    run_links,
+    run_routes,
+    ways_between,
+)
 from opticoll.solvers.schedules.msccl_xml import read_xml
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded, usage
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
@@ -85,37 +93,6 @@ _FIELDS = {
     "routes": ("routes", "demand"),
 }
 _ROUTE = ("source", "target", "path", "weight", "chunks", "layer")
-
-
-@dataclass(frozen=True)
-class LinkSteps:
-    """A link schedule as a file states it: transfers (from, to, chunk), a chunk (source, target or -1, number)."""
-
-    collective: str
-    chunks: int
-    steps: list[list[tuple[int, int, tuple[int, int, int]]]]
-    demand: dict[tuple[int, int], float] | None = None
-
-
-@dataclass(frozen=True)
-class VertexRoute:
-    """A route as a file states it: the vertices of its path, its share of the pair's shard, its virtual channel."""
-
-    source: int
-    target: int
-    path: tuple[int, ...]
-    weight: float
-    chunks: int | None
-    layer: int | None = None
-
-
-@dataclass(frozen=True)
-class RouteTable:
-    """All routes of an all-to-all; ``chunks`` is None where the weights are not cut."""
-
-    chunks: int | None
-    routes: list[VertexRoute]
-    demand: dict[tuple[int, int], float] | None = None
 
 
 def links_document(schedule: LinkSchedule) -> dict[str, Json]:

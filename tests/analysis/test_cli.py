@@ -174,7 +174,7 @@ def test_a_bound_of_the_duals_is_not_called_like_an_analytic_bound_of_another_va
 def test_a_limit_without_solution_is_status_3_and_a_row(
     limit: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opticoll.solvers import attempt
+    from opticoll.solvers import model_solve as attempt
     from opticoll.solvers.task import Outcome, Termination
 
     stopped = Outcome(Termination.TIME_LIMIT, message="no solution within the limit")

@@ -21,7 +21,7 @@ from opticoll.analysis.cli.new import KINDS, write_example
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
-from opticoll.solvers import course
+from opticoll.solvers import run_state as course
 from opticoll.solvers.process.budget import limited
 from opticoll.solvers.process.executor import DaskCluster, InProcess
 from opticoll.solvers.process.isolation import probe

@@ -12,7 +12,7 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.result import interruption, progress_line
 from opticoll.analysis.result.progress_line import PlainLines, ProgressLine
-from opticoll.solvers import course
+from opticoll.solvers import run_state as course
 from opticoll.solvers import solve as runner
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,8 @@ class Facts:
     ----------
     imported
         What it imports from other modules of any package, anywhere but under TYPE_CHECKING, as ``(module, name)``.
+    for_typing
+        The same under TYPE_CHECKING.
     strings
         String constants that are no docstrings.
     classes
@@ -54,6 +57,7 @@ class Facts:
     """
 
     imported: list[tuple[str, str]]
+    for_typing: list[tuple[str, str]]
     strings: list[str]
     classes: list[str]
     untyped: list[str]
@@ -70,13 +74,11 @@ def facts(path: Path) -> Facts:
         for inner in ast.walk(node)
     }
     alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    named = {id(node): [(str(node.module), alias.name) for alias in node.names] for node in imports}
     return Facts(
-        [
-            (node.module, alias.name)
-            for node in nodes
-            if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing_only
-            for alias in node.names
-        ],
+        [one for node in imports if id(node) not in typing_only for one in named[id(node)]],
+        [one for node in imports if id(node) in typing_only for one in named[id(node)]],
         [
             node.value
             for node in nodes
@@ -88,11 +90,11 @@ def facts(path: Path) -> Facts:
 
 
 @cache
-def all_imports() -> dict[str, set[str]]:
+def all_imports(*, typing: bool = False) -> dict[str, set[str]]:
     known = modules()
     result = {}
     for name, path in known.items():
-        pairs = facts(path).imported
+        pairs = [*facts(path).imported, *(facts(path).for_typing if typing else [])]
         named = {full if (full := f"{module}.{one}") in known else module for module, one in pairs}
         result[name] = named & set(known)
     return result
@@ -139,6 +141,12 @@ def test_imports_are_acyclic():
         if name not in state:
             visit(name, [name])
     assert not circles
+
+
+def test_solvers_do_not_name_each_other_in_circles_for_typing():
+    graph = nx.DiGraph((name, other) for name, others in all_imports(typing=True).items() for other in others)
+    groups = [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
+    assert not [group for group in groups if any(name.startswith("opticoll.solvers.") for name in group)]
 
 
 def named_after_its_content(path: Path) -> bool:

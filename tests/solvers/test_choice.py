@@ -208,9 +208,9 @@ def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypat
     seen = {}
     original = solve.finish
 
-    def spying(course, *rest):
-        seen[course.plan.method_name] = course.task.time_limit_s
-        return original(course, *rest)
+    def spying(state, *rest):
+        seen[state.plan.method_name] = state.task.time_limit_s
+        return original(state, *rest)
 
     monkeypatch.setattr(solve, "finish", spying)
     monkeypatch.setattr("opticoll.solvers.auto.ATTEMPT_SHARE", 1e-6)

@@ -8,7 +8,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import opticoll as oc
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.conflict import find_conflict
+from opticoll.solvers.exact.conflict import find_conflict
 
 
 def random_program(seed, *, whole):

@@ -17,7 +17,8 @@ from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
 from opticoll.formulations.model import forms_of, read_parameters
 from opticoll.instances import Topology, parse
-from opticoll.solvers import attempt, solve
+from opticoll.solvers import model_solve as attempt
+from opticoll.solvers import solve
 from opticoll.solvers.exact.exact_form import fault
 from opticoll.solvers.exact.prove import exact_problem, solve_exactly
 from opticoll.solvers.methods import prepared

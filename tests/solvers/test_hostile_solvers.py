@@ -22,11 +22,10 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import parse
-from opticoll.solvers import attempt, course, judgement, solve, verify
+from opticoll.solvers import judge, procedure, run_state, solve, verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import accepted
 from opticoll.solvers.compile import building
-from opticoll.solvers.course import Course
 from opticoll.solvers.exact import prove
 from opticoll.solvers.methods import method_named
 from opticoll.solvers.methods.branching import certified_branching
@@ -36,6 +35,7 @@ from opticoll.solvers.procedure import checked
 from opticoll.solvers.process import budget, isolation
 from opticoll.solvers.process.budget import Budget, LimitReached, limited
 from opticoll.solvers.run import Run
+from opticoll.solvers.run_state import RunState
 from opticoll.solvers.task import Outcome, Proof, SolveRequest, Task, Termination, one_line
 
 FORM = StandardForm(
@@ -121,7 +121,7 @@ def test_duals_of_a_wrong_shape_prove_nothing(monkeypatch: pytest.MonkeyPatch) -
     def wrong(*given: Any, **named: Any) -> Any:
         return isolation.WorkerAnswer(None, Answer(Termination.OPTIMAL, duals={"capacity": np.ones((3, 5))}))
 
-    monkeypatch.setattr(attempt, "call_isolated", wrong)
+    monkeypatch.setattr(procedure, "call_isolated", wrong)
     run = solve.solve(Task("alltoall.master", "ring:4", "certified-pdhg"))
     assert run.proof in (Proof.NONE, Proof.BOUND_ONLY)
     assert run.objective is None
@@ -327,7 +327,7 @@ def past(step: Any, deadline: Any = None, **named: Any) -> Any:
 def endless(monkeypatch: pytest.MonkeyPatch, hook: str, **changed: Any) -> Run:
     """Solve the master LP where a function of the formulation does not return, as if the limit were over by then."""
     slow(monkeypatch, **{hook: lambda *given: busy()}, **changed)
-    monkeypatch.setattr(course, "limited", past)
+    monkeypatch.setattr(run_state, "limited", past)
     return solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=3600.0))
 
 
@@ -346,7 +346,7 @@ def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("hook", ["certify", "closed_forms", "metrics", "describe"])
 def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judgement, "bounds_of", lambda formulation: [])
+    monkeypatch.setattr(judge, "bounds_of", lambda formulation: [])
     run = endless(monkeypatch, hook)
     assert run.exit_status == 0
     assert run.record.objective == pytest.approx(0.5)
@@ -371,7 +371,7 @@ def test_only_a_time_limit_limits_the_check() -> None:
     plan = make_plan(Task("alltoall.master", "ring:4", "highs-simplex"))
     for limits in ({"memory_limit_gib": 2.0}, {"time_limit_s": 60.0}):
         task = Task("alltoall.master", "ring:4", **limits)
-        during = Course(task, plan, Budget(task, threading.Event()), None)
+        during = RunState(task, plan, Budget(task, threading.Event()), None)
         here = during.asked("a check", None, threading.current_thread) is threading.current_thread()
         assert here is (task.time_limit_s is None)
     assert Budget(Task("alltoall.master", "ring:4", time_limit_s=3.0)).least_check_s() == budget.CHECK_S

@@ -24,7 +24,7 @@ from opticoll.errors import ModelError
 from opticoll.formulations.model import PyomoModel
 from opticoll.formulations.modelling_layers import import_layer
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.course import Course
+from opticoll.solvers.run_state import RunState
 from opticoll.solvers.task import Termination
 
 TOLERANCE = 1e-6
@@ -272,7 +272,7 @@ sys.path.insert(0, {folder!r})
 import outside_models
 import pyomo.environ as pyo
 import opticoll as oc
-from opticoll.solvers.course import Course
+from opticoll.solvers.run_state import RunState
 
 class FORMULATION(oc.Formulation):
     name, sense, problem = "own.outside", "min", "MILP"
@@ -319,7 +319,7 @@ def test_the_command_line_prints_the_value_or_one_line(form, build, objective, s
 
 
 def test_a_relaxation_bounds_a_run_whose_limit_has_passed(monkeypatch):
-    monkeypatch.setattr(Course, "left_s", lambda course: -1.0)
+    monkeypatch.setattr(RunState, "left_s", lambda state: -1.0)
     model = pyo.ConcreteModel("cover")
     model.x = pyo.Var(range(6), domain=pyo.Binary)
     model.edges = pyo.Constraint(range(6), rule=lambda m, i: m.x[i] + m.x[(i + 1) % 6] >= 1)

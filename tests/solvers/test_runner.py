@@ -14,7 +14,7 @@ from opticoll.errors import BadFile, BadInput, BadOption, MethodMismatch, Solver
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import Topology, parse
-from opticoll.solvers import attempt, solve, verify
+from opticoll.solvers import model_solve, procedure, solve, verify
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.export import export
@@ -120,7 +120,7 @@ def test_an_infeasibility_is_proven_by_us_or_not_at_all(monkeypatch):
     def lie(*_args, **_kwargs):
         return Outcome(Termination.INFEASIBLE)
 
-    monkeypatch.setattr(attempt, "solve_scaled", lie)
+    monkeypatch.setattr(model_solve, "solve_scaled", lie)
     run = solve.solve(Task("alltoall.master", "ring:4", "highs"))
     assert run.termination is Termination.TOLERANCE  # not infeasible: there is a solution
     assert run.record.infeasible_by is None
@@ -177,14 +177,14 @@ def _ring(path, capacity):
 @pytest.mark.parametrize("method", ["flow-decomposition", "certified-pdlp", "auto"])
 def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatch, method):
     path = tmp_path / "ring.txt"
-    spec, isolated, parsed = _ring(path, 1.0), attempt.call_isolated, plan_module.parse
+    spec, isolated, parsed = _ring(path, 1.0), procedure.call_isolated, plan_module.parse
     before = parse(spec)
 
     def change(*arguments, **options):
         _ring(path, 5.0)
         return isolated(*arguments, **options)
 
-    monkeypatch.setattr(attempt, "call_isolated", change)
+    monkeypatch.setattr(procedure, "call_isolated", change)
     run = solve.solve(Task("alltoall.link-mcf", spec, method=method))
     assert run.objective == pytest.approx(1 / 3)
     assert run.record["instance_hash"] == before.hash
@@ -202,7 +202,7 @@ def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatc
 
 
 def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path, monkeypatch):
-    path, isolated = tmp_path / "mine.json", attempt.call_isolated
+    path, isolated = tmp_path / "mine.json", procedure.call_isolated
     path.write_text('{"chunks": [{"pre": [0], "post": [1, 2]}]}')
     task = Task("lumorph.rounds", "lightpath:2x2", "certified-rounds", settings={"collective": f"file:{path}"})
     key = resume_key(task)
@@ -211,7 +211,7 @@ def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path
         path.write_text('{"chunks": [{"pre": [0], "post": [1]}]}')
         return isolated(*arguments, **options)
 
-    monkeypatch.setattr(attempt, "call_isolated", change)
+    monkeypatch.setattr(procedure, "call_isolated", change)
     with pytest.raises(BadFile, match="has changed"):
         solve.solve(task)
     assert resume_key(task) != key
@@ -667,7 +667,7 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
         shown.append((form, y + 1e14 * null))
         return Outcome(Termination.OPTIMAL, x=values.x, objective=16.0, bound=16.0, row_duals=y + 1e14 * null)
 
-    monkeypatch.setattr(attempt, "solve_scaled", lie)
+    monkeypatch.setattr(model_solve, "solve_scaled", lie)
     monkeypatch.setattr("opticoll.solvers.relaxation.solve_scaled", lie)
     run = solve.solve(Task("optree.tree", "wdm-ring:n=24,wavelengths=4", method="highs"))
     assert run.objective == 16.0

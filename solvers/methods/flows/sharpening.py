@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
+    from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 
 #: Orbits of arcs, at most: the systems are dense.
 MOST_ORBITS = 4_000

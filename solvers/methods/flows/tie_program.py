@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, Mask
-    from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution
+    from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
     from opticoll.solvers.task import Outcome
 
     Solver = Callable[[StandardForm], Outcome]

@@ -15,7 +15,8 @@ from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows import screened_lp
-from opticoll.solvers.methods.flows.orbit_lp import ReducedSolution, solve_reduced
+from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
+from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 from opticoll.solvers.methods.flows.screened_lp import run_screened_lp
 from opticoll.solvers.methods.flows.tie_program import closed_by_ties, suits
 from opticoll.solvers.methods.method import Context

@@ -75,7 +75,7 @@ def find_conflict(
         msg = f"conflict: the program has {form.A.shape[0]:,} rows; at most {MOST_ROWS:,} are searched"
         raise BadInput(msg)
     answer = call_isolated(
-        "opticoll.solvers.conflict:search_in_worker",
+        "opticoll.solvers.exact.conflict:search_in_worker",
         {"form": form.without_blocks(), "time_limit_s": time_limit},
         wall_limit_s=None if time_limit is None else 2 * time_limit + STEP_S,
         threads=1,

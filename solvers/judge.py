@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.course import Course
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.run import Run, Solved
+    from opticoll.solvers.run_state import RunState
 
     Arrays = Mapping[str, NDArray[np.float64]]
 
@@ -49,16 +49,16 @@ class Checked:
     repaired: Repaired | None = None
 
 
-def check_values(course: Course, solved: Solved) -> Checked:
+def check_values(state: RunState, solved: Solved) -> Checked:
     """Check the values, after a repair if one exists and is needed."""
-    problem, values, form = course.plan.problem, solved.values, solved.form
+    problem, values, form = state.plan.problem, solved.values, solved.form
     if values is None:
         return Checked()
     try:
         check_arrays(declared_arrays(problem, values.keys(), form), values, "solution")
     except BadFile as wrong:
         hint = f"; correct the axes of {problem.name}" if is_own(problem) and problem.variables else ""
-        course.notes.append(f"refused: {wrong}{hint}")
+        state.notes.append(f"refused: {wrong}{hint}")
         return Checked(violations={"arrays": np.inf})
     raw = verify.residuals(problem, values)
     worst, on_matrix = max(raw.values(), default=0.0), on_the_matrix(form, values)
@@ -75,7 +75,7 @@ def check_values(course: Course, solved: Solved) -> Checked:
     violations = {**raw, **on_matrix}
     missed = verify.violated(violations)
     if missed is not None:
-        course.notes.append(f"not verified: {missed}")
+        state.notes.append(f"not verified: {missed}")
     return Checked(values, violations, verify.objective(problem, values), missed is None, repaired)
 
 
@@ -109,52 +109,52 @@ class Gathered:
     optimum: ExactRelaxation | None = None
 
 
-def gather_bounds(course: Course, solved: Solved, objective: float | None, analytic: list[Bound] | None) -> Gathered:
+def gather_bounds(state: RunState, solved: Solved, objective: float | None, analytic: list[Bound] | None) -> Gathered:
     """All recomputed bounds: from duals, and analytic ones if those leave a gap or are the user's own.
 
     ``analytic`` are the bounds if they are computed already, as by the run that this one continues.
     """
-    problem, form, out = course.plan.problem, solved.form, solved.outcome
-    sense, tol = problem.sense, course.task.tol
-    result = [*solved.bounds, *bounds_from_duals(course, solved)]
+    problem, form, out = state.plan.problem, solved.form, solved.outcome
+    sense, tol = problem.sense, state.task.tol
+    result = [*solved.bounds, *bounds_from_duals(state, solved)]
     open_ = not auto.closed(result, objective, sense, tol)
     # A wrong bound of the user's is reported, whatever the solver's duals prove.
     if analytic is None and (open_ or is_own(problem)):
-        analytic = course.analytic(lambda: bounds_of(problem))
+        analytic = state.analytic(lambda: bounds_of(problem))
     if open_:
         result += analytic or []
     else:
         result += verify.differing_from(analytic or [], objective, sense)
-    adapter = course.plan.adapter
+    adapter = state.plan.adapter
     without_duals = out.row_duals is None or (adapter is not None and not adapter.capabilities.duals)
     if form is None or out.x is None:
         return Gathered(result, analytic)
     if (form.is_mip or without_duals) and not auto.closed(result, objective, sense, tol):
-        relaxed = course.relaxed(form, relaxation_bound)
+        relaxed = state.relaxed(form, relaxation_bound)
         result += [] if relaxed is None else [relaxed]
-    if not left_open(course, solved, form, objective, result):
+    if not left_open(state, solved, form, objective, result):
         return Gathered(result, analytic)
-    exact = course.exact_relaxation(form, out.x)
+    exact = state.exact_relaxation(form, out.x)
     if exact is None:
         return Gathered(result, analytic)
     if exact.bound is None:
-        course.notes.append(f"in rational arithmetic the relaxation is {exact.answer.status}: no bound")
+        state.notes.append(f"in rational arithmetic the relaxation is {exact.answer.status}: no bound")
         return Gathered(result, analytic)
     if form.is_mip:
         return Gathered([*result, attainable(form, exact.bound)], analytic)
     return Gathered([*result, exact.bound], analytic, exact if exact.x is not None else None)
 
 
-def bounds_from_duals(course: Course, solved: Solved) -> list[Bound]:
+def bounds_from_duals(state: RunState, solved: Solved) -> list[Bound]:
     """The bounds that the duals prove, by the formulation's certificate and by weak duality."""
-    problem, form, duals = course.plan.problem, solved.form, solved.outcome.row_duals
+    problem, form, duals = state.plan.problem, solved.form, solved.outcome.row_duals
     result = []
     if solved.duals is not None and states(problem, "certify"):
         try:
-            certified = course.asked("certify", None, verify.certified, problem, solved.duals)
+            certified = state.asked("certify", None, verify.certified, problem, solved.duals)
         except BadInput as error:
             certified = None
-            course.notes.append(str(error))
+            state.notes.append(str(error))
         if certified is not None:
             result.append(certified)
     if form is not None and duals is not None and not form.is_mip:
@@ -164,10 +164,12 @@ def bounds_from_duals(course: Course, solved: Solved) -> list[Bound]:
     return result
 
 
-def left_open(course: Course, solved: Solved, form: StandardForm, objective: float | None, bounds: list[Bound]) -> bool:
+def left_open(
+    state: RunState, solved: Solved, form: StandardForm, objective: float | None, bounds: list[Bound]
+) -> bool:
     """Whether the solver solved the program, and the duals prove no bound, or one that only rounding keeps away."""
-    best = verify.tightest(bounds, course.plan.problem.sense)
-    if course.task.exact or met(course, objective, best):
+    best = verify.tightest(bounds, state.plan.problem.sense)
+    if state.task.exact or met(state, objective, best):
         return False
     if best is None:
         return True
@@ -180,10 +182,10 @@ def left_open(course: Course, solved: Solved, form: StandardForm, objective: flo
     return kkt is not None and max(kkt.primal or 0.0, kkt.dual or 0.0) <= ACCURATE
 
 
-def met(course: Course, objective: float | None, bound: Bound | None) -> bool:
+def met(state: RunState, objective: float | None, bound: Bound | None) -> bool:
     """Whether a bound proves that an objective is optimal."""
-    gap = None if bound is None else verify.relative_gap(objective, bound.value, course.plan.problem.sense)
-    return gap is not None and 0 <= gap <= course.task.tol
+    gap = None if bound is None else verify.relative_gap(objective, bound.value, state.plan.problem.sense)
+    return gap is not None and 0 <= gap <= state.task.tol
 
 
 def attainable(form: StandardForm, bound: Bound) -> Bound:

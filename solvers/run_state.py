@@ -1,4 +1,4 @@
-"""The course of one run: its limits, whom it tells of its progress, what each part took, and notes for the record."""
+"""The state of one run: its limits, whom it tells of its progress, what each part took, and notes for the record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RELAXED_S = 1.0
 
 
 @dataclass
-class Course:
+class RunState:
     """The circumstances of a run, shared by its steps.
 
     ``deadline`` is on the clock of ``time.monotonic``; the run that this one belongs to may have a later one, and the
