@@ -411,8 +411,8 @@ class _Reader(ProgramReader):
         if column is None:
             self.refuse(number, f"there is no column {quoted(given[named])}; name a column of the section COLUMNS")
         upper = self.uppers.get(column, (math.inf, 0))[0]
-        if kind in {"LO", "MI"} and column in self.marked and upper < INFINITE:
-            what = f"a lower bound of the integer column {quoted(given[named])} after its upper bound"
+        if kind in {"LO", "MI"} and column in self.marked and upper <= 1:
+            what = f"a lower bound of the integer column {quoted(given[named])} after its upper bound {upper:g}"
             self.note(number, what, "which is infinite for SCIP 10")
         for relation, end in _BOUNDS[kind]:
             self.set_bound(column, relation, value if end is None else end, number)

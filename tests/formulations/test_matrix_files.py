@@ -555,8 +555,8 @@ NOTED = {
     "integers": (".mps", mps(*MARKED, (UPPER, " LO bnd x 2")), "line 18: a lower bound of the integer column 'x'"),
     "lower last": (
         ".mps",
-        mps(*MARKED, (UPPER, UPPER + "\n LO bnd x 1")),
-        "line 19: a lower bound of the integer column 'x' after its upper bound, which is infinite for SCIP 10",
+        mps(*MARKED, (UPPER, " UP bnd x 1\n LO bnd x 0")),
+        "line 19: a lower bound of the integer column 'x' after its upper bound 1, which is infinite for SCIP 10",
     ),
     "upper 0": (".mps", mps((UPPER, " UP bnd x 0")), "line 16: an upper bound 0 of 'x', below which OMMX"),
     "sets": (".mps", mps((" rhs c1", " c1"), (" rhs c3", " c3")), "line 13: no name of a set in RHS"),
