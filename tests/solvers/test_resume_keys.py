@@ -8,11 +8,13 @@ from textwrap import dedent
 
 import pytest
 from cases import CASES, first_case
+from msgspec import structs
 
 import opticoll as oc
 from opticoll.analysis.study.study_file import study_of, unplanned_key
 from opticoll.formulations import formulations
 from opticoll.solvers import plan as planning
+from opticoll.solvers import resume_key as keys_of_runs
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.resume_key import plan_key, resume_key
@@ -40,7 +42,7 @@ def upgrade(monkeypatch: pytest.MonkeyPatch) -> Upgrade:
     def version(name: str) -> str | None:
         return changed.get(name, "1")
 
-    for module in ("opticoll.solvers.plan", "opticoll.solvers.adapters.interface"):
+    for module in ("opticoll.solvers.resume_key", "opticoll.solvers.adapters.interface"):
         monkeypatch.setattr(f"{module}.distribution_version", version)
 
     def replaced(name: str) -> None:
@@ -100,7 +102,7 @@ def test_a_run_follows_the_run_that_it_needs(method: str, upgrade: Upgrade, monk
     assert followed(task, upgrade, "highspy")
     before = resume_key(task)
     basis = planning.needed_task(task, make_plan(task))
-    monkeypatch.setattr(planning, "needed_task", lambda *_: planning.structs.replace(basis, method="clarabel"))
+    monkeypatch.setattr(keys_of_runs, "needed_task", lambda *_: structs.replace(basis, method="clarabel"))
     assert resume_key(task) != before
 
 
@@ -175,5 +177,5 @@ def test_a_known_needed_key_is_not_computed_again(monkeypatch: pytest.MonkeyPatc
     task = oc.Task("alltoall.child", "ring:4")
     plan = make_plan(task)
     key, needed = plan_key(task, plan), resume_key(planning.needed_task(task, plan))
-    monkeypatch.setattr(planning, "needed_task", None)
+    monkeypatch.setattr(keys_of_runs, "needed_task", None)
     assert plan_key(task, plan, needed) == key

@@ -165,7 +165,7 @@ def test_a_damaged_note_is_skipped_with_a_warning(store: Store, caplog: pytest.L
 def test_a_study_makes_its_answers_current_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a change is taken back, what the study finds in the store is current, not what was run last."""
     versions = {"highspy": "1"}
-    for module in ("opticoll.solvers.plan", "opticoll.solvers.adapters.interface"):
+    for module in ("opticoll.solvers.resume_key", "opticoll.solvers.adapters.interface"):
         monkeypatch.setattr(f"{module}.distribution_version", lambda name: versions.get(name, "0"))
     said = []
     for version in ("1", "2", "1"):

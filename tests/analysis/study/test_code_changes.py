@@ -24,7 +24,7 @@ from opticoll.analysis.study.cells import CellJob, record_failure
 from opticoll.analysis.study.dry_run import preview
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import study_of
-from opticoll.solvers import plan as planning
+from opticoll.solvers import resume_key as keys_of_runs
 from opticoll.solvers.process.executor import InProcess, LocalProcesses
 from opticoll.solvers.task import Task
 
@@ -297,9 +297,9 @@ def test_a_dry_run_says_what_would_run_and_why(
     assert reasons(store, looser) == ["options changed: tol 1e-06 -> 0.001"] * 2
     assert reasons(store, [*TASKS, looser[0]]) == ["stored", "stored", "new"]  # beside the cell of the other tolerance
     (known,) = set(store.sql("SELECT versions->>'highspy' AS v FROM latest")["v"])
-    version = planning.distribution_version
+    version = keys_of_runs.distribution_version
     with monkeypatch.context() as patch:
-        for module in ("opticoll.solvers.plan", "opticoll.solvers.adapters.interface"):
+        for module in ("opticoll.solvers.resume_key", "opticoll.solvers.adapters.interface"):
             patch.setattr(f"{module}.distribution_version", lambda name: "9" if name == "highspy" else version(name))
         assert reasons(store) == [f"highspy {known} -> 9"] * 2
     record = store.read(str(store.sql("SELECT id FROM latest WHERE instance = 'ring:5'")["id"].item()))
