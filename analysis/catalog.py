@@ -1,9 +1,11 @@
-"""Catalog of instance families, formulations, methods, solvers, studies, claims and figures, as plain rows."""
+"""Catalog of instance families, formulations, methods, solvers, studies, and of what extensions list, as plain rows."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from opticoll.extensions import extensions, part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -103,26 +105,6 @@ class StudyRow(TypedDict):
     name: str
     title: str
     file: str
-
-
-class ClaimNameRow(TypedDict):
-    """A claim of the ledger, without its measurement."""
-
-    name: str
-    id: str
-    paper: str
-    where: str
-    claim: str
-
-
-class FigureRow(TypedDict):
-    """A figure of a paper, and the study that produces its runs; None for a figure without runs."""
-
-    name: str
-    paper: str
-    where: str
-    title: str
-    study: str | None
 
 
 def instances() -> list[InstanceRow]:
@@ -229,35 +211,18 @@ def studies() -> list[StudyRow]:
     return [{"name": name, "title": header(path)[1], "file": str(path)} for name, path in known().items()]
 
 
-def claims() -> list[ClaimNameRow]:
-    """Claims in the ledger, without measuring anything."""
-    from opticoll.analysis.ledger.ledger import claims as known
-
-    return [
-        {"name": one.id, "id": one.id, "paper": one.paper, "where": one.where, "claim": one.claim}
-        for one in known().values()
-    ]
-
-
-def figures() -> list[FigureRow]:
-    """Figures of the papers, without drawing anything."""
-    from opticoll.analysis.papers.paper_figure import figures as known
-
-    return [
-        {"name": one.name, "paper": one.paper, "where": one.where, "title": one.title, "study": one.study}
-        for one in known()
-    ]
-
-
 KINDS: dict[str, Callable[[], Sequence[NamedRow]]] = {
     "instances": instances,
     "formulations": formulations,
     "methods": methods,
     "solvers": solvers,
     "studies": studies,
-    "claims": claims,
-    "figures": figures,
 }
+
+
+def kinds() -> dict[str, Callable[[], Sequence[NamedRow]]]:
+    """The functions that list the names of a kind, with those of extensions."""
+    return KINDS | {kind: part(target) for one in extensions() for kind, (target, _) in one.lists.items()}
 
 
 def names() -> list[NameRow]:
@@ -265,7 +230,7 @@ def names() -> list[NameRow]:
     from opticoll.solvers.adapters import adapters
 
     rows: list[NameRow] = []
-    for kind, rows_of in KINDS.items():
+    for kind, rows_of in kinds().items():
         if kind == "solvers":
             rows += [{"kind": kind, "name": a.name, "summary": a.title} for a in adapters().values()]
         else:

@@ -1,4 +1,4 @@
-"""Descriptions of formulations, families, methods, solvers, studies, claims and figures: ``opticoll describe``."""
+"""Descriptions of formulations, families, methods, solvers and studies: ``opticoll describe``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +17,7 @@ from opticoll.analysis.bounds.instance_bounds import FLOW
 from opticoll.analysis.problem.model_sizes import Sizes, example_sizes, model_sizes, solvers_for, takes
 from opticoll.docstrings import about_parameters, without_sections
 from opticoll.errors import BadInput
+from opticoll.extensions import parts
 from opticoll.formulations.model import forms_of, is_own, title_of
 from opticoll.instances import Topology
 from opticoll.nearest_names import nearest
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Parameter
-
-
-#: Maximum number of vertices of a topology whose schedules are listed; that takes its shortest paths.
-LARGEST_CHOSEN = 1000
-Kind = Literal["formulation", "family", "population", "modifier", "method", "solver", "study", "claim", "figure"]
 
 
 class ParameterRow(Fields, frozen=True, kw_only=True):
@@ -53,7 +49,7 @@ class Description(Fields, frozen=True, kw_only=True):
     the kind.
     """
 
-    kind: Kind
+    kind: str
     name: str
     title: str
     text: str = ""
@@ -74,7 +70,7 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     Parameters
     ----------
     name
-        A formulation, instance family (or a spec of it), method, solver, study, claim or figure.
+        A formulation, instance family (or a spec of it), method, solver or study, or what an extension describes.
     instance
         For a formulation: an instance whose sizes and bounds are added; by default a small example.
     settings
@@ -85,7 +81,7 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     BadInput
         For an unknown name, or sizes of something that is not a formulation.
     """
-    results = [one for describe_kind in _KINDS if (one := describe_kind(name)) is not None]
+    results = [one for describe_kind in (*_KINDS, *parts("describe")) if (one := describe_kind(name)) is not None]
     if not results:
         from opticoll.analysis.catalog import names
 
@@ -149,7 +145,7 @@ def _formulation(name: str) -> Description | None:
 
 def _family(name: str) -> Description | None:
     """A family, population or modifier; for a complete spec, the family with facts about the instance."""
-    from opticoll.instances import Topology, parse
+    from opticoll.instances import parse
     from opticoll.instances.spec import FAMILIES, MODIFIERS, POPULATIONS, load_families
 
     load_families()
@@ -166,7 +162,7 @@ def _family(name: str) -> Description | None:
                     "diameter": instance.diameter,
                     "connected": instance.connected,
                     "largest out-degree": int(instance.out_degree.max(initial=0)),
-                    **_schedules(instance),
+                    **{name: fact for facts_of in parts("facts") for name, fact in facts_of(instance).items()},
                 }
         return _of_function("family", head, family.build, family.summary, family.source, family.example, facts)
     if (group := POPULATIONS.get(head)) is not None:
@@ -174,18 +170,6 @@ def _family(name: str) -> Description | None:
     if (change := MODIFIERS.get(name.removeprefix("+"))) is not None:
         return _of_function("modifier", change.name, change.apply, change.summary, None, change.example, {})
     return None
-
-
-def _schedules(topology: Topology) -> dict[str, Json]:
-    """The all-to-all schedule of every fabric, where all vertices are ranks."""
-    from opticoll.analysis.papers.alltoall.schedule_choice import FABRICS, schedules
-
-    if topology.num_ranks < max(topology.n, 2) or not topology.connected or topology.n > LARGEST_CHOSEN:
-        return {}
-    return {
-        f"all-to-all, {FABRICS[one.fabric]}": f"{one.schedule}: {one.command} ({one.where}: {one.reason})"
-        for one in schedules(topology)
-    }
 
 
 def _solving(family: str) -> str:
@@ -197,7 +181,7 @@ def _solving(family: str) -> str:
 
 
 def _of_function(
-    kind: Kind,
+    kind: str,
     name: str,
     function: Callable[..., object],
     title: str,
@@ -310,53 +294,7 @@ def _study(name: str) -> Description | None:
     )
 
 
-def _claim(name: str) -> Description | None:
-    if "." not in name:
-        return None
-    from opticoll.analysis.ledger.ledger import claims
-
-    claim = claims().get(name)
-    if claim is None:
-        return None
-    facts: dict[str, Json] = {
-        "expected": plain(claim.expected),
-        "tolerance": claim.tolerance,
-        "weight": str(claim.weight),
-        "natural reading": claim.natural.name if claim.natural else "none: lost content or unpublished inputs decide",
-    }
-    if claim.measure is None:
-        facts["not testable"] = claim.reason
-    return Description(
-        kind="claim",
-        name=name,
-        title=claim.claim,
-        text="" if claim.measure is None else without_sections(_body(inspect.getdoc(claim.measure))),
-        source=", ".join(filter(None, (claim.paper, claim.where))),
-        example=f"opticoll claims {name}{plugins.options() if plugins.involved([claim]) else ''}",
-        facts=facts,
-    )
-
-
-def _figure(name: str) -> Description | None:
-    if "-" not in name:
-        return None
-    from opticoll.analysis.papers.paper_figure import figures
-
-    figure = next((one for one in figures() if one.name == name), None)
-    if figure is None:
-        return None
-    return Description(
-        kind="figure",
-        name=name,
-        title=figure.title,
-        text=f"The paper: {figure.says}",
-        source=f"{figure.paper}, {figure.where}",
-        example=f"opticoll figure {name} --out {name}.pdf",
-        facts={"study": figure.study, "without runs": figure.basis or None, "counts": figure.counts or None},
-    )
-
-
-_KINDS = (_formulation, _family, _method, _solver, _study, _claim, _figure)
+_KINDS = (_formulation, _family, _method, _solver, _study)
 
 
 def _parameters(parameters: Sequence[Parameter]) -> tuple[ParameterRow, ...]:

@@ -9,11 +9,10 @@ import msgspec
 
 from opticoll.analysis.catalog import CALLED
 from opticoll.errors import BadInput
+from opticoll.extensions import extensions, part
 from opticoll.nearest_names import nearest
 from opticoll.solvers.task import CheckRecord, Fields, Json, Record
 
-#: Commands that print JSON without a schema.
-WITHOUT = ("design", "benchmark list", "benchmark submit")
 #: Metrics that have the same meaning for several formulations.
 _METRICS = {
     "F": {"type": ["number", "null"], "description": "Concurrent flow [1 / T]."},
@@ -69,147 +68,6 @@ class StudyOutput(Fields, frozen=True, kw_only=True):
     results: list[StudyCell]
 
 
-class ContestantRow(Fields, frozen=True, kw_only=True):
-    """A contestant: the number of its problems by outcome, and mean times [s]."""
-
-    contestant: str
-    problems: int
-    solved: int
-    inexact: int
-    limit: int
-    memory: int
-    failed: int
-    wrong: int
-    mean_penalised_s: float | None
-    mean_common_s: float | None
-    common: int
-    mean_solved_s: float | None
-    median_integral_s: float | None
-    runs: int
-    spread: float | None
-    median_gap: float | None
-
-
-class ClassTable(Fields, frozen=True, kw_only=True, rename={"name": "class"}):
-    """The contestants on all linear, or all integer, programs."""
-
-    name: Literal["linear", "integer"]
-    contestants: list[ContestantRow]
-
-
-class ProblemRow(Fields, frozen=True, kw_only=True):
-    """A problem: the size of its matrix, the fastest contestant, and the best known value and its proof."""
-
-    problem: str
-    grade: str | None
-    variables: int | None
-    constraints: int | None
-    nonzeros: int | None
-    integers: int | None
-    build_s: float | None
-    compile_s: float | None
-    fastest_s: float | None
-    fastest: str | None
-    value: float | None
-    proof: str | None
-
-
-class ContestantRun(Fields, frozen=True, kw_only=True):
-    """A contestant on a problem, over all repetitions: medians of times, and the largest errors."""
-
-    problem: str
-    contestant: str
-    tol: float
-    linear: bool
-    verdict: Literal["solved", "inexact", "limit", "memory", "failed", "wrong", "unavailable"]
-    seconds: float | None
-    limit_s: float | None
-    build_s: float | None
-    compile_s: float | None
-    residual: float | None
-    value: float | None
-    best: float | None
-    best_gap: float | None
-    error: float | None
-    allowed: float | None
-    certified_gap: float | None
-    integral: float | None
-    reason: str | None
-    seconds_run: float | None
-    runs: int
-    solved_runs: int
-    seconds_min: float | None
-    seconds_max: float | None
-
-
-class GapRow(Fields, frozen=True, kw_only=True):
-    """A run that ended at a limit: its gap to the best known value, and its certified gap."""
-
-    problem: str
-    contestant: str
-    limit_s: float | None
-    value: float | None
-    best: float | None
-    best_gap: float | None
-    certified_gap: float | None
-
-
-class WrongRow(Fields, frozen=True, kw_only=True):
-    """A run whose answer contradicts a verified value or a bound."""
-
-    problem: str
-    contestant: str
-    reason: str
-    tol: float | None
-    value: float | None
-    best: float | None
-    error: float | None
-    allowed: float | None
-    residual: float | None
-
-
-class CompareOutput(Fields, frozen=True, kw_only=True):
-    """The comparison of a study's contestants, as ``opticoll compare --json`` prints it."""
-
-    study: str
-    file: str
-    cells: int
-    missing: int
-    clock: Literal["solver", "solve", "total"]
-    accuracy: float
-    classes: list[ClassTable]
-    problems: list[ProblemRow]
-    runs: list[ContestantRun]
-    gaps: list[GapRow]
-    wrong: list[WrongRow]
-    page: str | None
-    other_code: str | None = None
-
-
-class FigurePanel(Fields, frozen=True, kw_only=True):
-    """A panel of a figure: its title and the labels of its axes, with units."""
-
-    panel: str
-    x: str
-    y: str
-
-
-class FigureOutput(Fields, frozen=True, kw_only=True):
-    """A figure of a paper, as ``opticoll figure --json`` prints it; ``rows`` are its points, ``file`` what was written.
-
-    The columns of ``rows`` depend on the figure.
-    """
-
-    name: str
-    title: str
-    caption: str
-    source: str
-    counts: str
-    panels: list[FigurePanel]
-    rows: list[dict[str, Json]]
-    file: str | None
-
-
 def _stored_run() -> type[msgspec.Struct]:
     """A row of ``opticoll results --json`` without SQL: the columns of the view ``latest``."""
     from opticoll.analysis.store.schema import flat_columns
@@ -225,39 +83,32 @@ def outputs() -> Mapping[str, object]:
     from opticoll.analysis import catalog
     from opticoll.analysis.bounds.instance_bounds import BoundRow
     from opticoll.analysis.bounds.sweep import SweepResult
-    from opticoll.analysis.conjectures import Conjecture
     from opticoll.analysis.describe import Description
-    from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.repair import Repairs
-    from opticoll.analysis.training.cluster import Cluster
-    from opticoll.analysis.training.hybrids import Hybrids
-    from opticoll.analysis.training.iteration import IterationTime
 
     return {
         "solve": SolveOutput,
         "check": CheckRecord,
         "study": StudyOutput,
-        "compare": CompareOutput,
         "results": list[_stored_run()],  # type: ignore[misc]
         "bounds": list[BoundRow],
-        "claims": list[ClaimRow],
         "describe": list[Description],
         "sweep": SweepResult,
-        "conjecture": Conjecture,
-        "iteration": IterationTime,
-        "figure": FigureOutput,
-        "hybrids": Hybrids,
         "repair": Repairs,
-        "cluster": Cluster,
         "list": list[catalog.NameRow],
         "list instances": list[catalog.InstanceRow],
         "list formulations": list[catalog.FormulationRow],
         "list methods": list[catalog.MethodRow],
         "list solvers": list[catalog.SolverRow],
         "list studies": list[catalog.StudyRow],
-        "list claims": list[catalog.ClaimNameRow],
-        "list figures": list[catalog.FigureRow],
+        **{command: _type(target) for one in extensions() for command, target in one.outputs.items()},
     }
+
+
+def _type(target: str) -> object:
+    """A type that an extension names, or a list of it."""
+    one = part(target.removesuffix("[]"))
+    return list[one] if target.endswith("[]") else one  # type: ignore[valid-type]
 
 
 def schema(command: str) -> dict[str, Json]:
@@ -269,7 +120,7 @@ def schema(command: str) -> dict[str, Json]:
         If the command has no such output.
     """
     known = outputs()
-    if command in WITHOUT:
+    if any(command in one.without_schema for one in extensions()):
         msg = f"schema: there is no schema of what {command!r} prints as JSON"
         raise BadInput(msg)
     if command not in known:

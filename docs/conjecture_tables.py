@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from opticoll.analysis.conjectures import Conjecture
+    from opticoll.analysis.conjectures.conjecture import Conjecture
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, BLOCK = ROOT / "docs" / "guide" / "conjectures.md", "conjectures"
@@ -46,7 +46,7 @@ FAMILIES = (
 
 def table() -> str:
     """Markdown table with a row for every class of instances."""
-    from opticoll.analysis.conjectures import conjecture
+    from opticoll.analysis.conjectures.conjecture import conjecture
 
     lines = ["| formulation, instances | class | formula | fitted, held back | exceptions | proven without solving |"]
     lines.append("|" + "---|" * 6)

@@ -8,7 +8,7 @@ An integer program whose optimum our own bounds do not prove by the time HiGHS e
 (:func:`attempt_until`) is continued by others (:func:`continuations`): a small one by ``certified-branching``, then by
 the formulation's certified method, and, without a time limit, by ``certified-branching`` until it ends.
 
-``python -m opticoll.analysis.benchmark.documents measure stated-models`` measures the figures behind these sizes.
+``make bench`` measures the figures behind these sizes (``stated-models``).
 """
 
 from __future__ import annotations

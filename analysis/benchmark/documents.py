@@ -28,7 +28,7 @@ from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
 from opticoll.analysis.cli.options import STORE, notify, store_at, writable_store
 from opticoll.analysis.ledger.explanation import page, tally
 from opticoll.analysis.ledger.ledger import claims, kept
-from opticoll.analysis.report.findings import PAPER_NAMES
+from opticoll.analysis.papers.paper_figure import PAPER_NAMES
 from opticoll.errors import BadFile, BadInput
 from opticoll.nearest_names import nearest
 from opticoll.shared_files import rewrite

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
-from opticoll.analysis.benchmark import benchmark_set, solver_metrics
-from opticoll.analysis.plots import store_plots
+from opticoll.analysis.benchmark import benchmark_set, comparison_plots, solver_metrics
 from opticoll.analysis.report.drawings import ReportFigure
 from opticoll.analysis.report.page_tables import Column, PageTable, table
 
@@ -201,7 +201,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                     "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the "
                     f"right. Vertical axis: share of all {count} problems solved within that factor. Higher is better; "
                     f"a curve ends at the share solved.{note}",
-                    store_plots.profiles(comparison.profiles[name], comparison.solvers),
+                    comparison_plots.profiles(comparison.profiles[name], comparison.solvers),
                 )
             )
         if f"{name}-shared" in comparison.profiles:
@@ -211,7 +211,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                     f"solvers-profile-{name}-shared",
                     f"Performance profiles where all solvers ran, {words}",
                     f"The same axes, over the {shared} problems that every solver could try.",
-                    store_plots.profiles(comparison.profiles[f"{name}-shared"], comparison.solvers),
+                    comparison_plots.profiles(comparison.profiles[f"{name}-shared"], comparison.solvers),
                 )
             )
         made.append(
@@ -220,7 +220,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 f"Time of every solver on every problem, {words}",
                 f"Horizontal axis: solver time in seconds. One row for each of {count} problems, fastest solved "
                 "first. Marks on the right are runs without a time; bars span the repetitions of a run.",
-                store_plots.times_by_problem(part, comparison.solvers),
+                comparison_plots.times_by_problem(part, comparison.solvers),
             )
         )
     if len(comparison.gaps_over_time):
@@ -230,7 +230,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 "Gap over time, integer programs",
                 "Mean gap of the incumbent to the best known value over the problems that every solver ran on, by its "
                 "time in seconds; 1 before the first incumbent. Lower left is better.",
-                store_plots.gaps_over_time(comparison.gaps_over_time, comparison.solvers),
+                comparison_plots.gaps_over_time(comparison.gaps_over_time, comparison.solvers),
                 comparison.gaps_over_time,
             )
         )
@@ -242,7 +242,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 "Accuracy by time, linear programs",
                 f"Worst recomputed KKT residual by solver time in seconds, {int(linear['residual'].notna().sum())} "
                 "runs to several tolerances; lower left is better. Residuals below 1e-16 are drawn at 1e-16.",
-                store_plots.accuracy_over_time(linear, comparison.solvers),
+                comparison_plots.accuracy_over_time(linear, comparison.solvers),
             )
         )
     return made
@@ -377,4 +377,5 @@ def write_page(
         content = section(comparison, {one.name: one for one in drawn}, clock, rerun, summaries)
         written = {**tables(comparison), **(more or {})}
         shown = {"heading": heading, "title": title, "missing": missing, "solvers": content}
-        return page.build_comparison(out, drawn, written, **shown)
+        page.write_files(Path(out), drawn, written)
+        return page.write_page(Path(out), "comparison.html.j2", shown)

@@ -41,10 +41,13 @@ def check(formulation: str, instance: str, file: Path, settings: dict[str, str],
 
         result = solution_json.check(formulation, instance, file, settings)
         if result["verified"] and result["objective"] is not None:
-            from opticoll.analysis.benchmark.best_known import remark
+            from opticoll.extensions import parts
 
-            noted = remark(result["formulation"], instance, settings, result["objective"], file)
-            result["notes"] += [] if noted is None else [noted]
+            said = (
+                remark(result["formulation"], instance, settings, result["objective"], file)
+                for remark in parts("remarks")
+            )
+            result["notes"] += [noted for noted in said if noted is not None]
     if as_json:
         output.emit_json(result)
     else:

@@ -18,7 +18,7 @@ def complete_formulations(context: click.Context, parameter: click.Parameter, st
     """Names of formulations."""
     from opticoll.formulations import formulations
 
-    return _starting_with(formulations(), start)
+    return starting_with(formulations(), start)
 
 
 def complete_instances(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
@@ -29,7 +29,7 @@ def complete_instances(context: click.Context, parameter: click.Parameter, start
     examples = {name: family.example for name, family in FAMILIES.items()}
     if parameter.name == "over":
         examples |= {name: population.example for name, population in POPULATIONS.items()}
-    return _starting_with(examples.values() if ":" in start else examples, start)
+    return starting_with(examples.values() if ":" in start else examples, start)
 
 
 def complete_methods(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
@@ -44,7 +44,7 @@ def complete_methods(context: click.Context, parameter: click.Parameter, start: 
         methods = list(methods_for(formulation(_formulation_of(context))))
     except BadInput:
         methods = list(MODULES)
-    return _starting_with(["auto", *methods, *adapters()], start)
+    return starting_with(["auto", *methods, *adapters()], start)
 
 
 def complete_settings(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
@@ -56,35 +56,21 @@ def complete_settings(context: click.Context, parameter: click.Parameter, start:
         known = formulation(_formulation_of(context)).parameters
     except BadInput:
         return []
-    return _starting_with([f"{p.name}={value}" for p in known for value in p.choices or ("",)], start)
+    return starting_with([f"{p.name}={value}" for p in known for value in p.choices or ("",)], start)
 
 
 def complete_studies(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Names of studies, and TOML files."""
     from opticoll.analysis.study.study_file import studies
 
-    return _starting_with([*studies(), *map(str, Path().glob("*.toml"))], start)
-
-
-def complete_figures(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
-    """Names of the papers' figures."""
-    from opticoll.analysis.papers.paper_figure import figures
-
-    return _starting_with((one.name for one in figures()), start)
-
-
-def complete_claims(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
-    """Identifiers of claims."""
-    from opticoll.analysis.ledger.ledger import claims
-
-    return _starting_with(claims(), start)
+    return starting_with([*studies(), *map(str, Path().glob("*.toml"))], start)
 
 
 def complete_names(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Every name that ``describe`` knows."""
     from opticoll.analysis.catalog import names
 
-    return _starting_with({row["name"] for row in names()}, start)
+    return starting_with({row["name"] for row in names()}, start)
 
 
 def _formulation_of(context: click.Context) -> str:
@@ -92,5 +78,6 @@ def _formulation_of(context: click.Context) -> str:
     return str(context.params.get("formulation") or next(iter(context.args), ""))
 
 
-def _starting_with(names: Iterable[str], start: str) -> list[str]:
+def starting_with(names: Iterable[str], start: str) -> list[str]:
+    """Those of ``names`` that begin with what was typed."""
     return sorted(name for name in names if name.startswith(start))

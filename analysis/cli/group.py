@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from opticoll.analysis.cli import streams
+from opticoll.extensions import parts
 
 _WITHOUT = ("lab", "new")
 
@@ -25,6 +26,8 @@ def _load(context: click.Context, parameter: click.Parameter, places: tuple[str,
                 load_configured()
             for place in places:
                 load_plugin(place)
+        if isinstance(context.command, Commands):
+            context.command.add_contributed()
 
 
 PLUGIN = click.option(
@@ -44,6 +47,12 @@ class Commands(click.Group):
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with the option ``--plugin``."""
         super().add_command(cmd if cmd.name in _WITHOUT else PLUGIN(cmd), name)
+
+    def add_contributed(self) -> None:
+        """Add the commands of extensions."""
+        for command in parts("commands"):
+            if command.name not in self.commands:
+                self.add_command(command)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""

@@ -7,6 +7,7 @@ import click
 from opticoll.analysis.catalog import CALLED
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import JSON, SOLVERS, Kind
+from opticoll.extensions import extensions
 
 #: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
 LISTED = {
@@ -15,8 +16,7 @@ LISTED = {
     "methods": ["name", "title", "formulations", "parameters"],
     "solvers": ["name", "algorithm", "version", "usable", "licence", "capabilities", "remedy"],
     "studies": ["name", "title"],
-    "claims": ["name", "paper", "where", "claim"],
-    "figures": ["name", "where", "title", "study"],
+    **{kind: list(columns) for one in extensions() for kind, (_, columns) in one.lists.items()},
 }
 
 
@@ -33,7 +33,7 @@ def list_command(kind: str | None, as_json: bool) -> int:
 
     with output.diverted_stdout():
         every = catalog.names() if kind is None else []
-        rows = every if kind is None else catalog.KINDS[kind]()
+        rows = every if kind is None else catalog.kinds()[kind]()
     if as_json:
         output.emit_json(rows)
     elif kind is None:

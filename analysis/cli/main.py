@@ -13,21 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from opticoll.analysis.cli import streams
-from opticoll.analysis.cli.benchmark import benchmark
 from opticoll.analysis.cli.bounds import bounds_command
 from opticoll.analysis.cli.check import check
-from opticoll.analysis.cli.claims import claims
-from opticoll.analysis.cli.cluster import cluster
-from opticoll.analysis.cli.compare import compare
 from opticoll.analysis.cli.completion import completion
-from opticoll.analysis.cli.conjecture import conjecture
 from opticoll.analysis.cli.describe import describe
-from opticoll.analysis.cli.design import design
 from opticoll.analysis.cli.export import export
-from opticoll.analysis.cli.figure import figure
 from opticoll.analysis.cli.group import PLUGIN, Commands
-from opticoll.analysis.cli.hybrids import hybrids
-from opticoll.analysis.cli.iteration import iteration
 from opticoll.analysis.cli.lab import lab
 from opticoll.analysis.cli.list import list_command
 from opticoll.analysis.cli.new import new
@@ -59,20 +50,11 @@ def cli(context: click.Context, show_version: bool) -> None:
 
 
 for _command in (
-    benchmark,
     bounds_command,
     check,
-    claims,
-    cluster,
-    compare,
     completion,
-    conjecture,
     describe,
-    design,
     export,
-    figure,
-    hybrids,
-    iteration,
     lab,
     list_command,
     new,
@@ -85,6 +67,7 @@ for _command in (
     sweep,
 ):
     cli.add_command(_command)
+cli.add_contributed()
 
 
 # errors -------------------------------------------------------------------------------------------------------

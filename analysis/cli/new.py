@@ -14,16 +14,24 @@ from shlex import quote
 import click
 
 from opticoll.analysis.cli.options import Kind
+from opticoll.extensions import shipped
 
 # Plug-ins ------------------------------------------------------------------------------------------------------
 
-#: Kinds of examples that `opticoll new` writes; their templates are package data.
-KINDS = ("formulation", "family", "solver", "method", "claim", "bound")
 _TEMPLATES = Path(__file__).parents[1] / "templates"
+#: Kinds of examples that `opticoll new` writes, with the command that uses one; their templates are package data.
+USES = {
+    "formulation": "solve own.{name} hypercube:3 --plugin {file}",
+    "family": "solve alltoall.master {name}:4 --plugin {file}",
+    "solver": "solve alltoall.master ring:6 --method {name} --plugin {file}",
+    "method": "solve alltoall.master ring:6 --method {name} --plugin {file}",
+    "bound": "bounds ring:6 --plugin {file}",
+    **{kind: use for one in shipped() for kind, use in one.examples.items()},
+}
 
 
 @click.command()
-@click.argument("kind", type=Kind(KINDS))
+@click.argument("kind", type=Kind(USES))
 @click.argument("name")
 @click.option(
     "--dir",
@@ -43,19 +51,9 @@ def new(kind: str, name: str, folder: Path) -> int:
         click.echo(f"wrote {path}", err=True)
     stem = name.replace("-", "_")
     file, test = (quote(str(folder / path)) for path in (f"{stem}.py", f"test_{stem}.py"))
-    use = _USES[kind].format(name=stem.replace("_", "-") if kind == "family" else name, file=file)
+    use = USES[kind].format(name=stem.replace("_", "-") if kind == "family" else name, file=file)
     click.echo(f"test it: pytest {test}\nuse it:  opticoll {use}", err=True)
     return 0
-
-
-_USES = {
-    "formulation": "solve own.{name} hypercube:3 --plugin {file}",
-    "family": "solve alltoall.master {name}:4 --plugin {file}",
-    "solver": "solve alltoall.master ring:6 --method {name} --plugin {file}",
-    "method": "solve alltoall.master ring:6 --method {name} --plugin {file}",
-    "claim": "claims own.{name} --plugin {file}",
-    "bound": "bounds ring:6 --plugin {file}",
-}
 
 
 def write_example(kind: str, name: str, folder: Path) -> list[Path]:
@@ -79,9 +77,10 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         msg = f"new: the folder {folder} does not exist or cannot be written; create it first"
         raise BadInput(msg)
+    place = next((one.templates for one in shipped() if kind in one.examples), _TEMPLATES)
     templates = {
-        folder / f"{stem}.py": _TEMPLATES / f"{kind}.txt",
-        folder / f"test_{stem}.py": _TEMPLATES / f"test_{kind}.txt",
+        folder / f"{stem}.py": place / f"{kind}.txt",
+        folder / f"test_{stem}.py": place / f"test_{kind}.txt",
     }
     for path in templates:
         if path.exists():

@@ -126,8 +126,8 @@ class Envelope(Printed):
 
     def plot(self, *, schemes: bool = True) -> Figure:
         """Draw the least time by the delay of a change, with known schemes for comparison."""
+        from opticoll.analysis.designs.reconfiguration_plots import draw_envelope
         from opticoll.analysis.designs.schemes import schemes as known_schemes
-        from opticoll.analysis.plots.reconfiguration_plots import draw_envelope
 
         others = list(known_schemes(self.n, self.degree, directed=self.directed)) if schemes else []
         return draw_envelope(self, others)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from opticoll.analysis.benchmark.documents import replaced
 from opticoll.analysis.designs.envelope import Envelope, envelope
+from opticoll.analysis.designs.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.analysis.designs.schemes import schemes
 from opticoll.analysis.designs.sequence_records import sequence_records
-from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.analysis.plots.style import svg
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from opticoll.arguments import refused
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.spec import expand
 from opticoll.solvers.run import Run
-from opticoll.solvers.task import plain
+from opticoll.solvers.task import Fields, Json, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from opticoll.analysis.json_outputs import FigureOutput
     from opticoll.analysis.store import Store
 
 #: Columns of a table of own points; the first two are required.
@@ -38,6 +37,30 @@ HERE = "runs of the store (here)"
 _OWN_MARKERS = ("D", "s", "^", "v", "P", "X")
 #: Room beyond own points outside the range of an axis, as a share of the range.
 _ROOM = 0.05
+
+
+class FigurePanel(Fields, frozen=True, kw_only=True):
+    """A panel of a figure: its title and the labels of its axes, with units."""
+
+    panel: str
+    x: str
+    y: str
+
+
+class FigureOutput(Fields, frozen=True, kw_only=True):
+    """A figure of a paper, as ``opticoll figure --json`` prints it; ``rows`` are its points, ``file`` what was written.
+
+    The columns of ``rows`` depend on the figure.
+    """
+
+    name: str
+    title: str
+    caption: str
+    source: str
+    counts: str
+    panels: list[FigurePanel]
+    rows: list[dict[str, Json]]
+    file: str | None
 
 
 def figure(
@@ -99,8 +122,6 @@ def figure(
 
 def as_json(result: DataFigure, file: Path | None = None) -> FigureOutput:
     """What ``opticoll figure --json`` prints: the texts of a figure, its axes and its rows."""
-    from opticoll.analysis.json_outputs import FigureOutput, FigurePanel
-
     rows = [] if result.data is None else result.data.drop(columns="store", errors="ignore").to_dict("records")
     return FigureOutput(
         name=result.name,

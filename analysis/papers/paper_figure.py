@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
@@ -119,8 +117,16 @@ def settings_of(rows: pd.DataFrame, name: str, default: str = "") -> list[str]:
     return [str(json.loads(text or "{}").get(name, default)) for text in rows["settings"]]
 
 
+#: Full names of the papers.
+PAPER_NAMES = {
+    "alltoall": "All-to-all",
+    "lumorph": "LuMorph",
+    "sipml": "SiP-ML",
+    "topoopt": "TopoOpt",
+    "optree": "OpTree",
+}
 #: The papers: subpackages of claims, figures and benchmark tables.
-PAPERS = tuple(one.name for one in iter_modules([str(Path(__file__).parent)]) if one.ispkg)
+PAPERS = tuple(sorted(PAPER_NAMES))
 
 
 def modules_about(subject: str) -> list[str]:

@@ -1,16 +1,13 @@
-"""Figures of the report: bounds, times and claims of a store, and those of the papers."""
+"""Figures of the report: bounds and times of a store."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from opticoll.analysis.papers.figure import drawn, source_of, stored_runs
-from opticoll.analysis.papers.paper_figure import figures as paper_figures
 from opticoll.analysis.plots import store_plots
 from opticoll.analysis.plots.style import counted, drawing, inline, png
 
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from opticoll.analysis.papers.paper_figure import PaperFigure
     from opticoll.analysis.report.findings import Findings
 
 
@@ -103,35 +99,6 @@ def times(findings: Findings) -> dict[str, ReportFigure]:
             "time-by-size", "All-to-all time by size", caption, store_plots.time_by_size(verified)
         )
     return made
-
-
-def claims(findings: Findings) -> ReportFigure | None:
-    """Draw the number of claims by paper and verdict; None without measured claims."""
-    if not findings.claims:
-        return None
-    caption = f"{counted(len(findings.claims), 'claim')} by paper and verdict. The tables below list all of them."
-    return ReportFigure.of(
-        "claims", "Claims by paper and verdict", caption, store_plots.claims_by_verdict(findings.claims)
-    )
-
-
-def from_papers(findings: Findings) -> dict[str, ReportFigure]:
-    """Draw the figures of the papers that the store has runs for, by name."""
-    if findings.results.empty:
-        return {}
-    made: dict[str, ReportFigure] = {}
-    for figure in paper_figures():
-        rows = None if figure.study is None else figure.select(findings.results)
-        if rows is not None and stored_runs(figure, rows):
-            made[figure.name] = _drawn(figure, rows, findings.root)
-    return made
-
-
-def _drawn(figure: PaperFigure, rows: pd.DataFrame, store: Path) -> ReportFigure:
-    made = drawn(figure, rows, source_of(figure, rows, Path(store.name)))
-    written = rows.drop(columns="store", errors="ignore")
-    caption = f"{made.caption} Source: {made.source.replace('`', '')}."
-    return ReportFigure.of(f"paper-{made.name}", made.title, caption, made, written)
 
 
 def slug(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Results of a store for a report: the best run of every cell, bounds and claims."""
+"""Results of a store for a report: the best run of every cell, and bounds."""
 
 from __future__ import annotations
 
@@ -10,28 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from opticoll.analysis.ledger import ledger
 from opticoll.analysis.store.current_records import AGAIN, code_marks, code_note
 from opticoll.analysis.store.schema import environment
-from opticoll.solvers.task import PROVEN, Proof, plain
+from opticoll.solvers.task import PROVEN, Proof
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable
     from pathlib import Path
 
-    from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.store import Store
     from opticoll.types import Json
 
 
-#: Full names of the papers.
-PAPER_NAMES = {
-    "alltoall": "All-to-all",
-    "lumorph": "LuMorph",
-    "sipml": "SiP-ML",
-    "topoopt": "TopoOpt",
-    "optree": "OpTree",
-}
 #: Columns of :attr:`Findings.bounds`.
 BOUND_COLUMNS = (
     "formulation",
@@ -77,10 +67,6 @@ class Findings:
         Reason for every instance without bounds.
     environments
         Machines and versions that made runs, with the number of runs and the first and last time.
-    claims
-        The latest row of every claim that has a measurement in the store.
-    unmeasured
-        Ids of the other claims.
     superseded
         Number of rows of ``latest`` that are superseded, which are in no table.
     """
@@ -91,8 +77,6 @@ class Findings:
     bounds: pd.DataFrame
     missing: dict[str, str]
     environments: pd.DataFrame
-    claims: tuple[ClaimRow, ...] = ()
-    unmeasured: tuple[str, ...] = ()
     superseded: int = 0
 
     @property
@@ -138,12 +122,8 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     )
     results, runs = _completed(latest, store), int(counted["runs"].iloc[0])
     bounds, missing = _bounds(results, budget_s)
-    known = ledger.claims()
-    measured = tuple(ledger.latest(store, known))
-    done = {row["id"] for row in measured}
-    unmeasured = tuple(name for name in known if name not in done)
     superseded = int(older["superseded"].iloc[0])
-    return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured, superseded)
+    return Findings(store.root, runs, results, bounds, missing, environments, superseded)
 
 
 def best_runs(store: Store, *, superseded: bool = False) -> pd.DataFrame:
@@ -272,18 +252,6 @@ def ratio(objective: float, bound: float, sense: str) -> float | None:
     """Value over its bound, inverted for minimisation: 1 where the bound is met, None for a bound of 0."""
     above, below = (objective, bound) if sense == "max" else (bound, objective)
     return above / below if below else None
-
-
-def claims_frame(rows: Iterable[ClaimRow]) -> pd.DataFrame:
-    """Rows of the ledger as a table; lists and mappings as JSON."""
-    cells = [
-        {
-            name: json.dumps(v, ensure_ascii=False) if isinstance(v, (dict, list)) else v
-            for name, v in plain(row).items()
-        }
-        for row in rows
-    ]
-    return pd.DataFrame(cells, columns=None if cells else ["id"])
 
 
 def machine() -> dict[str, Json]:

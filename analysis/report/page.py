@@ -2,7 +2,7 @@
 
     OUT/index.html      the page; it loads no other file, no font and nothing from the network
     OUT/figures/        every figure as SVG and PNG
-    OUT/tables/         results, bounds, failures, claims, and the points of the papers' figures as CSV
+    OUT/tables/         results, bounds, failures, and the tables and points of other sections as CSV
 
 Each file is replaced atomically. The templates escape all text, such as instance names and messages, and a content
 security policy forbids every script but the page's own.
@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING
 import jinja2
 from markupsafe import Markup
 
-from opticoll.analysis.ledger.explanation import HEADINGS, away
 from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
 from opticoll.analysis.report import drawings, page_tables, sections
-from opticoll.analysis.report.findings import PAPER_NAMES, SUPERSEDED_COMMAND, claims_frame, collect
+from opticoll.analysis.report.findings import SUPERSEDED_COMMAND, collect
 from opticoll.errors import BadInput
+from opticoll.extensions import extensions
 from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pandas as pd
 
@@ -68,42 +68,35 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
     """
     findings = collect(store) if findings is None else findings
     out = Path(out)
-    page = out / "index.html"
     with writing(out, "report", "choose another folder for the report"):
-        if findings.results.empty and not findings.claims:
-            _write(page, _page(store, findings).encode())
-            return page
-        claims = drawings.claims(findings)
+        added = sections.added(store, findings)
+        content: dict[str, object] = {"findings": findings, "store": store.root.name, "added": ()}
+        if findings.results.empty and not added:
+            return write_page(out, "page.html.j2", content)
         bounds, times = drawings.bounds_by_formulation(findings), drawings.times(findings)
-        papers = drawings.from_papers(findings)
-        claimed = [] if claims is None else [claims]
         frames = {"results": findings.results, "bounds": findings.bounds, "failures": findings.failures}
-        frames |= {"claims": claims_frame(findings.claims)}
-        drawn = [*claimed, *bounds.values(), *times.values(), *papers.values()]
-        _write_files(out, drawn, frames)
-        shown = sections.shown_records(store, findings)
-        content: dict[str, object] = {"claims_figure": claims, "times": times, "shown": set(shown)}
+        drawn = [*bounds.values(), *times.values(), *(figure for one in added for figure in one.figures)]
+        write_files(out, drawn, frames | {name: rows for one in added for name, rows in one.tables.items()})
+        shown = sections.shown_records(store, findings, added)
+        content |= {"added": [(one, one.html(set(shown))) for one in added], "times": times}
         if not findings.results.empty:
             content |= {
                 "overview": sections.overview(findings),
                 "results": sections.results(findings),
                 "bounds": sections.bounds(findings, bounds),
                 "missing_bounds": sections.missing_bounds(findings),
-                "papers": sections.papers(papers, set(shown)),
-                "undrawn": sections.undrawn(papers),
                 "failures": sections.failures(findings),
                 "environment": sections.environment(findings),
                 "records": sections.records({name: store.read(name) for name in shown}),
             }
-        _write(page, _page(store, findings, **content).encode())
-    return page
+        return write_page(out, "page.html.j2", content)
 
 
 @cache
 def templates() -> jinja2.Environment:
     """The report's templates: everything is escaped, and a missing variable is an error."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        loader=jinja2.FileSystemLoader([_TEMPLATES, *(one.templates for one in extensions())]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_printable,
@@ -114,11 +107,6 @@ def templates() -> jinja2.Environment:
     environment.tests |= {"missing": page_tables.missing}
     environment.globals |= {
         "PROOFS": page_tables.PROOFS,
-        "VERDICTS": sections.VERDICTS,
-        "HEADINGS": HEADINGS,
-        "away": away,
-        "MOST_INSTANCES": sections.MOST_INSTANCES,
-        "PAPER_NAMES": PAPER_NAMES,
         "SUPERSEDED_COMMAND": SUPERSEDED_COMMAND,
     }
     return environment
@@ -131,44 +119,24 @@ def _printable(value: object) -> object:
     return value if isinstance(value, Markup) else _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(value))
 
 
-def _page(store: Store, findings: Findings, **content: object) -> str:
-    return _rendered("page.html.j2", {"findings": findings, "store": store.root.name, **content})
+def section_of(template: str, **content: object) -> Markup:
+    """A section of a page, from a template."""
+    return Markup(templates().get_template(template).render(**content))
 
 
-def _rendered(template: str, content: Mapping[str, object]) -> str:
+def write_page(out: Path, template: str, content: Mapping[str, object]) -> Path:
+    """Write ``out/index.html`` from a template, with style and script."""
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     css = LIGHT_CSS + DARK_CSS + (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return (
-        templates()
-        .get_template(template)
-        .render(
-            now=datetime.now(UTC),
-            css=Markup(css),
-            script=Markup(script),
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            **content,
-        )
-    )
-
-
-def build_comparison(
-    out: Path, drawn: Sequence[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame], **content: object
-) -> Path:
-    """Write a comparison of solvers (:mod:`opticoll.analysis.benchmark.solver_comparison`).
-
-    Parameters
-    ----------
-    out
-        Folder for the page, its figures and tables, which :func:`writing` has made.
-    drawn, tables
-        Figures, and tables by file name.
-    content
-        Variables of the template.
-    """
-    page = Path(out) / "index.html"
-    _write_files(Path(out), drawn, tables)
-    _write(page, _rendered("comparison.html.j2", content).encode())
-    return page
+    whole = {
+        "now": datetime.now(UTC),
+        "css": Markup(css),
+        "script": Markup(script),
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **content,
+    }
+    _write(out / "index.html", templates().get_template(template).render(whole).encode())
+    return out / "index.html"
 
 
 @contextmanager
@@ -188,7 +156,7 @@ def writing(out: Path, command: str, remedy: str) -> Iterator[None]:
         raise BadInput(msg) from error
 
 
-def _write_files(out: Path, drawn: Iterable[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame]) -> None:
+def write_files(out: Path, drawn: Iterable[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame]) -> None:
     """Write figures as SVG and PNG, and their points and the tables as CSV."""
     for figure in drawn:
         _write(out / "figures" / f"{figure.name}.svg", standalone(figure.drawing).encode())

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from opticoll.analysis.ledger.verdict import Verdict
-from opticoll.analysis.papers.paper_figure import figures as paper_figures
 from opticoll.analysis.rendering import record_lines
 from opticoll.analysis.report import page_tables
-from opticoll.analysis.report.drawings import slug
-from opticoll.analysis.report.findings import PAPER_NAMES, distinguishing_columns, machine
+from opticoll.analysis.report.findings import distinguishing_columns, machine
 from opticoll.analysis.report.page_tables import PROOFS, Column, PageTable, missing, table, written
+from opticoll.extensions import parts
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from markupsafe import Markup
 
     from opticoll.analysis.report.drawings import ReportFigure
     from opticoll.analysis.report.findings import Findings
@@ -28,17 +29,6 @@ if TYPE_CHECKING:
 #: Maximum number of runs with details on the page. With more than :data:`report.MOST_ROWS`, the JSON text of the
 #: records, which is most of the bytes, is omitted.
 MOST_RECORDS = 5000
-#: Maximum number of instances listed with a claim; the CSV file has all.
-MOST_INSTANCES = 6
-#: Colour class of every verdict, and words that are clear without the colour.
-VERDICTS = {
-    Verdict.REPRODUCED: ("good", "✓ reproduced"),
-    Verdict.NOT_REPRODUCED: ("fair", "✗ not reproduced"),
-    Verdict.REFUTED: ("bad", "≠ refuted"),
-    Verdict.OPEN: ("mute", "? open"),
-    Verdict.NOT_TESTABLE: ("mute", "– not testable"),
-}
-
 _RESULTS = (
     Column("problem", "instance", "name", link=True),
     Column("formulation", "formulation"),
@@ -73,17 +63,6 @@ _ENVIRONMENT = (
     Column("first", "first run (UTC)"),
     Column("last", "last run (UTC)"),
 )
-_RUNS = (
-    Column("problem", "instance", "name", link=True),
-    Column("instance", "instance", "name", link=True),
-    Column("heuristic", "method"),
-    Column("method", "method"),
-    Column("n", "N", "count"),
-    Column("objective", "value", "number"),
-    Column("reference", "optimum or bound", "number"),
-    Column("ratio", "ratio", "ratio"),
-    Column("proof", "proof", "proof"),
-)
 
 
 class Fact(NamedTuple):
@@ -109,24 +88,6 @@ class BoundsOf(NamedTuple):
     table: PageTable
 
 
-class PaperPart(NamedTuple):
-    """One figure of a paper."""
-
-    title: str
-    statement: str
-    study: str | None
-    drawn: ReportFigure
-    runs: PageTable | None
-
-
-class Paper(NamedTuple):
-    """The figures of one paper."""
-
-    anchor: str
-    title: str
-    parts: list[PaperPart]
-
-
 class ReportEnvironment(NamedTuple):
     """The machine that wrote the report, and the machines that made the runs."""
 
@@ -141,6 +102,39 @@ class Details(NamedTuple):
     heading: str
     facts: list[Fact]
     text: str | None
+
+
+@dataclass(frozen=True)
+class AddedSection:
+    """A section of an extension.
+
+    Parameters
+    ----------
+    anchor, title
+        Its anchor on the page, and its title.
+    before
+        Anchor of the section before which it stands.
+    html
+        Its content, given the ids of the records on the page.
+    figures, tables
+        Its figures, and its tables by file name.
+    records
+        Ids of the records that it rests on.
+    """
+
+    anchor: str
+    title: str
+    before: str
+    html: Callable[[Collection[str]], Markup]
+    figures: Sequence[ReportFigure] = ()
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    records: Sequence[str] = ()
+
+
+def added(store: Store, findings: Findings) -> list[AddedSection]:
+    """The sections of extensions that have something to show."""
+    made = (section(store, findings) for section in parts("sections"))
+    return [one for one in made if one is not None]
 
 
 def overview(findings: Findings) -> Overview:
@@ -197,51 +191,6 @@ def missing_bounds(findings: Findings) -> dict[str, list[str]]:
     return reasons
 
 
-def papers(drawn: Mapping[str, ReportFigure], shown: Collection[str]) -> list[Paper]:
-    """The drawn figures of every paper; those of one paper are together.
-
-    Parameters
-    ----------
-    drawn
-        Figures that the store has runs for, by name.
-    shown
-        Ids of the records on the page.
-    """
-    result: dict[str, Paper] = {}
-    for figure in paper_figures():
-        made = drawn.get(figure.name)
-        if made is None:
-            continue
-        name = figure.paper.lower()
-        runs = None if made.rows is None else runs_behind(made.rows, shown)
-        title = f"{figure.where[:1].upper()}{figure.where[1:]}: {figure.title}"
-        paper = result.setdefault(name, Paper(f"paper-{slug(name)}", PAPER_NAMES.get(name, name), []))
-        paper.parts.append(PaperPart(title, figure.says, figure.study, made, runs))
-    return list(result.values())
-
-
-def undrawn(drawn: Mapping[str, ReportFigure]) -> list[tuple[str, str]]:
-    """Name and title of the figures of the papers that the store has no runs for."""
-    return [(figure.name, figure.title) for figure in paper_figures() if figure.name not in drawn]
-
-
-def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> PageTable | None:
-    """Runs that a figure is made of, each with a link to its record; None if the page has none of them.
-
-    Parameters
-    ----------
-    rows
-        The figure's rows; their ``id`` names the run, where they have one.
-    shown
-        Ids of the records on the page.
-    """
-    known = rows[rows["id"].isin(shown)].drop_duplicates("id") if "id" in rows else rows.head(0)
-    if known.empty:
-        return None
-    by_heading = {column.heading: column for column in reversed(_RUNS) if column.field in known}
-    return table(known, reversed(by_heading.values()), "Runs of this figure")
-
-
 def failures(findings: Findings) -> PageTable:
     """Cells without an answer."""
     return table(findings.failures, _FAILURES, "Failures")
@@ -271,10 +220,10 @@ def environment(findings: Findings) -> ReportEnvironment:
     return ReportEnvironment(facts, PageTable("Environments", _ENVIRONMENT, rows, len(findings.environments)))
 
 
-def shown_records(store: Store, findings: Findings) -> list[str]:
-    """Ids of the records on the page: those of the results, then those that claims rest on."""
+def shown_records(store: Store, findings: Findings, added: Iterable[AddedSection]) -> list[str]:
+    """Ids of the records on the page: those of the results, then those that other sections rest on."""
     stored = set(store.names())
-    used = [name for row in findings.claims for name in row["records"] if name in stored]
+    used = [name for section in added for name in section.records if name in stored]
     return list(dict.fromkeys([*findings.results["id"], *used]))[:MOST_RECORDS]
 
 

@@ -28,7 +28,7 @@ with all times in us, and H the total work, plus all delays b_e/B if memory is l
 Sub-operation 0 is on GPU 0 (both rules are invariant under rotations of the GPUs).
 
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
-group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).
+group. The placement is repeated in every group.
 
 Bounds: :mod:`opticoll.formulations.sipml`.
 

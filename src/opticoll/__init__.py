@@ -1,18 +1,23 @@
 """Optimization models of optical and direct-connect interconnects, solved by any solver and certified.
 
-``import opticoll as oc`` is the public interface. ``__init__.pyi`` lists it, for editors and type checkers and here:
-each name is loaded when it is first used.
+``import opticoll as oc`` is the public interface. ``__init__.pyi`` lists it, for editors and type checkers and here;
+extensions add their functions. Each name is loaded when it is first used.
 """
 
 
 def _homes() -> dict[str, str]:
-    """Public name -> the module from which the stub file imports it."""
+    """Public name -> its module: that from which the stub file imports it, or which an extension names."""
     import ast
     from pathlib import Path
 
+    from opticoll.extensions import extensions
+
     lines = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
     imports = (line for line in lines if isinstance(line, ast.ImportFrom))
-    return dict(sorted((name.name, line.module or "") for line in imports for name in line.names))
+    homes = {name.name: line.module or "" for line in imports for name in line.names if name.name != "*"}
+    for target in (target for one in extensions() for target in one.functions):
+        homes[target.partition(":")[2]] = target.partition(":")[0]
+    return dict(sorted(homes.items()))
 
 
 def __getattr__(name: str) -> object:

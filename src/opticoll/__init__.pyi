@@ -4,13 +4,6 @@
 from opticoll.analysis.bounds.instance_bounds import bounds as bounds
 from opticoll.analysis.bounds.sweep import sweep as sweep
 from opticoll.analysis.catalog import solver_table as solver_table
-from opticoll.analysis.conjectures import Conjecture as Conjecture
-from opticoll.analysis.conjectures import conjecture as conjecture
-from opticoll.analysis.designs.design import design as design
-from opticoll.analysis.designs.envelope import envelope as envelope
-from opticoll.analysis.designs.reconfigure import reconfigure as reconfigure
-from opticoll.analysis.designs.sequence_records import best_sequence as best_sequence
-from opticoll.analysis.papers.figure import figure as figure
 from opticoll.analysis.plots.network_plots import plot_topology as plot_topology
 from opticoll.analysis.problem.model import Model as Model
 from opticoll.analysis.problem.model import model as model
@@ -23,12 +16,10 @@ from opticoll.analysis.result.saved_results import check as check
 from opticoll.analysis.result.saved_results import load as load
 from opticoll.analysis.store import Store as Store
 from opticoll.analysis.study.study_table import study as study
-from opticoll.analysis.training.cluster import cluster as cluster
-from opticoll.analysis.training.hybrids import hybrids as hybrids
-from opticoll.analysis.training.iteration import iteration as iteration
 from opticoll.errors import BadInput as BadInput
 from opticoll.errors import NoSolution as NoSolution
 from opticoll.errors import SolverUnavailable as SolverUnavailable
+from opticoll.extension_functions import *
 from opticoll.formulations.bounded_quantity import bound_on as bound_on
 from opticoll.formulations.builders import Cvx as Cvx
 from opticoll.formulations.builders import Pyo as Pyo

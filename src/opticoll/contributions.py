@@ -6,22 +6,7 @@ imported only when a plug-in contributes such an object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Kind of object that a plug-in may contribute.
-
-    Its class, a function that returns the names that opticoll itself uses, and the attributes that a subclass must set.
-    """
-
-    type: str
-    taken: str
-    attributes: tuple[str, ...] = ()
-    #: Whether the plug-in gives a subclass of the class, not an object of it.
-    subclass: bool = False
-
+from opticoll.extensions import Kind, shipped
 
 #: Contributions by the name of the module attribute; its plural is a list of them.
 KINDS = {
@@ -37,7 +22,8 @@ KINDS = {
         ("name", "title", "package", "distribution", "algorithm", "capabilities"),
     ),
     "METHOD": Kind("opticoll.solvers.methods.method:Method", "opticoll.solvers.methods.registry:package_names"),
-    "CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger.ledger:package_names"),
+    "EXTENSION": Kind("opticoll.extensions:Extension", "opticoll.extensions:package_names"),
+    **{name: kind for one in shipped() for name, kind in one.kinds.items()},
 }
 #: Methods and solvers share one name space, ``--method``.
 SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}

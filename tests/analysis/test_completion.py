@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pydoc
+from pathlib import Path
 
 import jedi
 import pytest
@@ -13,7 +14,7 @@ import opticoll as oc
 HERE = jedi.InterpreterEnvironment()  # no process of its own
 START = "import opticoll as oc\n"
 #: Modules of the package, which ``oc.`` offers in an editor; a notebook, which asks ``dir``, does not.
-MODULES = {"analysis", "compiled", "contributions", "errors", "formulations", "instances", "own_code", "solvers"}
+MODULES = {path.stem for path in Path(oc.__file__).parent.iterdir() if not path.stem.startswith("__")}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -17,7 +17,7 @@ import pytest
 import opticoll as oc
 from opticoll import plugins
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.cli.new import KINDS, write_example
+from opticoll.analysis.cli.new import USES, write_example
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
@@ -76,11 +76,11 @@ def outside(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_kind_has_a_name_here():
-    assert set(NAMES) == set(KINDS)
+    assert set(NAMES) == set(USES)
 
 
 def test_examples_pass_their_tests_as_they_stand(tmp_path, monkeypatch):
-    for kind in KINDS:
+    for kind in USES:
         (test,) = [path for path in write_example(kind, NAMES[kind], tmp_path) if path.name.startswith("test_")]
         assert "def test_" in test.read_text(encoding="utf-8")
     passed = set()
@@ -98,7 +98,7 @@ def test_examples_pass_their_tests_as_they_stand(tmp_path, monkeypatch):
 
 
 def test_examples_follow_the_rules_of_this_repository(tmp_path):
-    for kind in KINDS:
+    for kind in USES:
         write_example(kind, NAMES[kind], tmp_path)
     plugins_ = sorted(path for path in tmp_path.glob("*.py") if not path.name.startswith("test_"))
     tests = sorted(tmp_path.glob("test_*.py"))
@@ -114,7 +114,7 @@ def test_examples_follow_the_rules_of_this_repository(tmp_path):
 
 @pytest.mark.slow
 def test_examples_are_typed(tmp_path):
-    files = [path for kind in KINDS for path in write_example(kind, NAMES[kind], tmp_path)]
+    files = [path for kind in USES for path in write_example(kind, NAMES[kind], tmp_path)]
     plugins_ = [str(path) for path in files if not path.name.startswith("test_")]
     done = outside(ROOT.parent, "-m", "mypy", "--config-file", str(ROOT.parent / "pyproject.toml"), *plugins_)
     assert done.returncode == 0, done.stdout

@@ -233,7 +233,7 @@ OUTPUTS = {
     "repair": ["repair", "servers:n=4,degree=2,traffic=dlrm", "--circuit", "0-1"],
     "cluster": ["cluster", "topoopt", "--servers", "8", "--job-servers", "4", "--jobs", "3"],
     "list": ["list"],
-    **{f"list {kind}": ["list", kind] for kind in catalog.KINDS},
+    **{f"list {kind}": ["list", kind] for kind in catalog.kinds()},
 }
 
 

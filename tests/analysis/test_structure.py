@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -24,6 +27,10 @@ NAMED_AFTER = {
     "formulations": ("FORMULATION = ",),
     "analysis": ("@click.command", "@click.group(invoke"),
 }
+#: Rooms that register themselves (:mod:`opticoll.extensions`), and that nothing of the library imports or names.
+EXTENSIONS = ("benchmark", "conjectures", "designs", "ledger", "papers", "training")
+#: File names that every extension may have, with one meaning.
+PER_EXTENSION = {"extension", "descriptions", "report_section"}
 #: What every registry is called, in the folder of what it registers.
 REGISTRY = "registry"
 
@@ -149,6 +156,93 @@ def test_solvers_do_not_name_each_other_in_circles_for_typing():
     assert not [group for group in groups if any(name.startswith("opticoll.solvers.") for name in group)]
 
 
+def of_an_extension(path: Path) -> bool:
+    return path.relative_to(ROOT).parts[:2] in {("analysis", name) for name in EXTENSIONS}
+
+
+def naming_an_extension(text: str) -> list[str]:
+    """Names of modules of extensions, in imports, strings and docstrings alike."""
+    rooms = "|".join(EXTENSIONS)
+    named = re.findall(rf"opticoll\.analysis\.(?:{rooms})\b[\w.]*", text)
+    return named + re.findall(rf"from opticoll\.analysis import [^\n]*\b(?:{rooms})\b", text)
+
+
+def test_the_library_names_no_module_of_an_extension():
+    stub = ROOT / "src/opticoll/extension_functions.pyi"
+    library = [path for path in modules().values() if not of_an_extension(path)]
+    ground = [path for path in (ROOT / "src/opticoll").glob("*.py*") if path != stub]
+    assert len(library) > 300
+    assert not {path: named for path in [*library, *ground] if (named := naming_an_extension(path.read_text("utf-8")))}
+
+
+def test_a_name_of_an_extension_is_found():
+    assert naming_an_extension("from opticoll.analysis.ledger.claim import Claim")
+    assert naming_an_extension("from opticoll.analysis import benchmark as b")
+    assert not naming_an_extension("from opticoll.analysis.bounds import bounds")
+
+
+def test_every_extension_registers_itself():
+    from opticoll.extensions import extensions, part
+
+    assert [one.name for one in extensions()] == [f"opticoll.analysis.{name}" for name in EXTENSIONS]
+    targets = {target for one in extensions() for target in one.functions}
+    stub = (ROOT / "src/opticoll/extension_functions.pyi").read_text(encoding="utf-8")
+    assert {f"{home}:{name}" for home, name in re.findall(r"from (\S+) import (\w+) as", stub)} == targets
+    assert all(part(target) for target in targets)
+
+
+def test_lines_of_the_library_and_of_all(capsys):
+    """The sizes to which ``docs/design.md`` holds the package; run with ``-s``."""
+    paths = [*modules().values(), *(ROOT / "src/opticoll").glob("*.py")]
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
+    library = sum(count for path, count in lines.items() if "analysis" not in path.parts or not of_an_extension(path))
+    with capsys.disabled():
+        print(f"\nlines: library {library:,}, all {sum(lines.values()):,}")
+    assert 0 < library < sum(lines.values())
+
+
+STUDY = """
+name = "two"
+title = "Two rings"
+formulations = ["alltoall.master"]
+instances = ["ring:{3,4}"]
+methods = ["highs"]
+"""
+WITHOUT_EXTENSIONS = """
+import json, sys
+from opticoll.analysis.cli.main import main
+for command in ("solve alltoall.master ring:4 --store s", "bounds ring:4", "study two.toml --store s",
+                "report --store s --out page", "list formulations --json"):
+    assert main(command.split()) == 0, command
+import opticoll
+assert not hasattr(opticoll, "figure"), "an extension's function"
+"""
+
+
+def test_the_library_works_without_the_extensions(tmp_path):
+    from opticoll.formulations import formulations
+
+    ignored = shutil.ignore_patterns("__pycache__", "*.gz")
+    for layer in LAYERS:
+        shutil.copytree(ROOT / layer, tmp_path / layer, ignore=ignored)
+    shutil.copytree(ROOT / "src", tmp_path / "src", symlinks=True, ignore=ignored)
+    for name in EXTENSIONS:
+        shutil.rmtree(tmp_path / "analysis" / name)
+    (tmp_path / "two.toml").write_text(STUDY, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTENSIONS],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {row["name"] for row in json.loads(done.stdout[done.stdout.rindex("\n[") :])} == set(formulations())
+    assert (tmp_path / "page" / "index.html").is_file()
+
+
 def named_after_its_content(path: Path) -> bool:
     """Whether a file is a formulation, a method or a command, whose name users know."""
     marks = NAMED_AFTER.get(path.relative_to(ROOT).parts[0], ())
@@ -171,7 +265,11 @@ def test_no_room_is_empty_and_tests_mirror_the_rooms():
 def test_a_file_name_means_one_thing_within_a_layer():
     places = defaultdict(list)
     for path in modules().values():
-        if path.stem in {*PER_PAPER, REGISTRY} or path.stem.endswith("_claims") or named_after_its_content(path):
+        if (
+            path.stem in {*PER_PAPER, *PER_EXTENSION, REGISTRY}
+            or path.stem.endswith("_claims")
+            or named_after_its_content(path)
+        ):
             continue
         layer = path.relative_to(ROOT).parts[0]
         places[layer, path.stem].append(path.relative_to(ROOT).as_posix())

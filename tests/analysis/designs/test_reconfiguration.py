@@ -20,6 +20,7 @@ from scipy.optimize import linprog
 import opticoll as oc
 from opticoll.analysis.designs import sequence_records as sequence_records_of
 from opticoll.analysis.designs.envelope import direct_configurations, direct_records, envelope
+from opticoll.analysis.designs.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.analysis.designs.schemes import index_scheme, schemes, serving_time
 from opticoll.analysis.designs.sequence_records import (
     best_sequence,
@@ -29,7 +30,6 @@ from opticoll.analysis.designs.sequence_records import (
     useful_configurations,
     write_records,
 )
-from opticoll.analysis.plots.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from opticoll.analysis.benchmark import comparison_plots
 from opticoll.analysis.plots import model_plots as plots_model
 from opticoll.analysis.plots import store_plots as plots
 from opticoll.analysis.plots.style import PALETTE, drawing, inline, label, png, series, svg
@@ -225,7 +226,8 @@ def test_marks_that_cover_each_other_are_drawn_once_and_the_extremes_are_kept():
 def test_a_figure_grows_with_its_legend():
     names = tuple(f"solver-with-a-long-name-{k}" for k in range(60))
     few, many = (
-        plots.profiles(pd.DataFrame({"solver": part, "ratio": 1.0, "share": 0.5}), part) for part in (names[:2], names)
+        comparison_plots.profiles(pd.DataFrame({"solver": part, "ratio": 1.0, "share": 0.5}), part)
+        for part in (names[:2], names)
     )
     assert few.get_figheight() == pytest.approx(4.8)
     assert many.get_figheight() > 9.0
@@ -235,7 +237,7 @@ def test_a_figure_grows_with_its_legend():
 def test_sixteen_contestants_have_different_colours_or_lines_and_runs_here_those_of_the_published():
     names = [f"solver{number}" for number in range(16)]
     names += [f"{name} (here)" for name in names]
-    looks = [plots._look(name, names) for name in names]
+    looks = [comparison_plots._look(name, names) for name in names]
     assert len({(look["color"], str(look["linestyle"])) for look in looks}) == 32
     assert [look["color"] for look in looks[16:]] == [look["color"] for look in looks[:16]]
 

@@ -13,12 +13,12 @@ from rich.console import Console
 from opticoll.analysis.ledger.claim import ClaimRow
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.papers.paper_figure import figures
+from opticoll.analysis.papers.report_section import runs_behind
 from opticoll.analysis.report import findings as report_data
 from opticoll.analysis.report import page as report
 from opticoll.analysis.report import page_tables as columns
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.report.page_tables import Column, table, written
-from opticoll.analysis.report.sections import runs_behind
 from opticoll.analysis.report.terminal import show
 from opticoll.analysis.store import Store
 from opticoll.analysis.store.schema import encode

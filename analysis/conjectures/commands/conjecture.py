@@ -56,7 +56,7 @@ def conjecture(variables: str | None, values: bool, latex: bool, as_json: bool, 
     refuse_together(("--json", "--latex"))
     names = None if variables is None else [name.strip() for name in variables.split(",")]
     with output.diverted_stdout():
-        from opticoll.analysis import conjectures
+        from opticoll.analysis.conjectures import conjecture as conjectures
 
         result = conjectures.conjecture(variables=names, **options)
     if latex:

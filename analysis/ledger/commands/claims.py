@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_claims
+from opticoll.analysis.cli.completions import starting_with
 from opticoll.analysis.cli.options import JSON, STORE, notify, readable_store, refuse_together, writable_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from opticoll.analysis.ledger.claim import ClaimRow
+
+
+def complete_claims(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Identifiers of claims."""
+    from opticoll.analysis.ledger.ledger import claims
+
+    return starting_with(claims(), start)
 
 
 @click.command()
@@ -128,7 +135,7 @@ def _show_claims(rows: Sequence[ClaimRow]) -> None:
 def _show_tally(rows: Sequence[ClaimRow]) -> None:
     """Print the number of claims by paper, weight and verdict, and where to read more."""
     from opticoll.analysis.ledger.explanation import tally
-    from opticoll.analysis.report.findings import PAPER_NAMES
+    from opticoll.analysis.papers.paper_figure import PAPER_NAMES
 
     counts = tally(rows, PAPER_NAMES)
     output.show_table(counts, list(counts[0]))

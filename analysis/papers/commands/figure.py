@@ -7,8 +7,15 @@ from pathlib import Path
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_figures
+from opticoll.analysis.cli.completions import starting_with
 from opticoll.analysis.cli.options import JSON, STORE, OutputFile
+
+
+def complete_figures(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Names of the papers' figures."""
+    from opticoll.analysis.papers.paper_figure import figures
+
+    return starting_with((one.name for one in figures()), start)
 
 
 @click.command()
@@ -33,14 +40,14 @@ def figure(name: str | None, out: Path | None, over: Path | None, store: str | N
     Without NAME, all figures are listed. The runs of the store are drawn, else the rows that come with opticoll, or
     closed forms; the output says which. --json prints the rows.
     """
-    from opticoll.analysis import catalog
-    from opticoll.analysis.cli.list import LISTED
+    from opticoll.analysis.papers import descriptions
+    from opticoll.analysis.papers.extension import EXTENSION
 
     if name is None:
         if out or over or as_json:
             msg = "name a figure; `opticoll figure` lists them"
             raise click.UsageError(msg)
-        output.show_table(catalog.figures(), LISTED["figures"])
+        output.show_table(descriptions.listed(), list(EXTENSION.lists["figures"][1]))
         return 0
     with output.diverted_stdout():
         from opticoll.analysis.papers.figure import as_json as description

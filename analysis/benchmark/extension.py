@@ -1,0 +1,14 @@
+"""The benchmark as an extension: its problems, runs and comparisons of solvers."""
+
+from opticoll.extensions import Extension
+
+EXTENSION = Extension(
+    "opticoll.analysis.benchmark",
+    commands=(
+        "opticoll.analysis.benchmark.commands.benchmark:benchmark",
+        "opticoll.analysis.benchmark.commands.compare:compare",
+    ),
+    outputs={"compare": "opticoll.analysis.benchmark.comparison_output:CompareOutput"},
+    without_schema=("benchmark list", "benchmark submit"),
+    remarks=("opticoll.analysis.benchmark.best_known:remark",),
+)

@@ -1,0 +1,15 @@
+"""Designs as an extension: topologies of a size and degree, and whether to reconfigure them."""
+
+from opticoll.extensions import Extension
+
+EXTENSION = Extension(
+    "opticoll.analysis.designs",
+    commands=("opticoll.analysis.designs.commands.design:design",),
+    functions=(
+        "opticoll.analysis.designs.design:design",
+        "opticoll.analysis.designs.envelope:envelope",
+        "opticoll.analysis.designs.reconfigure:reconfigure",
+        "opticoll.analysis.designs.sequence_records:best_sequence",
+    ),
+    without_schema=("design",),
+)

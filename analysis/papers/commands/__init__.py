@@ -1,0 +1,1 @@
+"""Commands of this extension, a file per command."""

@@ -1,0 +1,110 @@
+"""Extensions: what adds commands, functions, lists and sections to opticoll, and is imported by nothing of it.
+
+An extension is a folder of ``analysis/`` with a module ``extension``, or a plug-in; either defines ``EXTENSION``. It
+names its parts as ``module:name``, and each is imported when it is used. Without the folder, its parts are missing and
+everything else works.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Kind of object that a plug-in may contribute.
+
+    Its class, a function that returns the names that opticoll itself uses, and the attributes that a subclass must set.
+    """
+
+    type: str
+    taken: str
+    attributes: tuple[str, ...] = ()
+    #: Whether the plug-in gives a subclass of the class, not an object of it.
+    subclass: bool = False
+
+
+@dataclass(frozen=True)
+class Extension:
+    """The parts of an extension, each as ``module:name``.
+
+    Parameters
+    ----------
+    name
+        The package; its folder ``templates`` has templates of the report (``*.j2``) and of examples (``*.txt``).
+    commands
+        Commands of click.
+    functions
+        Functions and classes that ``import opticoll`` offers, by their own names.
+    lists
+        Lists of ``opticoll list``: a function without arguments that returns rows with ``name``, and the columns shown.
+    describe
+        Functions that describe a name, or return None if it is not theirs: ``opticoll describe``.
+    facts
+        Functions that return facts about a topology, by name: ``opticoll describe SPEC``.
+    outputs
+        Types of what commands print with ``--json``; with ``[]`` behind it, a list of them.
+    without_schema
+        Commands that print JSON of no fixed type.
+    examples
+        Kinds of examples of ``opticoll new``, with the command that uses one.
+    sections
+        Functions that make a section of the report from a store and its findings, or return None.
+    remarks
+        Functions that say something about a verified solution, or return None: ``opticoll check``.
+    kinds
+        Kinds of objects that plug-ins contribute to it.
+    """
+
+    name: str
+    commands: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    lists: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    describe: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    without_schema: tuple[str, ...] = ()
+    examples: Mapping[str, str] = field(default_factory=dict)
+    sections: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+
+    @property
+    def templates(self) -> Path:
+        """The folder of its templates."""
+        return Path(import_module(self.name).__path__[0]) / "templates"
+
+
+@cache
+def shipped() -> tuple[Extension, ...]:
+    """The extensions that come with opticoll."""
+    folders = sorted(path.parent.name for path in (Path(__file__).parent / "analysis").glob("*/extension.py"))
+    return tuple(import_module(f"opticoll.analysis.{name}.extension").EXTENSION for name in folders)
+
+
+def package_names() -> frozenset[str]:
+    """Names of the extensions that come with opticoll."""
+    return frozenset(one.name for one in shipped())
+
+
+def extensions() -> tuple[Extension, ...]:
+    """All extensions: those that come with opticoll, then those of plug-ins that are loaded."""
+    plugins = sys.modules.get("opticoll.plugins")
+    return shipped() + tuple(() if plugins is None else plugins.contributed("EXTENSION"))
+
+
+def parts(kind: str) -> list[Any]:
+    """The parts of a kind (``describe``, ``facts``, ...) of all extensions, imported."""
+    return [part(target) for one in extensions() for target in getattr(one, kind)]
+
+
+def part(target: str) -> Any:
+    """What is called ``module:name``."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
