@@ -473,8 +473,8 @@ class Claim:
 Measure = Callable[[Laboratory], Measurement]
 
 
-class Claims(list[Claim]):
-    """The claims of a paper, each stated where it is measured.
+class Measures(dict[str, Measure]):
+    """The functions that measure the claims of a paper, by the ids of the claims.
 
     Parameters
     ----------
@@ -486,26 +486,14 @@ class Claims(list[Claim]):
         super().__init__()
         self.paper = paper
 
-    def stated(
-        self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any
-    ) -> Callable[[Measure], Measure]:
-        """Decorate the function that measures a claim; arguments as of :class:`Claim`, the name without the paper."""
+    def of(self, name: str) -> Callable[[Measure], Measure]:
+        """Decorate the function that measures a claim of the paper's ``claims.toml``."""
 
         def add(measure: Measure) -> Measure:
-            self.append(Claim(f"{self.paper}.{name}", self.paper, where, claim, expected, tolerance, measure, **words))
+            self[f"{self.paper}.{name}"] = measure
             return measure
 
         return add
-
-    def untestable(
-        self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any
-    ) -> None:
-        """Add a claim that hardware or prices decide, for the ``reason`` given; arguments as of :meth:`stated`."""
-        self.append(Claim(f"{self.paper}.{name}", self.paper, where, claim, expected, tolerance, **words))
-
-    def open(self, name: str, where: str, claim: str, expected: object, tolerance: str = "exact", **words: Any) -> None:
-        """Add a claim that content ``lost`` or ``unpublished`` decides; arguments as of :meth:`untestable`."""
-        self.untestable(name, where, claim, expected, tolerance, natural=None, **words)
 
 
 def _reseeded(value: Json, sample: int) -> Json:

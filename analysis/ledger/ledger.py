@@ -15,7 +15,8 @@ import msgspec
 
 from opticoll import own_code, plugins
 from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory, Measurement
-from opticoll.analysis.papers.paper_figure import modules_about
+from opticoll.analysis.ledger.statements import claims_of
+from opticoll.analysis.papers.paper_figure import PAPERS, modules_about
 from opticoll.analysis.store.records import CLAIMS
 from opticoll.analysis.store.schema import environment
 from opticoll.errors import BadFile, BadInput
@@ -116,7 +117,8 @@ def _read(path: Path, name: str) -> ClaimRow | None:
 
 @cache
 def _ours() -> dict[str, Claim]:
-    return {claim.id: claim for claim in contributed(modules_about("claims"), "CLAIMS")}
+    measures = {name: one for part in contributed(modules_about("claims"), "MEASURES") for name, one in part.items()}
+    return {claim.id: claim for paper in PAPERS for claim in claims_of(paper, measures)}
 
 
 def package_names() -> frozenset[str]:

@@ -15,8 +15,6 @@ from decimal import Decimal
 ABOUT = 0.1
 #: Ratios in this range count as "similar", "equal", "near" or "close".
 SIMILAR = (1 - ABOUT, 1 + ABOUT)
-#: Smallest ratio that counts as two orders of magnitude.
-TWO_ORDERS = 10**1.5
 #: Relative slack of interval ends, for rounding errors.
 _ROUNDING = 1e-9
 

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import certified_flow, certified_optimum, scipy_program, seconds_of
-from opticoll.analysis.ledger.printed_number import TWO_ORDERS
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.alltoall.natural_readings import SIMPLEX, SMALL_EPSILON, STEPS
 from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import flow_bounds as bounds
@@ -35,10 +33,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Json
 
 
-#: What the available text lacks of the linear programs.
-FORMULAS_LOST = "The formulas; they are restored from the prose around them."
-#: What the available text lacks of the sizes and factors printed inline.
-NUMBERS_LOST = "The numbers printed as formulas: sizes, degrees and factors."
 #: Small graphs on which every program of section 3 is solved.
 PROGRAMS = [
     "path:3",
@@ -75,7 +69,7 @@ MASTER, LINK, STEPPED = "alltoall.master", "alltoall.link-mcf", "alltoall.timest
 LARGE = 1e-4
 #: The reading of (4) under which flow may circle through the sink.
 SINK_INFLOW = "flow into the sink (the sink-inflow reading)"
-CLAIMS = Claims("alltoall")
+MEASURES = Measures("alltoall")
 
 
 def optimal_time(laboratory: Laboratory, spec: str) -> float:
@@ -128,18 +122,7 @@ def inequality_flow(topology: Topology, *, net: bool) -> float:
     return float(-result.fun)
 
 
-@CLAIMS.stated(
-    "link-mcf-printed",
-    "section 3.1.1, (1)-(5) against (25)-(28)",
-    "The link MCF with flow conservation as an inequality and a demand at the sink gives the maximum concurrent flow",
-    "T of (1)-(5) = T of (25)-(28)",
-    "1e-6",
-    scope={"networks": PROGRAMS},
-    natural=None,
-    procedure="We solve (1)-(5) with both meanings of the demand at the sink, and compare the optimum with the "
-    "certified maximum concurrent flow.",
-    lost=FORMULAS_LOST,
-)
+@MEASURES.of("link-mcf-printed")
 def _sufficient(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     sweeps = {SINK_INFLOW: Sweep(), "flow into the sink less flow out of it": Sweep()}
@@ -202,17 +185,7 @@ def _same_optimum(other: Callable[[Topology], float]) -> Callable[[Laboratory], 
     return measure
 
 
-CLAIMS.stated(
-    "matrix-form",
-    "appendix C, (25)-(28)",
-    "The LP in matrix form, (25)-(28), is equivalent to the link MCF",
-    "equal optima",
-    "1e-6",
-    scope={"networks": PROGRAMS},
-    weight="textbook",
-    procedure="We compare the optimum of the matrix form with that of the LP by source on small networks.",
-    lost=FORMULAS_LOST,
-)(_same_optimum(_link_optimum))
+MEASURES.of("matrix-form")(_same_optimum(_link_optimum))
 
 
 def path_optimum(topology: Topology, **rule: Any) -> float:
@@ -225,29 +198,10 @@ def path_optimum(topology: Topology, **rule: Any) -> float:
     return certified_optimum(form, what, lambda lengths: path_bounds.length_bound(data, lengths), data.residuals)
 
 
-CLAIMS.stated(
-    "all-paths",
-    "section 3.1.4, (21)-(24)",
-    "Path flows over all simple paths attain the value of the link MCF",
-    "equal optima",
-    "1e-6",
-    scope={"networks": PROGRAMS},
-    weight="textbook",
-    procedure="We list all simple paths of small networks and solve the path LP.",
-    lost=FORMULAS_LOST,
-)(_same_optimum(partial(path_optimum, paths="all")))
+MEASURES.of("all-paths")(_same_optimum(partial(path_optimum, paths="all")))
 
 
-@CLAIMS.stated(
-    "children",
-    "section 3.1.2, (6)-(14)",
-    "One LP grouped by source, followed by one child LP per source, solves the link MCF to optimality",
-    "equal optima",
-    "1e-6",
-    scope={"networks": ["genkautz:n=8,d=3", "torus:3x3+fail=2,seed=1", "path:5"]},
-    procedure="We solve the master LP and all child LPs, and check their joint flows.",
-    lost=FORMULAS_LOST,
-)
+@MEASURES.of("children")
 def _children(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     sweep = Sweep()
@@ -266,36 +220,7 @@ def _children(laboratory: Laboratory) -> Measurement:
 # time steps ---------------------------------------------------------------------------------------------------------
 
 
-@CLAIMS.stated(
-    "steps-optimal",
-    "abstract, sections 3.1.3 and 6.2",
-    "Time-stepped schedules are bandwidth-optimal on a range of topologies: hypercube, twisted hypercube, "
-    "complete bipartite graph and GenKautz graphs among them",
-    "sum of the steps' utilisations = T",
-    "1e-6",
-    scope={
-        "networks": [
-            "hypercube:3",
-            "twisted-hypercube:3",
-            "bipartite:4x4",
-            "complete:5",
-            "torus:3x3",
-            "torus:4x4",
-            "ring:8",
-            "path:4",
-            "petersen",
-            "genkautz:n=8,d=2",
-            "genkautz:n=12,d=3",
-            "genkautz:n=16,d=4",
-            "random-regular:n=12,d=3,seed=1",
-        ],
-        "steps beyond the diameter": 3,
-    },
-    weight="headline",
-    natural=STEPS,
-    procedure="Starting from the diameter, we increase the number of steps until the schedule takes no longer "
-    "than the optimal flow without steps.",
-)
+@MEASURES.of("steps-optimal")
 def _steps(laboratory: Laboratory) -> Measurement:
     specs, most = laboratory.scope["networks"], int(laboratory.scope["steps beyond the diameter"])
     measured: dict[str, Json] = {}
@@ -335,20 +260,7 @@ def _steps(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "steps-by-source",
-    "section 3.1.3, (15)-(20)",
-    "The time-stepped LP can be decomposed by source as the link MCF",
-    "equal optima",
-    "1e-6",
-    scope={
-        "networks": ["path:3", "path:4", "path:5", "ring:4", "ring:5", "star:4", "genkautz:n=6,d=2", "hypercube:2"],
-        "steps beyond the diameter": 2,
-    },
-    weight="textbook",
-    procedure="We solve the time-stepped LP by pair and by source.",
-    lost=FORMULAS_LOST,
-)
+@MEASURES.of("steps-by-source")
 def _steps_by_source(laboratory: Laboratory) -> Measurement:
     specs, more = laboratory.scope["networks"], int(laboratory.scope["steps beyond the diameter"])
     sweep = Sweep()
@@ -400,19 +312,7 @@ def _solve_seconds(form: Any, method: str) -> float:
     return seconds
 
 
-@CLAIMS.stated(
-    "decomposition-speed",
-    "section 6.3, figure 6",
-    "On GenKautz graphs the decomposed MCF is two orders of magnitude faster than the original already at a "
-    "small scale",
-    "about 100 times",
-    "at least 10^1.5",
-    scope={"networks": "genkautz:n={n},d=4", "N": [12, 16, 20], "least ratio": TWO_ORDERS},
-    natural=SIMPLEX,
-    printed=100,
-    procedure="We time both LPs with HiGHS, by simplex and by interior point, on one core.",
-    lost=NUMBERS_LOST,
-)
+@MEASURES.of("decomposition-speed")
 def _decomposition(laboratory: Laboratory) -> Measurement:
     least, sizes = float(laboratory.scope["least ratio"]), laboratory.scope["N"]
     specs = [laboratory.scope["networks"].format(n=n) for n in sizes]
@@ -458,24 +358,7 @@ def extraction_seconds(spec: str, sources: int) -> float:
     return longest
 
 
-@CLAIMS.stated(
-    "forty-minutes",
-    "section 1, section 6.3, figure 6",
-    "Computing a schedule for 1000 nodes takes 40 minutes, with child LPs and path extraction of all sources in "
-    "parallel, and seconds for hundreds of nodes",
-    {"N = 1000 [min]": 40, "hundreds": "seconds"},
-    "at most; under a minute",
-    scope={
-        "hundreds of nodes": [f"genkautz:n={n},d=4" for n in (100, 200, 300, 500)],
-        "a thousand nodes": "genkautz:n=1000,d=4",
-        "minutes": 40,
-        "seconds: less than [s]": 60,
-        "sources sampled": 8,
-    },
-    procedure="We time the LP by source, solved to 1e-6 by first-order iterations and an interior-point method, "
-    "and the split of one source's flow into paths.",
-    lost=NUMBERS_LOST,
-)
+@MEASURES.of("forty-minutes")
 def _schedule_times(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     hundreds, thousand = scope.values("hundreds of nodes", "a thousand nodes")
@@ -529,18 +412,7 @@ def approximation(topology: Topology, epsilon: float) -> tuple[float, int]:
     return phases / float((load / capacity).max()), trees
 
 
-@CLAIMS.stated(
-    "fptas",
-    "section 2.3",
-    "The exact LP by source is competitive in running time with approximation schemes (FPTAS), especially for "
-    "small epsilon",
-    "no slower",
-    scope={"network": "genkautz:n=32,d=4", "epsilon": [0.1, 0.05, 0.01]},
-    natural=SMALL_EPSILON,
-    procedure="We run Fleischer's scheme with Karakostas' grouping by source to the stopping rule of its proof, "
-    "check that its flow is within its guarantee, and time both on one core.",
-    lost=NUMBERS_LOST,
-)
+@MEASURES.of("fptas")
 def _against_approximation(laboratory: Laboratory) -> Measurement:
     spec, tried = laboratory.scope.values("network", "epsilon")
     topology = parse(spec)
@@ -573,26 +445,3 @@ def _against_approximation(laboratory: Laboratory) -> Measurement:
         "gains with small epsilon. Both run compiled code on one core. The paper's epsilon and sizes are lost.",
         measured,
     )
-
-
-CLAIMS.untestable(
-    "out-of-reach",
-    "section 1 and section 6.3, figure 6",
-    "The original MCF yields no schedule with MOSEK on a fast machine within a day, and none for larger "
-    "networks in reasonable time",
-    "no solution",
-    reason="A test needs MOSEK with a licence, a day of computation, and the size, which is lost. The size "
-    "alone is no evidence: it says nothing about other algorithms.",
-    lost=NUMBERS_LOST,
-)
-
-
-CLAIMS.untestable(
-    "sccl",
-    "section 6.3",
-    "SCCL generates all-to-all schedules only for very small sizes and does not finish for the next larger one",
-    "does not finish",
-    reason="A test needs SCCL with its SMT solver; the sizes and the time limit are lost. A test of another "
-    "program of the same kind would say nothing about SCCL.",
-    lost=NUMBERS_LOST,
-)

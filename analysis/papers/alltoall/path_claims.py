@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import certified_flow
-from opticoll.analysis.ledger.printed_number import ABOUT, similar
+from opticoll.analysis.ledger.printed_number import similar
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.claims import (
-    FORMULAS_LOST,
-    NUMBERS_LOST,
     optimal_time,
     path_optimum,
 )
-from opticoll.analysis.papers.alltoall.natural_readings import DISJOINT, EVEN_SPLIT
 from opticoll.analysis.papers.alltoall.schedule_choice import shortest_path_counts
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.flows.path_flow import arc_load
@@ -31,56 +28,11 @@ if TYPE_CHECKING:
     from opticoll.instances import Topology
 
 
-#: Graphs of the families in figure 7, small enough to be solved quickly.
-SPREAD_OUT = [
-    "hypercube:3",
-    "hypercube:4",
-    "bipartite:4x4",
-    "torus:3x3",
-    "torus:3x4",
-    "torus:4x4",
-    "torus:5x5",
-    "torus:3x3x3",
-    "twisted-hypercube:3",
-    "mesh:3x3",
-    "petersen",
-    "kautz:d=3,D=2",
-    *(f"genkautz:n={n},d=4" for n in (8, 12, 16, 20, 25, 27)),
-    *(f"genkautz:n={n},d=3" for n in (8, 12, 16, 20)),
-    *(f"random-regular:n={n},d=4,seed=1" for n in (12, 16, 20)),
-    *(f"xpander:n={n},d=4,seed=1" for n in (15, 20)),
-]
-DISABLED = [
-    *(f"torus:3x3+fail={k},seed={s}" for k in (1, 2) for s in (0, 1)),
-    *(f"torus:4x4+fail={k},seed=1" for k in (1, 2, 3)),
-    "torus:3x3x3+fail=3,seed=1",
-    *(f"genkautz:n=16,d=4+fail={k},seed=0" for k in (1, 2, 3)),
-    *(f"random-regular:n=16,d=4,seed=1+fail={k},seed=0" for k in (1, 2)),
-]
 PATHS = "alltoall.path-mcf"
-CLAIMS = Claims("alltoall")
+MEASURES = Measures("alltoall")
 
 
-@CLAIMS.stated(
-    "disjoint-paths",
-    "sections 3.1.4 and 6.3, figure 7",
-    "The path LP over a maximal set of link-disjoint paths, at most d per pair, is observed to achieve the "
-    "optimal rates of the link MCF on tori and expanders, also after links are disabled",
-    "equal",
-    "1e-6 to 5 %",
-    scope={
-        "networks": SPREAD_OUT,
-        "networks with disabled links": DISABLED,
-        "equal within": [1e-6, 0.01, 0.05],
-        "paths of a pair over degree, at most": 1.0,
-    },
-    natural=DISJOINT,
-    printed=1,
-    second="disjoint_paths_of_eight_and_sixteen_nodes",
-    procedure="We solve the path LP over one maximum set of arc-disjoint paths per pair, and compare with "
-    "certified optima over all paths.",
-    lost="Figure 7 with its networks and sizes.",
-)
+@MEASURES.of("disjoint-paths")
 def _disjoint(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     slacks, largest = scope["equal within"], float(scope["paths of a pair over degree, at most"])
@@ -122,17 +74,7 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "mcf-extp",
-    "sections 1, 3.2.1 and 6.3",
-    "Extracting the widest paths first from the MCF flow keeps its throughput on the paper's networks",
-    "equal",
-    "1e-6",
-    scope={"networks": ["hypercube:3", "bipartite:4x4", "torus:3x3", "genkautz:n=16,d=4", "torus:3x3+fail=2,seed=1"]},
-    weight="textbook",
-    procedure="We extract widest paths from an optimal flow until none is left, check them, and compare their "
-    "rate with the optimum.",
-)
+@MEASURES.of("mcf-extp")
 def _extracted(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     sweep = Sweep()
@@ -155,16 +97,7 @@ def even_load(data: PathFlow) -> float:
     return float((load / np.asarray(data.topology.capacity)).max())
 
 
-@CLAIMS.stated(
-    "equal-weights",
-    "section 5",
-    "The MCF solutions of hypercube, 3-D torus and complete bipartite graph need one path per pair or paths of "
-    "equal weight",
-    "no more than T",
-    "1e-6",
-    scope={"networks": ["hypercube:3", "torus:3x3x3", "bipartite:4x4"]},
-    procedure="We compare the best single paths and the even split over all shortest paths with certified optima.",
-)
+@MEASURES.of("equal-weights")
 def _even_weights(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Any] = {}
     wrong = []
@@ -210,20 +143,7 @@ def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool)
     return float(result.fun)
 
 
-@CLAIMS.stated(
-    "equal-split",
-    "appendix D and section 5",
-    "Spreading every pair evenly over the same number of paths, where one path is the simplest case, needs no "
-    "more time than the MCF on the complete bipartite graph of 8 nodes",
-    "T of the MCF",
-    "1e-6",
-    scope={"network": "bipartite:4x4", "paths per pair": [1, 2, 4], "longest path": 3},
-    natural=EVEN_SPLIT,
-    printed=1,
-    procedure="For one, two and four paths per pair we choose the paths by a MILP over all short simple paths, "
-    "and compare the smallest maximum load with the optimum.",
-    lost=FORMULAS_LOST,
-)
+@MEASURES.of("equal-split")
 def _equal_split(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     topology = parse(scope["network"])
@@ -250,17 +170,7 @@ def _equal_split(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "path-throughput",
-    "section 6.2, figure 4",
-    "On the complete bipartite graph of 8 nodes path-based schedules perform comparably with link-based ones",
-    "comparable",
-    "equal in the model",
-    scope={"network": "bipartite:4x4"},
-    printed=1,
-    procedure="We compare the optimal times of the path LP, the link LP and the time-stepped LP, not the "
-    "testbed's throughput.",
-)
+@MEASURES.of("path-throughput")
 def _path_throughput(laboratory: Laboratory) -> Measurement:
     spec = laboratory.scope["network"]
     topology = parse(spec)
@@ -278,17 +188,7 @@ def _path_throughput(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "forwarding",
-    "sections 1, 6.1 and 6.2",
-    "Path-based schedules are necessary to use the forwarding bandwidth of the NICs on the torus of 27 nodes, "
-    "where hosts inject less than the links carry",
-    "T with NICs < T with hosts",
-    "1e-6",
-    scope={"network": "torus:3x3x3", "injection [Gb/s]": 100, "link [Gb/s]": 25},
-    procedure="We solve the all-to-all on the network augmented with hosts of limited bandwidth, with "
-    "forwarding by NICs and by hosts.",
-)
+@MEASURES.of("forwarding")
 def _forwarding(laboratory: Laboratory) -> Measurement:
     spec, injection = laboratory.scope["network"], float(laboratory.scope["injection [Gb/s]"])
     width = injection / float(laboratory.scope["link [Gb/s]"])
@@ -319,23 +219,7 @@ def most_walks(topology: Topology) -> float:
     return float(total.max())
 
 
-@CLAIMS.stated(
-    "path-diversity",
-    "section 3.1.4",
-    "The number of paths no longer than the diameter seems to be polynomial in N on expanders such as GenKautz, "
-    "but grows faster on tori",
-    "polynomial; more than polynomial",
-    "power at most 2; growing power",
-    scope={
-        "GenKautz": "genkautz:n={n},d=4",
-        "torus": "torus:{k}x{k}",
-        "torus sides": [4, 6, 8, 10, 12, 16],
-        "power of N, at most": 2,
-    },
-    procedure="We bound the number of paths from above on GenKautz graphs and from below on tori, by powers of "
-    "the adjacency matrix.",
-    lost=FORMULAS_LOST,
-)
+@MEASURES.of("path-diversity")
 def _diversity(laboratory: Laboratory) -> Measurement:
     """Growth of the counts: the logarithm over log N, bounded if polynomial, and for tori over the diameter."""
     sides, degree = laboratory.scope["torus sides"], float(laboratory.scope["power of N, at most"])
@@ -363,28 +247,7 @@ def _diversity(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "shortest-paths",
-    "section 1",
-    "Multi-path TCP over shortest paths is reported to work well on expanders; it performs poorly on tori",
-    "T near that of the MCF on expanders, above on tori",
-    "well: within 10 %",
-    scope={
-        "expanders": [
-            "genkautz:n=16,d=4",
-            "genkautz:n=27,d=4",
-            *(f"random-regular:n=20,d=4,seed={s}" for s in range(1, 9)),
-            "xpander:n=20,d=4,seed=1",
-        ],
-        "tori": ["torus:4x4", "torus:5x5", "torus:4x6", "torus:6x6", "torus:3x3x3"],
-        "k": [4, 8],
-        "well: within": ABOUT,
-    },
-    natural=None,
-    procedure="We split every pair over all shortest or over the k shortest paths, with equal and with optimal "
-    "weights, and compare with the MCF.",
-    lost=NUMBERS_LOST,
-)
+@MEASURES.of("shortest-paths")
 def _spread_alike(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     well = 1 + float(scope["well: within"])

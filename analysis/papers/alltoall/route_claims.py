@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import certified_flow
-from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
+from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
-from opticoll.analysis.papers.alltoall.claims import NUMBERS_LOST, optimal_time, rounded
-from opticoll.analysis.papers.alltoall.natural_readings import ALL_TESTBEDS, ROUTES, SSSP
+from opticoll.analysis.papers.alltoall.claims import optimal_time, rounded
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.instances import parse
 
@@ -21,12 +20,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Json
 
 
-_TESTBED = (
-    "Throughput measured on a testbed; the factors are lost from the text. A test needs the curves of the figure, or "
-    "the testbed with its runtimes: our models bound the bandwidth part of the time, not the latency of software. "
-)
 SINGLE_PATHS, LAYERS = "alltoall.min-congestion", "alltoall.virtual-channels"
-CLAIMS = Claims("alltoall")
+MEASURES = Measures("alltoall")
 
 
 def pair_routes(topology: Topology, seed: int) -> np.ndarray:
@@ -81,33 +76,7 @@ def _weights(topology: Topology, *, reverse: bool = False) -> tuple[Any, Any, An
     return np.zeros(m), arc, graph.data.astype(int) - 1, graph
 
 
-@CLAIMS.stated(
-    "sssp",
-    "section 6.3, figure 7; appendix D",
-    "Iterated single shortest paths (SSSP of the cited work) are 1.6 to 1.8 times worse than the link MCF; the "
-    "load-aware variant is more than 2 times worse where the MCF is tractable",
-    [1.6, 1.8],
-    "rounds to the printed digits: 1.55 to 1.85",
-    scope={
-        "networks": [
-            "torus:3x3x3",
-            "torus:3x3x3x3",
-            "torus:5x5",
-            "hypercube:4",
-            "genkautz:n=27,d=4",
-            "genkautz:n=64,d=4",
-        ],
-        "tori of three and more dimensions": ["torus:3x3x3", "torus:3x3x3x3"],
-        "random orders": 8,
-        "times that of the MCF": ["1.6", "1.8"],
-        "appendix D: more than": 2.0,
-    },
-    natural=SSSP,
-    second="trees_and_pairs",
-    procedure="We route with trees per destination, as the cited work does, and pair by pair, as Appendix D "
-    "says, in eight random orders, and divide the largest load by the optimal T.",
-    lost="Figure 7 with its networks and sizes.",
-)
+@MEASURES.of("sssp")
 def _sssp(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     low, high = (PrintedNumber(text).ends[end] for end, text in enumerate(scope["times that of the MCF"]))
@@ -148,17 +117,7 @@ def _sssp(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "sssp-order",
-    "appendix D, step (a) of the heuristic",
-    "With a start weight above the number of commodities, the order in which they are routed does not affect the "
-    "routes",
-    "same routes in every order",
-    scope={"networks": ["torus:3x3x3", "torus:5x5", "genkautz:n=27,d=4"], "random orders": 8},
-    natural=ROUTES,
-    second="two_orders",
-    procedure="We route all pairs in eight random orders and compare lengths and loads.",
-)
+@MEASURES.of("sssp-order")
 def _order(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Json] = {}
     longer, changed = [], []
@@ -195,16 +154,7 @@ def certified_time(spec: str) -> float:
     return 1 / certified_flow(parse(spec))
 
 
-@CLAIMS.stated(
-    "single-path",
-    "appendix D",
-    "The ILP with a single path per pair matches the MCF on a small hypercube and small tori",
-    "load = T",
-    "1e-6",
-    scope={"networks": ["hypercube:2", "hypercube:3", "hypercube:4", "torus:3x3", "torus:3x3x3"]},
-    procedure="We prove the least load of single paths and compare with certified optima.",
-    lost=NUMBERS_LOST,
-)
+@MEASURES.of("single-path")
 def _single_path(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     measured = {spec: proven_load(laboratory, spec) / certified_time(spec) for spec in specs}
@@ -219,16 +169,7 @@ def _single_path(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "eighty-one",
-    "section 6.3, figure 7",
-    "At 81 nodes the ILP for single paths is near the MCF if it may stop at a tolerance",
-    1.0,
-    "near: 10 %",
-    scope={"networks": ["genkautz:n=81,d=4", "torus:9x9", "torus:3x3x3x3"], "near: within": ABOUT},
-    procedure="We compute routes to a proven gap of 5 % and divide their load by the optimal T.",
-    lost=NUMBERS_LOST,
-)
+@MEASURES.of("eighty-one")
 def _eighty_one(laboratory: Laboratory) -> Measurement:
     specs, near = laboratory.scope["networks"], float(laboratory.scope["near: within"])
     loads = {spec: proven_load(laboratory, spec, tol=0.05, time_limit_s=600.0) for spec in specs}
@@ -259,18 +200,7 @@ def dimension_loads(shape: tuple[int, ...]) -> tuple[float, list[float]]:
     return max(loads), loads
 
 
-@CLAIMS.stated(
-    "dimension-order",
-    "section 6.2",
-    "Dimension-ordered routing is throughput-optimal on tori",
-    "load = T",
-    "1e-6",
-    scope={
-        "largest side in two dimensions": 12,
-        "tori of three dimensions": [*([a, a, a] for a in range(2, 7)), [2, 3, 4], [2, 2, 6], [3, 4, 5], [2, 4, 8]],
-    },
-    procedure="We compare the loads of dimension-ordered routes with a lower bound on T from arc lengths.",
-)
+@MEASURES.of("dimension-order")
 def _dimension_order(laboratory: Laboratory) -> Measurement:
     side = int(laboratory.scope["largest side in two dimensions"])
     shapes: list[tuple[int, ...]] = [(a, b) for a in range(2, side + 1) for b in range(a, side + 1)]
@@ -297,20 +227,7 @@ def _dimension_order(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "balanced-paths",
-    "section 6.2, figure 4",
-    "The time-stepped schedule outperforms load-balanced single shortest paths on the GPU testbed (hypercube, "
-    "twisted hypercube, complete bipartite graph)",
-    "load over T > 1",
-    "1e-6",
-    scope={"networks": ["hypercube:3", "twisted-hypercube:3", "bipartite:4x4"]},
-    natural=ALL_TESTBEDS,
-    second="single_shortest_paths_of_cubes",
-    procedure="We prove the least load of single shortest paths and compare with the optimal T. The paper "
-    "measures on a testbed.",
-    lost="Figure 4.",
-)
+@MEASURES.of("balanced-paths")
 def _balanced(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     measured = {spec: proven_load(laboratory, spec, paths="shortest") / certified_time(spec) for spec in specs}
@@ -327,15 +244,7 @@ def _balanced(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "virtual-channels",
-    "appendix D.1",
-    "The heuristics for virtual channels leave no cyclic dependency among the channels, so no deadlock is possible",
-    "no cycle",
-    scope={"networks": ["ring:8", "torus:3x3", "hypercube:3", "genkautz:n=12,d=3"]},
-    procedure="We assign least-congestion routes to layers by the heuristics, and check every layer's dependency "
-    "graph.",
-)
+@MEASURES.of("virtual-channels")
 def _layers(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Json] = {}
     wrong = []
@@ -352,28 +261,3 @@ def _layers(laboratory: Laboratory) -> Measurement:
         "Number of layers of the best heuristic for least-congestion routes; no layer has a dependency cycle. The "
         "paper does not state a number of layers.",
     )
-
-
-CLAIMS.untestable(
-    "gpu-throughput",
-    "section 6.2, figure 4",
-    "Time-stepped schedules match SCCL and have several times the throughput of NCCL on 8 GPUs with large "
-    "buffers, on hypercube, twisted hypercube and complete bipartite graph",
-    "equal; higher",
-    weight="headline",
-    reason=_TESTBED + "Claim alltoall.steps-optimal tests that the schedules are bandwidth-optimal in the model.",
-    lost="Figure 4 and its factors.",
-)
-
-
-CLAIMS.untestable(
-    "cluster-throughput",
-    "section 6.2, figure 5; appendix B, figure 10",
-    "On the torus of 27 nodes, path-based schedules have more bandwidth than Open MPI and oneCCL and slightly "
-    "more than dimension-ordered routing, and time-stepped schedules more than the baselines",
-    "higher",
-    weight="headline",
-    reason=_TESTBED + "In the model both tie with dimension order (alltoall.dimension-order), and forwarding by "
-    "NICs gains 1.5 times (alltoall.forwarding).",
-    lost="Figures 5 and 10 and their factors.",
-)

@@ -6,21 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import (
     interval_of_mean,
 )
-from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
+from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.claims import (
     LARGE,
-    NUMBERS_LOST,
     corollary_3,
     optimal_time,
     rounded,
 )
-from opticoll.analysis.papers.alltoall.natural_readings import EVERY_ORDER, HOSTS_FORWARD, LARGE_N
 from opticoll.instances import parse
 
 if TYPE_CHECKING:
@@ -30,18 +28,10 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Json
 
 
-CLAIMS = Claims("alltoall")
+MEASURES = Measures("alltoall")
 
 
-@CLAIMS.stated(
-    "coverage",
-    "sections 1 and 6.4",
-    "A GenKautz graph can be generated for any number of nodes N and degree d",
-    "d-regular, strongly connected",
-    scope={"N, at most": 128, "d, from and to": [2, 8]},
-    weight="textbook",
-    procedure="We generate the graphs and check degrees and connectivity.",
-)
+@MEASURES.of("coverage")
 def _coverage(laboratory: Laboratory) -> Measurement:
     sweep, loops = Sweep(), 0
     most, (least_degree, largest_degree) = int(laboratory.scope["N, at most"]), laboratory.scope["d, from and to"]
@@ -93,50 +83,13 @@ def _near_bound(laboratory: Laboratory) -> Measurement:
     )
 
 
-CLAIMS.stated(
-    "genkautz-bound",
-    "abstract; section 6.4, figure 8",
-    "GenKautz graphs of degree 4 get very close to the lower bound on the all-to-all time, with a ratio that "
-    "approaches 1 for large N",
-    1.0,
-    "within 10 % from N = 300 on",
-    scope={
-        "d": 4,
-        "N": [16, 32, 64, 100, 128, 200, 300, 500, 1000],
-        "large N": 300,
-        "close: within": ABOUT,
-    },
-    weight="headline",
-    natural=LARGE_N,
-    procedure="We divide proven optimal times by the bound of Corollary 3.",
-    lost=NUMBERS_LOST,
-)(_near_bound)
+MEASURES.of("genkautz-bound")(_near_bound)
 
 
-CLAIMS.stated(
-    "genkautz-bound-d8",
-    "appendix B, figure 11",
-    "GenKautz remains close to the lower bound at larger degrees (8)",
-    1.0,
-    "within 10 % from N = 300 on",
-    scope={"d": 8, "N": [32, 64, 128, 300], "large N": 300, "close: within": ABOUT},
-    natural=LARGE_N,
-    procedure="We divide proven optimal times by the bound of Corollary 3.",
-    lost=NUMBERS_LOST,
-)(_near_bound)
+MEASURES.of("genkautz-bound-d8")(_near_bound)
 
 
-@CLAIMS.stated(
-    "over-tori",
-    "section 6.4, figure 9",
-    "At degree 4 GenKautz has about 2.4 times the throughput of 2-D tori at large N",
-    2.4,
-    PrintedNumber("2.4", about=True).tolerance,
-    scope={"d": 4, "N": [100, 196, 400, 625], "printed": "2.4"},
-    natural=None,
-    procedure="We compare proven optimal times of square tori and GenKautz graphs of equal size.",
-    lost=NUMBERS_LOST,
-)
+@MEASURES.of("over-tori")
 def _over_tori(laboratory: Laboratory) -> Measurement:
     printed, sizes = PrintedNumber(laboratory.scope["printed"], about=True), laboratory.scope["N"]
     degree = laboratory.scope["d"]
@@ -185,35 +138,11 @@ def _over_random(laboratory: Laboratory) -> Measurement:
     )
 
 
-for name, words, family in (
-    ("random", "random regular graphs (Jellyfish)", "random-regular"),
-    ("xpander", "Xpanders", "xpander"),
-):
-    CLAIMS.stated(
-        f"over-{name}",
-        "section 6.4, figure 9",
-        f"At degree 4 GenKautz has about 10 % more throughput than {words}",
-        10,
-        f"the 95 % interval overlaps {PrintedNumber('10', about=True).tolerance} %",
-        scope={"family": family, "d": 4, "N": [64, 128, 256], "random graphs": 8, "printed [%]": "10"},
-        natural=None,
-        procedure="We compare proven optimal times with those of eight random graphs of equal size.",
-        lost=NUMBERS_LOST,
-    )(_over_random)
+for name in ("over-random", "over-xpander"):
+    MEASURES.of(name)(_over_random)
 
 
-@CLAIMS.stated(
-    "over-xpander-d8",
-    "appendix B, figure 12",
-    "At degree 8 GenKautz has more throughput than other expanders",
-    "> 1",
-    "above the 95 % interval",
-    scope={"families": ["xpander", "random-regular"], "d": 8, "N": [36, 64, 128], "random graphs": 8},
-    printed=1,
-    second="a_random_graph_of_128_nodes",
-    procedure="We compare proven optimal times with those of eight random graphs of equal size.",
-    lost="The factor.",
-)
+@MEASURES.of("over-xpander-d8")
 def _over_expanders_8(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     seeds = laboratory.seeds(int(scope["random graphs"]), 1)
@@ -236,21 +165,7 @@ def _over_expanders_8(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "expanders-alike",
-    "section 2.3",
-    "Several families of expanders have nearly identical all-to-all performance",
-    1.0,
-    "within 5 %",
-    scope={
-        "families": ["random-regular", "xpander"],
-        "d": 4,
-        "N": [256],
-        "random graphs": 8,
-        "nearly identical: within": 0.05,
-    },
-    procedure="We compare mean proven throughputs of random regular graphs and Xpanders of equal size.",
-)
+@MEASURES.of("expanders-alike")
 def _alike(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     seeds, near = laboratory.seeds(int(scope["random graphs"]), 1), float(scope["nearly identical: within"])
@@ -273,18 +188,7 @@ def _alike(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "sp-expanders",
-    "appendix E, figure 14",
-    "Shortest-path expanders of degree 4 on 64, 128 and 256 nodes have similar or slightly better performance "
-    "than GenKautz",
-    ">= 1",
-    "similar: 10 %",
-    scope={"graphs of N nodes": {"64": 8, "128": 8, "256": 8}, "d": 4, "similar: within": ABOUT},
-    printed=1,
-    procedure="We compare proven optimal times of random shortest-path expanders with GenKautz of equal size.",
-    lost="Figure 14.",
-)
+@MEASURES.of("sp-expanders")
 def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     near = 1 - float(scope["similar: within"])
@@ -365,16 +269,7 @@ def _dense_path(weight: np.ndarray, s: int, t: int) -> list[tuple[int, int]]:
     return path
 
 
-@CLAIMS.stated(
-    "sp-expander-degree",
-    "appendix E",
-    "The heuristic for shortest-path expanders constructs a d-regular graph",
-    "d links in and out",
-    scope={"N": [12, 16, 24], "d": [3, 4], "random orders": 8},
-    natural=EVERY_ORDER,
-    second="links_of_printed_heuristic",
-    procedure="We form the links of all shortest paths as printed and count the links of every vertex.",
-)
+@MEASURES.of("sp-expander-degree")
 def _regular(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     sweeps = {"source by source": Sweep(), "all pairs at random": Sweep()}
@@ -411,27 +306,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "host-bottleneck",
-    "appendix B, figure 13; section 3.2.3, figure 3",
-    "Expanders of degree 4 are faster than the 10x10 torus until the host bandwidth falls to around 1.3 link "
-    "bandwidths; below, their advantage is erased and the torus performs equally well",
-    1.3,
-    f"{PrintedNumber('1.3', about=True).tolerance}; equally well: 10 %",
-    scope={
-        "torus": "torus:10x10",
-        "expanders": ["genkautz:n=100,d=4", "sp-expander:n=100,d=4,seed=1"],
-        "printed": "1.3",
-        "equally well: within": ABOUT,
-        "B with forwarding hosts": ["1.3", "0.7"],
-    },
-    natural=HOSTS_FORWARD,
-    printed=1,
-    second="torus_through_its_hosts",
-    procedure="We solve the all-to-all on networks with hosts of limited bandwidth, with forwarding by "
-    "hosts and by NICs.",
-    lost="Figures 3 and 13.",
-)
+@MEASURES.of("host-bottleneck")
 def _host(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     torus, expanders, forwarded = scope.values("torus", "expanders", "B with forwarding hosts")

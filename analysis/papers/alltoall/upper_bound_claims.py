@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import (
     IRREGULAR,
     LARGEST_ENUMERATED,
@@ -22,7 +22,6 @@ from opticoll.analysis.ledger.comparisons import (
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.claims import (
-    FORMULAS_LOST,
     corollary_3,
 )
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Topology
 
 
-CLAIMS = Claims("alltoall")
+MEASURES = Measures("alltoall")
 
 
 def distinct(topologies: Iterable[Topology]) -> list[Topology]:
@@ -69,20 +68,7 @@ def classes(*, regular: bool) -> tuple[tuple[Topology, float], ...]:
     return tuple((topology, certified_flow(topology)) for topology in graphs)
 
 
-@CLAIMS.stated(
-    "theorem-2",
-    "abstract; section 4, Theorems 1 and 2, Corollary 3; section 2.2; appendix A",
-    "On every d-regular digraph of N vertices the all-to-all time is at least sum_k k n_k / d, where n_k is d^k "
-    "except in the last layer; the bound is tight, unlike (N-1)/d",
-    "never less; attained",
-    "1e-6",
-    scope={"regular": True},
-    weight="headline",
-    procedure="We compare the bound with certified optima of all small regular digraphs up to isomorphism and of "
-    "regular digraphs of known families. Complete digraphs, on which nothing is forwarded, attain both "
-    "bounds.",
-    lost=FORMULAS_LOST,
-)
+@MEASURES.of("theorem-2")
 def _theorem_2(laboratory: Laboratory) -> Measurement:
     graphs, sweep, between, node = classes(regular=laboratory.scope["regular"]), Sweep(), [], Sweep()
     for topology, flow in graphs:
@@ -148,17 +134,7 @@ def least_cut(topology: Topology, *, balanced: bool) -> float:
     return least
 
 
-@CLAIMS.stated(
-    "bisection",
-    "section 2.3",
-    "The bisection bounds the throughput of an all-to-all from above",
-    "always",
-    "1e-6",
-    scope={"nodes, at most": 12},
-    weight="textbook",
-    procedure="We enumerate all cuts of small digraphs and compare with certified optima.",
-    lost=FORMULAS_LOST,
-)
+@MEASURES.of("bisection")
 def _bisection(laboratory: Laboratory) -> Measurement:
     most = int(laboratory.scope["nodes, at most"])
     graphs = [pair for regular in (True, False) for pair in classes(regular=regular) if pair[0].n <= most]

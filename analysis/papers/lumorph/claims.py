@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import seconds_of
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
-from opticoll.analysis.papers.lumorph.natural_readings import (
-    ALL_DATA_SENT,
-    CORRECTED_PROGRAM,
-    COVERED_GPUS,
-    LOGGED_MODELS,
-    NO_FORWARDING,
-    ONE_PEER,
-    PART_OF_LARGER,
-)
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_4, formula
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
@@ -45,8 +36,7 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 
-_SOLVED = "We state the program and solve it with HiGHS; infeasibility is checked from recomputed duals"
-CLAIMS = Claims("lumorph")
+MEASURES = Measures("lumorph")
 
 
 # Algorithms 1 and 2 -------------------------------------------------------------------------------------------
@@ -62,17 +52,7 @@ def _outcome(record: Record) -> str:
     return f"{rounds} rounds, {'proven' if proven else 'not proven'} in {seconds_of(record):.0f} s"
 
 
-@CLAIMS.stated(
-    "eight-gpus",
-    "sections 3.2 and 5",
-    "Algorithm 1 (solved by Gurobi) fails to converge for 8 GPUs, or more than 8, even after several days",
-    "no schedule",
-    "none",
-    scope={"GPUs": 8, "collective": "all-gather"},
-    natural=CORRECTED_PROGRAM,
-    second="two_rounds_by_hand",
-    procedure=f"{_SOLVED}: all-gather on a 2x4 grid by the program as printed, as in the authors' code, and corrected.",
-)
+@MEASURES.of("eight-gpus")
 def _eight_gpus(laboratory: Laboratory) -> Measurement:
     n, kind = laboratory.scope.values("GPUs", "collective")
     spec = f"lightpath:{GRIDS[n]},lasers=4"
@@ -96,16 +76,7 @@ def _eight_gpus(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "algorithm-1",
-    "Algorithm 1, (2) and (3), against the text of section 3",
-    "Algorithm 1 as printed computes schedules for general collectives",
-    "feasible",
-    scope={"grids": ["2x2", "2x3"], "collectives": ["all-gather", "all-to-all"]},
-    weight="misprint",
-    second="nothing_is_sent",
-    procedure=f"{_SOLVED}.",
-)
+@MEASURES.of("algorithm-1")
 def _algorithm_1(laboratory: Laboratory) -> Measurement:
     choices = Readings("instance")
     proven = ""
@@ -141,16 +112,7 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "algorithm-2",
-    "Algorithm 2 and appendix A, (16), against the text of appendix A",
-    "Algorithm 2 as printed computes routes to the destinations",
-    "feasible",
-    scope={"grids": ["2x2", "3x3"], "arcs into the destination": {"formula (16)": 0, "text of appendix A": 1}},
-    weight="misprint",
-    second="no_flow",
-    procedure="We solve (10)-(16) for one circuit as a linear program, with both right-hand sides of (16).",
-)
+@MEASURES.of("algorithm-2")
 def _algorithm_2(laboratory: Laboratory) -> Measurement:
     from scipy.optimize import linprog
 
@@ -198,15 +160,7 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "r-min",
-    "section 3, (8)",
-    "The optimal number of rounds on a smaller interconnect is a lower bound on the rounds on a larger one",
-    "bound",
-    scope={"tiles": [3, 10]},
-    natural=PART_OF_LARGER,
-    procedure="We compute proven rounds of all-to-all on all small meshes and compare every pair.",
-)
+@MEASURES.of("r-min")
 def _smaller(laboratory: Laboratory) -> Measurement:
     spec = "lightpath:{}x{},lasers=1,waveguides=1"
     least, most = laboratory.scope["tiles"]
@@ -260,17 +214,7 @@ def _most_informed(n: int, peers: int) -> int:
     return rounds
 
 
-@CLAIMS.stated(
-    "log-bound",
-    "section 4",
-    "If each GPU communicates with one other GPU per round, as in electrical interconnects, a collective takes "
-    "at least log2 N rounds",
-    "bound",
-    scope={"GPUs, at most": 256, "peers per round": 1},
-    weight="textbook",
-    natural=ONE_PEER,
-    procedure="We compute the fewest rounds in which one GPU's data can reach all others.",
-)
+@MEASURES.of("log-bound")
 def _log_bound(laboratory: Laboratory) -> Measurement:
     most, peers = laboratory.scope.values("GPUs, at most", "peers per round")
     sweep = Sweep()
@@ -290,18 +234,7 @@ def _log_bound(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "appendix-b",
-    "appendix B",
-    "In an all-gather of 16 GPUs by recursive quadrupling, the total amount of data sent is B/16 + B/4",
-    "5/16 B",
-    scope={"GPUs": 16, "radix": 4, "chunks of B/N": 5},
-    weight="misprint",
-    natural=ALL_DATA_SENT,
-    printed=5 / 16,
-    second="chunks_of_one_gpu",
-    procedure="We count the chunks that a GPU sends, per circuit and in all.",
-)
+@MEASURES.of("appendix-b")
 def _appendix_b(laboratory: Laboratory) -> Measurement:
     n, radix = laboratory.scope.values("GPUs", "radix")
     pattern = recursive(n, radix)
@@ -319,15 +252,7 @@ def _appendix_b(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "steps",
-    "figures 4 and 13",
-    "All-gather takes log2 N steps by recursive doubling (8 GPUs) and log4 N steps by recursive quadrupling (16 GPUs)",
-    [3, 2],
-    scope={"(GPUs, radix)": [[8, 2], [16, 4]]},
-    weight="textbook",
-    procedure="We run both patterns and count steps.",
-)
+@MEASURES.of("steps")
 def _two_steps(laboratory: Laboratory) -> Measurement:
     cases = laboratory.scope["(GPUs, radix)"]
     measured = {f"{n} GPUs, radix {radix}": recursive(n, radix).steps for n, radix in cases}
@@ -341,15 +266,7 @@ def _two_steps(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "log-all-to-all",
-    "section 4, appendix C",
-    "The index algorithm performs an all-to-all in log2 N rounds",
-    "log2 N",
-    scope={"GPUs": [4, 8, 16, 32, 64]},
-    weight="textbook",
-    procedure="We run the index algorithm and count its steps.",
-)
+@MEASURES.of("log-all-to-all")
 def _index(laboratory: Laboratory) -> Measurement:
     sizes = laboratory.scope["GPUs"]
     steps = {n: index_all_to_all(n, 2).steps for n in sizes}
@@ -363,16 +280,7 @@ def _index(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "forwarding",
-    "section 3 and (3) against section 4, appendix C",
-    "LUMORPH needs no forwarding by hosts, and it performs an all-to-all in log2 N rounds",
-    "both",
-    scope={"lasers": 16, "GPUs": [8, 16, 32, 64, 128, 256]},
-    natural=NO_FORWARDING,
-    second="index_algorithm_forwards",
-    procedure="We count forwarded chunks of the index algorithm, and the rounds of direct circuits.",
-)
+@MEASURES.of("forwarding")
 def _forwarding(laboratory: Laboratory) -> Measurement:
     from opticoll.solvers.methods.lumorph.realisation import realised
 
@@ -405,15 +313,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "every-round",
-    "sections 3 and 3.2, appendix C",
-    "LUMORPH's all-reduce schedules respect the limits on lasers, photodiodes and waveguides and reconfigure at "
-    "most once per round",
-    "at most 1",
-    scope={"grids": ["2x4", "4x4", "8x8"], "algorithms": ["LUMORPH-2", "LUMORPH-4", "D&C", "optical ring"]},
-    procedure="We build the schedules circuit by circuit, replay them, and count rounds whose circuits differ.",
-)
+@MEASURES.of("every-round")
 def _once_per_round(laboratory: Laboratory) -> Measurement:
     sweep = Sweep()
     for grid, name in product(laboratory.scope["grids"], laboratory.scope["algorithms"]):
@@ -433,15 +333,7 @@ def _once_per_round(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "one-round",
-    "section 3",
-    "On 8 GPUs with 8 lasers each, an all-to-all completes in a single round",
-    1,
-    scope={"GPUs": 8, "lasers": 8},
-    weight="textbook",
-    procedure="We build the schedule on a 2x4 grid and check it.",
-)
+@MEASURES.of("one-round")
 def _one_round(laboratory: Laboratory) -> Measurement:
     n, lasers = laboratory.scope.values("GPUs", "lasers")
     spec = f"lightpath:{GRIDS[n]},lasers={lasers},waveguides=1"
@@ -458,21 +350,7 @@ def _one_round(laboratory: Laboratory) -> Measurement:
 # Algorithm 3 and co-scheduling --------------------------------------------------------------------------------
 
 
-@CLAIMS.stated(
-    "algorithm-3",
-    "appendix C, Algorithm 3, against section 3, (4)",
-    "The greedy Algorithm 3 schedules arbitrary LayerToLayer transfers in rounds within the number of lasers",
-    "at most 16 circuits per GPU",
-    scope={
-        "GPUs": 64,
-        "lasers": 16,
-        "patterns": ["scatter", "broadcast"],
-        "layer 129 of NCF: senders, receivers": [32, 64],
-    },
-    second="one_sender",
-    procedure="We run the algorithm as printed on one-to-all patterns and on a transfer of the authors' own "
-    "workload that is not an all-to-all, and count the circuits of each GPU.",
-)
+@MEASURES.of("algorithm-3")
 def _greedy(laboratory: Laboratory) -> Measurement:
     n, lasers = laboratory.scope.values("GPUs", "lasers")
     choices = Readings("pattern")
@@ -504,16 +382,7 @@ def _greedy(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "cover",
-    "appendix C",
-    "Independent sets of all-reduce calls, chosen greedily until they cover the GPUs, schedule all calls",
-    "no call is left out",
-    scope={"GPUs": 16, "draws": 100},
-    natural=COVERED_GPUS,
-    second="a_call_left_out",
-    procedure="We choose independent sets of random calls by both stopping rules and count calls left out.",
-)
+@MEASURES.of("cover")
 def _cover(laboratory: Laboratory) -> Measurement:
     sweep, gpus = Sweep(), laboratory.scope["GPUs"]
     for calls, seed in product(range(2, 10), laboratory.seeds(laboratory.scope["draws"])):
@@ -552,20 +421,7 @@ def _call_times(spec: str) -> tuple[list[I64], list[float]]:
     return [np.array(call.ranks) for call in calls], [cost[len(call.ranks)].time(call.size) for call in calls]
 
 
-@CLAIMS.stated(
-    "co-scheduling",
-    "appendix C",
-    "All-reduces on disjoint sets of GPUs can overlap, an opportunity that executing calls one by one misses",
-    "time saved",
-    scope={
-        "models": [f"training:{model},gpus=256" for model in ("bert", "ncf", "inception")],
-        "random calls": ["training:random,gpus=16,calls=32,seed=0"],
-    },
-    natural=LOGGED_MODELS,
-    second="conflicts",
-    procedure="We build the conflict graph of the logged calls. Where all conflict, no schedule saves time; "
-    "else we time greedy independent sets.",
-)
+@MEASURES.of("co-scheduling")
 def _co_scheduling(laboratory: Laboratory) -> Measurement:
     specs = {name: laboratory.scope[name] for name in ("models", "random calls")}
     choices = Readings("calls")

@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import interval_of_mean, seconds_of
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS
-from opticoll.analysis.papers.lumorph.natural_readings import (
-    ALL_CURVES,
-    BEST_ROUTES_BOTH_WAYS,
-    DRAWN_TIMES,
-    FIGURE_5,
-    ROWS,
-)
 from opticoll.analysis.papers.lumorph.route_overlaps import (
     MCF,
     RANDOM,
@@ -42,23 +35,10 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 
-_ALL = [4, 8, 16, 32, 64, 128, 256]
-_COMPUTED = (
-    "We route the circuits of every step on a grid of each size, count the circuits on the busiest edge, and "
-    "compare with the curves read from the vector graphics of the figure"
-)
-CLAIMS = Claims("lumorph")
+MEASURES = Measures("lumorph")
 
 
-@CLAIMS.stated(
-    "figure-5",
-    "figure 5, left",
-    "Figure 5 (left) plots the least overlap of circuits over all routes, for LUMORPH-2 and LUMORPH-4 on 4 to 256 GPUs",
-    "all 14 points equal",
-    scope={"GPUs": _ALL},
-    natural=ROWS,
-    procedure=f"{_COMPUTED}.",
-)
+@MEASURES.of("figure-5")
 def _figure_5(laboratory: Laboratory) -> Measurement:
     drawn = figure("5", "left")
     cases: dict[str, tuple[str, dict[int, str]]] = {
@@ -82,18 +62,7 @@ def _figure_5(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "random-worse",
-    "section 5, figure 5",
-    "Randomly chosen shortest paths overlap significantly more than the routes of least overlap",
-    "more",
-    "95 % interval",
-    scope={"GPUs": [64, 128, 256], "seeds": 8},
-    natural=ROWS,
-    printed=1,
-    second="one_shortest_path",
-    procedure=f"{_COMPUTED}; eight seeds.",
-)
+@MEASURES.of("random-worse")
 def _random(laboratory: Laboratory) -> Measurement:
     sizes, seeds = laboratory.scope["GPUs"], laboratory.seeds(laboratory.scope["seeds"])
     drawn = figure("5", "left")
@@ -128,16 +97,7 @@ def _random(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "overlap-grows",
-    "section 5, figure 5",
-    "The overlap of circuits grows up to 256 GPUs for both kinds of routes, and is larger for recursive "
-    "quadrupling than for doubling",
-    "rises",
-    scope={"GPUs": _ALL},
-    natural=FIGURE_5,
-    procedure=f"{_COMPUTED}.",
-)
+@MEASURES.of("overlap-grows")
 def _grows(laboratory: Laboratory) -> Measurement:
     sizes = laboratory.scope["GPUs"]
     choices = Readings("increases")
@@ -169,17 +129,7 @@ def _grows(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "thirty-waveguides",
-    "section 5 against figure 5, right",
-    "According to figure 5 (right), 30 waveguides are enough to eliminate congestion for all algorithms on 256 GPUs",
-    "no congestion at 30 waveguides",
-    scope={"waveguides": 30, "GPUs": 256, "all algorithms": ["Lumorph-2", "Lumorph-4"]},
-    natural=BEST_ROUTES_BOTH_WAYS,
-    printed=30,
-    second="excess",
-    procedure="We read the curves from the vector graphics of the figure.",
-)
+@MEASURES.of("thirty-waveguides")
 def _thirty(laboratory: Laboratory) -> Measurement:
     enough, n, algorithms = laboratory.scope.values("waveguides", "GPUs", "all algorithms")
     left = {name: curve[enough] for name, curve in figure("5", f"right_{n}_gpus").items()}
@@ -208,15 +158,7 @@ def _split(n: int, radix: int, by: str, waveguides: int, *, both: bool = True) -
     return 2 * sum(-(-step[both] // waveguides) for step in overlaps(GRIDS[n], radix, by, "straight"))
 
 
-@CLAIMS.stated(
-    "fewer-waveguides",
-    "section 5, figure 6",
-    "Schedules reconfigure more often with 20 waveguides per edge than with 40",
-    "more",
-    scope={"few waveguides": 20, "many waveguides": 40, "GPUs": 256},
-    natural=ALL_CURVES,
-    procedure="We read the curves of figure 6, and compute the rounds into which the overlap splits each step.",
-)
+@MEASURES.of("fewer-waveguides")
 def _fewer(laboratory: Laboratory) -> Measurement:
     few, many, n = laboratory.scope.values("few waveguides", "many waveguides", "GPUs")
     drawn = {w: figure("6", f"waveguides_{w}") for w in (few, many)}
@@ -254,16 +196,7 @@ def _fewer(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "route-times",
-    "section 3.2, figure 3",
-    "Algorithm 2 finds routes of least overlap within tens of seconds for up to 128 nodes",
-    "tens of seconds",
-    "below 100 s",
-    scope={"GPUs, at most": 128, "tens of seconds, below [s]": 100},
-    natural=DRAWN_TIMES,
-    procedure="We read figure 3, and solve the hardest step of LUMORPH-4 on 128 GPUs by two methods.",
-)
+@MEASURES.of("route-times")
 def _route_times(laboratory: Laboratory) -> Measurement:
     most, limit = laboratory.scope.values("GPUs, at most", "tens of seconds, below [s]")
     drawn = {name: curve[most] for name, curve in figure("3").items()}

@@ -7,27 +7,17 @@ buffers in MiB and bandwidths in GiB/s.
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.ledger.verdict import Verdict, verdict_if
 from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
 from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
 from opticoll.analysis.papers.lumorph.machine_times import LIGHTPATH, recursive_time, usable
-from opticoll.analysis.papers.lumorph.natural_readings import (
-    APPENDIX_B,
-    BINARY_UNITS,
-    EVERY_SIZE,
-    FASTER,
-    FASTER_VARIANT,
-    PLOTTED_256,
-    SECTION_5_POINT,
-    WHOLE_LASERS,
-)
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
 from opticoll.instances.published.lumorph_numbers import figure
 from opticoll.solvers.methods.lumorph.patterns import factors
@@ -38,13 +28,13 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
 
 
-_READ = "We read the curves of the figure from the vector graphics of the technical report"
-_ALL: dict[str, Any] = {"GPUs": [64, 128, 256], "buffers [MB]": [0.1, 0.4, 1, 2, 4, 8, 16, 32, 64]}
 VARIANTS = (LUMORPH_2, LUMORPH_4)
 ALPHA, DELAY = 0.7, 3.7
 #: Bytes per microsecond of a GPU, 300 GiB/s, and bytes of a MiB.
 RATE, MIB = RATES["plotted"], 2.0**20
-CLAIMS = Claims("lumorph")
+#: What a sentence about LUMORPH without a number is about.
+FASTER = "the faster variant"
+MEASURES = Measures("lumorph")
 
 
 def _panel(n: int) -> dict[str, dict[float, float]]:
@@ -74,19 +64,7 @@ def _less(fast: float, slow: float) -> float:
     return 100 * (1 - fast / slow)
 
 
-@CLAIMS.stated(
-    "74-percent",
-    "abstract, section 1",
-    "All-reduce is (up to) 74 % faster than the state of the art on rack-scale interconnects",
-    74,
-    "rounds to the printed digits",
-    scope={"up to [%]": "74", "GPUs": 256},
-    weight="headline",
-    natural=SECTION_5_POINT,
-    second="speed_over_the_tree",
-    procedure=f"{_READ} and compare LUMORPH-2 and -4 with ring and tree, as time saved and as gain in speed, at "
-    "the best size and at every size.",
-)
+@MEASURES.of("74-percent")
 def _seventy_four(laboratory: Laboratory) -> Measurement:
     number, n = PrintedNumber(laboratory.scope["up to [%]"]), laboratory.scope["GPUs"]
     curves, choices = _panel(n), Readings("largest value of figure 7")
@@ -118,17 +96,7 @@ def _seventy_four(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "eighty-percent",
-    "section 5 against figure 7",
-    "LUMORPH's collectives take nearly 80 % less time than both ring and tree on an ideal switch, 256 GPUs, 64 MB",
-    80,
-    PrintedNumber("80", about=True).tolerance + " %",
-    scope={"less time, nearly [%]": "80", "GPUs": 256, "buffer [MB]": 64, "compared with both": [RING, TREE]},
-    printed={RING: 80, TREE: 80},
-    second="savings_at_64",
-    procedure=f"{_READ} and compare the times at 64 MB and at all other sizes.",
-)
+@MEASURES.of("eighty-percent")
 def _eighty(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     n, size, number = scope["GPUs"], scope["buffer [MB]"], PrintedNumber(scope["less time, nearly [%]"], about=True)
@@ -159,18 +127,7 @@ def _eighty(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "74-and-80",
-    "section 1 (up to 74 %) against section 5 (nearly 80 %)",
-    "Schedules are up to 74 % faster than the state of the art (section 1), and they take nearly 80 % less time "
-    "than ring and tree (section 5)",
-    "both hold",
-    "none",
-    scope={"up to [%]": 74, "nearly [%]": "80"},
-    natural=None,
-    unpublished="The baselines and the meaning of faster of the first number.",
-    procedure="We ask whether the second number can lie below the first, by two meanings of nearly.",
-)
+@MEASURES.of("74-and-80")
 def _against_80(laboratory: Laboratory) -> Measurement:
     most, nearly = laboratory.scope.values("up to [%]", "nearly [%]")
     choices = Readings("nearly")
@@ -208,16 +165,7 @@ def _at_delay(laboratory: Laboratory, holds: Callable[[float], bool]) -> tuple[d
     return ratios, choices
 
 
-@CLAIMS.stated(
-    "four-times",
-    "section 5, figure 8a",
-    "With switches that take 3.7 us, LUMORPH performs four times better than an ideal interconnect on 256 GPUs",
-    4,
-    PrintedNumber("4").tolerance,
-    scope={"times": "4", "GPUs": 256, "delay [us]": 3.7},
-    natural=FASTER_VARIANT,
-    procedure=f"{_READ}, and evaluate the closed forms at all buffer sizes, since the size is not stated.",
-)
+@MEASURES.of("four-times")
 def _four_times(laboratory: Laboratory) -> Measurement:
     number, delay = PrintedNumber(laboratory.scope["times"]), laboratory.scope["delay [us]"]
     ratios, choices = _at_delay(laboratory, number.holds)
@@ -235,17 +183,7 @@ def _four_times(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "slow-switches",
-    "section 5, figure 8a",
-    "With switches that take 25 us, LUMORPH has no gain over the ring on an ideal interconnect on 256 GPUs",
-    "never faster",
-    scope={"GPUs": 256, "delay [us]": 25.0},
-    natural=FASTER_VARIANT,
-    printed=1,
-    second="quadrupling_with_slow_switches",
-    procedure=f"{_READ}, and compute the buffer size at which the closed forms are equal.",
-)
+@MEASURES.of("slow-switches")
 def _slow_switches(laboratory: Laboratory) -> Measurement:
     delay = laboratory.scope["delay [us]"]
     ratios, choices = _at_delay(laboratory, lambda value: value <= 1)
@@ -271,17 +209,7 @@ def _slow_switches(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "fastest",
-    "section 5, figure 7",
-    "LUMORPH-2 and LUMORPH-4 are the fastest of all algorithms, including ring and tree on an ideal switch",
-    "never slower",
-    scope={"GPUs": [64, 128, 256]},
-    natural=EVERY_SIZE,
-    printed=1,
-    second="tree_at_4_mb",
-    procedure=f"{_READ} and compare all algorithms at all plotted sizes.",
-)
+@MEASURES.of("fastest")
 def _fastest(laboratory: Laboratory) -> Measurement:
     choices, counts = Readings("each of the two variants"), laboratory.scope["GPUs"]
     lost = {f"{name}, {n} GPUs": sizes for n in counts for name, sizes in _lost(n).items()}
@@ -309,17 +237,7 @@ def _fastest(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "figure-7",
-    "figure 7; sections 4, 5, 6.1",
-    "The times of ring and LUMORPH-2 in figure 7 are those of the alpha-beta model of section 4: alpha 0.7 us, "
-    "3.7 us per reconfiguration, 300 GB/s per GPU",
-    "equal",
-    "0.01 us",
-    scope=_ALL,
-    natural=BINARY_UNITS,
-    procedure=f"{_READ} and compare all points with the closed forms of the text.",
-)
+@MEASURES.of("figure-7")
 def _figure_7(laboratory: Laboratory) -> Measurement:
     sizes, grids = laboratory.scope.values("buffers [MB]", "GPUs")
     worst = {}
@@ -351,19 +269,7 @@ def _figure_7(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "quadrupling-cost",
-    "figure 7 against section 4.1, appendix B",
-    "In each phase LUMORPH-4 sends (N-1)/N of the buffer, a geometric sum, split over three circuits of a GPU "
-    "with 16 lasers",
-    "equal",
-    "1e-4",
-    scope={**_ALL, "GPUs": 256},
-    natural=APPENDIX_B,
-    printed=0,
-    second="four_thirds",
-    procedure=f"{_READ} and compare LUMORPH-4 with the closed form under three shares of usable bandwidth.",
-)
+@MEASURES.of("quadrupling-cost")
 def _quadrupling_cost(laboratory: Laboratory) -> Measurement:
     n, sizes = laboratory.scope.values("GPUs", "buffers [MB]")
     curve = _panel(n)["Lumorph-4"]
@@ -383,16 +289,7 @@ def _quadrupling_cost(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "squares-cross",
-    "section 5, figure 7",
-    "On 256 GPUs divide and conquer (D&C) is faster than the ring for small buffers and slower above 16 MB",
-    16,
-    "largest plotted size at which it is better",
-    scope={"GPUs": 256, "buffer [MB]": "16"},
-    natural=PLOTTED_256,
-    procedure=f"{_READ}, and compute the crossing of the closed forms and of a schedule that we built.",
-)
+@MEASURES.of("squares-cross")
 def _squares_cross(laboratory: Laboratory) -> Measurement:
     n, printed = laboratory.scope["GPUs"], PrintedNumber(laboratory.scope["buffer [MB]"])
     choices, last = Readings("exact crossing, MiB"), 0.0
@@ -422,14 +319,7 @@ def _squares_cross(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "laser-bandwidth",
-    "section 5, figure 8b",
-    "Faster lasers improve performance significantly, especially for large buffers",
-    "rising with the buffer",
-    scope={"laser rates [GB/s]": [6.25, 46.875]},
-    procedure=f"{_READ}.",
-)
+@MEASURES.of("laser-bandwidth")
 def _laser_rates(laboratory: Laboratory) -> Measurement:
     gains = {name: round(_less(curve[max(curve)], curve[min(curve)]), 1) for name, curve in figure("8b").items()}
     gains = dict(sorted(gains.items(), key=lambda item: float(item[0].split()[0])))
@@ -446,15 +336,7 @@ def _laser_rates(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "more-peers",
-    "section 4.1",
-    "Communicating with seven peers at once has diminishing returns over three",
-    "gain of seven over three below that of three over one",
-    scope={"GPUs": 256, "peers": 7},
-    natural=WHOLE_LASERS,
-    procedure="We evaluate the closed forms for one, three and seven peers at 71 buffer sizes.",
-)
+@MEASURES.of("more-peers")
 def _more_peers(laboratory: Laboratory) -> Measurement:
     n, peers = laboratory.scope.values("GPUs", "peers")
     choices = Readings("bandwidth in use")
@@ -488,15 +370,7 @@ def _more_peers(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "volume",
-    "section 4",
-    "Recursive halving and doubling attain the lower bound 2 (N-1)/N B on the volume of an all-reduce",
-    "equal",
-    scope={"GPUs": [4, 8, 16, 32, 64, 128, 256]},
-    weight="textbook",
-    procedure="We build the schedules on a grid and add up the data that the busiest GPU moves in each round.",
-)
+@MEASURES.of("volume")
 def _volume(laboratory: Laboratory) -> Measurement:
     sweep = Sweep()
     for n in laboratory.scope["GPUs"]:

@@ -12,34 +12,23 @@ from statistics import fmean, median
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement
+from opticoll.analysis.ledger.claim import Laboratory, Measurement, Measures
 from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.lumorph.drawn_points import call_sizes, drawn_time, gains
-from opticoll.analysis.papers.lumorph.natural_readings import (
-    DIGITS,
-    FASTER,
-    FASTER_VARIANT,
-    LARGEST_GAIN,
-    LASERS_OF_A_TILE,
-    MEAN_CALL,
-    SHARED_CALLS,
-    SHOWN_RATES,
-)
 from opticoll.analysis.papers.lumorph.replayed_training import replayed_gain
 from opticoll.analysis.papers.lumorph.route_overlaps import VARIANTS as ROUTED
 from opticoll.analysis.papers.lumorph.route_overlaps import circuits, proven_overlap
+from opticoll.analysis.papers.lumorph.time_claims import FASTER
 from opticoll.instances.published.lumorph_numbers import all_reduces, figure
 
 MODELS = ("bert", "inception", "ncf")
-_HARDWARE = "A measurement on the fabricated wafer. Repeating it needs the wafer."
 #: Sizes of calls by which models are compared.
 _SIZES: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
-_LOGS = "We count the calls in the logs of the authors' repository"
 RING, FREE, VARIANTS = "Ideal switch+Ring", "Zero-cost", ("Lumorph-2", "Lumorph-4")
 SIMULATED = "The throughputs are read from figure 11, the output of the authors' simulator."
-CLAIMS = Claims("lumorph")
+MEASURES = Measures("lumorph")
 
 
 def _gains(model: str) -> dict[str, dict[int, float]]:
@@ -62,18 +51,7 @@ def _bounded(model: str, *algorithms: str) -> str:
     )
 
 
-@CLAIMS.stated(
-    "training",
-    "abstract, sections 1 and 6.1, figure 11",
-    "LUMORPH trains popular models up to 1.7 times as fast as the ring",
-    1.7,
-    PrintedNumber("1.7").tolerance,
-    scope={"up to": "1.7", "models": list(MODELS)},
-    weight="headline",
-    natural=LARGEST_GAIN,
-    second="throughputs",
-    procedure="We divide the throughputs drawn in figure 11 by those of the ring.",
-)
+@MEASURES.of("training")
 def _training(laboratory: Laboratory) -> Measurement:
     number, models = PrintedNumber(laboratory.scope["up to"]), laboratory.scope["models"]
     at = {model: _gains(model) for model in models}
@@ -110,18 +88,7 @@ def _training(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "inception",
-    "section 6.1, figure 11",
-    "Inception trains 1.31 times as fast with LUMORPH-4 as with the ring, and with both variants very close to "
-    "free communication",
-    1.31,
-    PrintedNumber("1.31").tolerance,
-    scope={"gain": "1.31", "variant": "Lumorph-4"},
-    natural=DIGITS,
-    second="speed_of_inception",
-    procedure="We divide the throughputs drawn in figure 11 by those of the ring and of free communication.",
-)
+@MEASURES.of("inception")
 def _inception(laboratory: Laboratory) -> Measurement:
     printed, name = laboratory.scope.values("gain", "variant")
     gains, number = _gains("inception"), PrintedNumber(printed)
@@ -141,16 +108,7 @@ def _inception(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "ncf",
-    "section 6.1, figure 11",
-    "NCF trains around 8 % faster than with the ring",
-    8,
-    PrintedNumber("8", about=True).tolerance + " %",
-    scope={"gain, around [%]": "8", "GPUs": 256},
-    natural=FASTER_VARIANT,
-    procedure="We divide the throughputs drawn in figure 11 by those of the ring.",
-)
+@MEASURES.of("ncf")
 def _ncf(laboratory: Laboratory) -> Measurement:
     number, gains = PrintedNumber(laboratory.scope["gain, around [%]"], about=True), _gains("ncf")
     n = laboratory.scope["GPUs"]
@@ -173,16 +131,7 @@ def _ncf(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "figure-10",
-    "figure 10",
-    "Figure 10 shows the size distribution of the all-reduce calls of BERT, NCF and Inception",
-    "the three curves",
-    "0.001, sizes within 1 % or 70 bytes",
-    scope={"models": list(MODELS)},
-    natural=SHARED_CALLS,
-    procedure=f"{_LOGS} and compare their distribution with the curves of figure 10.",
-)
+@MEASURES.of("figure-10")
 def _figure_10(laboratory: Laboratory) -> Measurement:
     curves = figure("10")
     choices = Readings("all-reduces of one GPU")
@@ -202,15 +151,7 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "ncf-calls",
-    "section 6.1, figure 10",
-    "NCF has fewer all-reduce calls than the other models, but larger ones",
-    "fewer and larger",
-    scope={"model": "ncf", "against": ["bert", "inception"]},
-    natural=MEAN_CALL,
-    procedure=f"{_LOGS} and compare their sizes.",
-)
+@MEASURES.of("ncf-calls")
 def _larger(laboratory: Laboratory) -> Measurement:
     few, others = laboratory.scope.values("model", "against")
     counts = {model: len(call_sizes(model)) for model in (few, *others)}
@@ -227,16 +168,7 @@ def _larger(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "bert-calls",
-    "section 6.1, figure 10",
-    "BERT gains most because it has many all-reduce calls of small sizes",
-    "many and small",
-    scope={"model": "bert", "against": ["inception", "ncf"]},
-    natural=MEAN_CALL,
-    second="calls_of_inception",
-    procedure=f"{_LOGS} and compare their sizes.",
-)
+@MEASURES.of("bert-calls")
 def _many_small(laboratory: Laboratory) -> Measurement:
     model, others = laboratory.scope.values("model", "against")
     counts = {name: len(call_sizes(name)) for name in (model, *others)}
@@ -256,18 +188,7 @@ def _many_small(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "inception-calls",
-    "section 6.1, figure 10",
-    "Inception's all-reduce calls have sizes comparable to BERT's",
-    "comparable",
-    "a factor of three",
-    scope={"model": "inception", "compared with": "bert", "factor": 3},
-    natural=MEAN_CALL,
-    printed=1,
-    second="sizes_of_calls",
-    procedure=f"{_LOGS} and compare means, medians and largest sizes.",
-)
+@MEASURES.of("inception-calls")
 def _comparable(laboratory: Laboratory) -> Measurement:
     first, second, factor = laboratory.scope.values("model", "compared with", "factor")
     choices = Readings("size of the calls")
@@ -284,18 +205,7 @@ def _comparable(laboratory: Laboratory) -> Measurement:
 # text against text ------------------------------------------------------------------------------------------------
 
 
-@CLAIMS.stated(
-    "eight-lasers",
-    "section 3 against sections 1, 2.1 and 5",
-    "A GPU drives the eight lasers on its tile (section 3), while a tile has 16 lasers (sections 1, 2.1 and 5)",
-    [8, 16],
-    scope={"lasers in the example of section 3": 8, "lasers per tile": 16},
-    weight="misprint",
-    natural=LASERS_OF_A_TILE,
-    printed=8,
-    second="lasers_at_300_gbytes",
-    procedure="We compare the two numbers under both meanings of the sentence.",
-)
+@MEASURES.of("eight-lasers")
 def _eight_lasers(laboratory: Laboratory) -> Measurement:
     drawn, stated = laboratory.scope.values("lasers in the example of section 3", "lasers per tile")
     choices = Readings("the eight lasers on the tile")
@@ -311,21 +221,7 @@ def _eight_lasers(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "lane-rates",
-    "section 5 against sections 1 and 7",
-    "A laser reaches data rates in the range of 112 to 228 Gb/s, as section 7 shows",
-    [112, 228],
-    scope={
-        "section 5 [Gb/s]": [112, 228],
-        "section 7 [Gb/s]": [112, 224],
-        "spectral widths of PAM-4 [GHz]": [56, 112],
-    },
-    weight="misprint",
-    natural=SHOWN_RATES,
-    second="two_bits_a_symbol",
-    procedure="We compare the range with the rates of section 7, two bits per symbol times the spectral width.",
-)
+@MEASURES.of("lane-rates")
 def _lane_rates(laboratory: Laboratory) -> Measurement:
     low, high = laboratory.scope["section 5 [Gb/s]"]
     shown = laboratory.scope["section 7 [Gb/s]"]
@@ -342,15 +238,7 @@ def _lane_rates(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "rack-all-to-all",
-    "section 3",
-    "With 16 lasers per GPU, an all-to-all of 256 GPUs does not complete in one round",
-    "more than 1",
-    scope={"lasers": 16, "GPUs": 256},
-    weight="textbook",
-    procedure="We count the photodiodes that a GPU needs in one round.",
-)
+@MEASURES.of("rack-all-to-all")
 def _rack(laboratory: Laboratory) -> Measurement:
     lasers, n = laboratory.scope.values("lasers", "GPUs")
     rounds = {k: -(-(k - 1) // lasers) for k in (8, 16, 32, 64, n)}
@@ -363,24 +251,7 @@ def _rack(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "path-loss",
-    "sections 3.1, 4 and 7, figure 12c",
-    "Longer paths do not degrade signals enough to reduce the data rate: 0.25 dB per crossing, below 0.4 dB/cm",
-    "same rate",
-    "none",
-    scope={
-        "loss per crossing [dB]": 0.25,
-        "loss per cm, at most [dB]": 0.4,
-        "wafer [cm]": 20,
-        "tiles of a wafer": [4, 8],
-        "wafers": [4, 2],
-    },
-    natural=None,
-    unpublished="The optical power budget: laser power, sensitivity of the detectors, losses of switches and fibres.",
-    procedure="We add up the losses of section 7 along the longest routes of least overlap of LUMORPH-2 and -4 "
-    "on eight wafers.",
-)
+@MEASURES.of("path-loss")
 def _losses(laboratory: Laboratory) -> Measurement:
     crossing, per_cm, edge = laboratory.scope.values(
         "loss per crossing [dB]", "loss per cm, at most [dB]", "wafer [cm]"
@@ -412,18 +283,3 @@ def _losses(laboratory: Laboratory) -> Measurement:
         "longest of Algorithm 2's routes on eight wafers, straight routes of proven least overlap, from the "
         "numbers of section 7. Propagation, of which section 7 gives only an upper bound, is the larger part.",
     )
-
-
-CLAIMS.untestable(
-    "bit-errors", "section 7", "Bit error rates at 10, 15 and 20 Gb/s are below 7e-13", 7e-13, "none", reason=_HARDWARE
-)
-
-
-CLAIMS.untestable(
-    "power",
-    "section 2",
-    "Photonic interconnects need an order of magnitude less power than electrical ones",
-    "an order of magnitude",
-    "none",
-    reason="Cited from other papers. A test needs a power model of both interconnects.",
-)

@@ -13,17 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.optree.natural_readings import (
-    CEILING,
-    INTEGER_TREES,
-    NEAREST,
-    REAL_STEPS,
-    TABLE_I,
-    THEOREM_2,
-)
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.radix_trees import Fabric, best_tree
 from opticoll.formulations.rounds import wavelengths
@@ -33,23 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
-    from opticoll.solvers.task import Json
 
 
-LOST = "The formula; it is restored from the numbers that the text keeps."
-WRHT_LOST = "WRHT's number of steps in terms of n and w."
-_AT_1024: dict[str, Json] = {"nodes": 1024, "wavelengths": 64}
-_BY_ASSIGNMENT = (
-    "We assign wavelengths by a construction that attains the load of the busiest arc, check every circuit, and prove "
-    "the optimum of small cases by an integer program."
-)
 #: Depths of least time by number of nodes, as printed (figure 4).
 BEST_DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}
 #: How a fractional number of steps is counted.
 STEPS: dict[str, Callable[[float], float]] = {"fractional": float, "rounded up": math.ceil}
+#: Rules for Theorem 2's root.
+NEAREST, CEILING = "nearest integer", "ceiling"
 #: Rules that turn the root of Theorem 2 into a depth.
 DEPTHS: dict[str, Callable[[float], int]] = {NEAREST: round, CEILING: math.ceil}
-CLAIMS = Claims("optree")
+MEASURES = Measures("optree")
 
 
 def _whole(n: int, w: int, depth: int) -> int:
@@ -89,22 +75,7 @@ def _built(n: int, w: int, radices: Sequence[int]) -> int:
     return int(schedule.rounds)
 
 
-@CLAIMS.stated(
-    "optimal",
-    "abstract, Theorems 2 and 3, section I",
-    "OpTree's m-ary tree takes the least time among all m-ary trees",
-    "no tree is faster",
-    scope={"nodes": 1024, "wavelengths": 8, "sizes of figure 4": list(BEST_DEPTHS)},
-    weight="headline",
-    natural=INTEGER_TREES,
-    printed=1,
-    second="whole_trees",
-    procedure="We compare the S(k*) steps of Theorem 2 with all depths of a tree with one real radix, and with "
-    "the best tree of integer radices, which a shortest-path search finds, under the paper's count of "
-    "wavelengths and under the fewest possible. The smallest tree with fewer steps is built as a "
-    "schedule and checked circuit by circuit.",
-    lost=LOST,
-)
+@MEASURES.of("optimal")
 def _optimal(laboratory: Laboratory) -> Measurement:
     most, w = int(laboratory.scope["nodes"]), int(laboratory.scope["wavelengths"])
     sizes = range(16, most + 1, 4)
@@ -159,17 +130,7 @@ def optree_steps(n: int, w: int, depth: str, steps: str) -> float:
     return STEPS[steps](step_counts.theorem_1(n, w, DEPTHS[depth](step_counts.theorem_2_root(n))))
 
 
-@CLAIMS.stated(
-    "table1-optree",
-    "Table I",
-    "OpTree takes 70 communication steps on 1024 nodes with 64 wavelengths",
-    70,
-    scope={**_AT_1024, "printed": 70},
-    weight="headline",
-    natural=TABLE_I,
-    procedure="We evaluate S(k) of Theorem 1 at the depth of Theorem 2, rounded up.",
-    lost=LOST,
-)
+@MEASURES.of("table1-optree")
 def _table_optree(laboratory: Laboratory) -> Measurement:
     n, w, printed = laboratory.scope.values("nodes", "wavelengths", "printed")
     choices = Readings("depth")
@@ -211,27 +172,8 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
     return measure
 
 
-for _name, _words, _steps in (("Ring", "The ring algorithm", 1023), ("NE", "Neighbour exchange (NE)", 512)):
-    CLAIMS.stated(
-        f"table1-{_name.lower()}",
-        "Table I",
-        f"{_words} takes {_steps} communication steps on 1024 nodes with 64 wavelengths",
-        _steps,
-        scope=_AT_1024,
-        weight="textbook",
-        procedure="We build the whole schedule and check every circuit.",
-    )(_simulated(_name))
-
-
-CLAIMS.open(
-    "table1-wrht",
-    "Table I",
-    "WRHT takes 259 communication steps on 1024 nodes with 64 wavelengths",
-    259,
-    reason="The formula is lost. p ceil(log_p n) + 1 with p = 2w + 1 gives 259, but was chosen because it does. "
-    "A test needs the number of steps of WRHT's all-gather, or its schedule.",
-    lost=WRHT_LOST,
-)
+for _name in ("Ring", "NE"):
+    MEASURES.of(f"table1-{_name.lower()}")(_simulated(_name))
 
 
 def percent(part: float, whole: float) -> float:
@@ -239,16 +181,7 @@ def percent(part: float, whole: float) -> float:
     return 100.0 * (1.0 - part / whole)
 
 
-@CLAIMS.stated(
-    "table1-one-stage",
-    "Table I against section IV-B",
-    "The one-stage algorithm takes 128 communication steps on 1024 nodes with 64 wavelengths",
-    128,
-    scope={**_AT_1024, "printed": 128, "average saving of figure 4": 96.85},
-    weight="misprint",
-    second="one_stage",
-    procedure="We divide Lemma 1's wavelengths by w, and test the printed number against the average of figure 4.",
-)
+@MEASURES.of("table1-one-stage")
 def _one_stage(laboratory: Laboratory) -> Measurement:
     n, w, printed, saving = laboratory.scope.values("nodes", "wavelengths", "printed", "average saving of figure 4")
     value = step_counts.one_stage_steps(n, w)
@@ -272,17 +205,7 @@ def _one_stage(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "table1-depth",
-    "Table I; Theorem 2, section IV-B",
-    "OpTree's optimal depth on 1024 nodes with 64 wavelengths is 7",
-    7,
-    scope={**_AT_1024, "printed": 7},
-    natural=THEOREM_2,
-    second="rounded_root_of_1024",
-    procedure="We round the root of Theorem 2 by each rule, and list the depths with the fewest whole steps.",
-    lost=LOST,
-)
+@MEASURES.of("table1-depth")
 def _table_depth(laboratory: Laboratory) -> Measurement:
     n, w, printed = laboratory.scope.values("nodes", "wavelengths", "printed")
     steps = {k: step_counts.theorem_1(n, w, k) for k in range(4, 10)}
@@ -353,41 +276,13 @@ def _lemma_1(laboratory: Laboratory, *, ring: bool) -> Measurement:
     )
 
 
-CLAIMS.stated(
-    "lemma1-line",
-    "Lemma 1",
-    "One-stage all-to-all on a line needs floor(N^2/4) wavelengths",
-    "floor(N^2/4)",
-    scope={"nodes": 128, "nodes of the ILP": 6},
-    weight="textbook",
-    procedure=_BY_ASSIGNMENT,
-    lost=LOST,
-)(lambda lab: _lemma_1(lab, ring=False))
+MEASURES.of("lemma1-line")(lambda lab: _lemma_1(lab, ring=False))
 
 
-CLAIMS.stated(
-    "lemma1-ring",
-    "Lemma 1",
-    "One-stage all-to-all on a ring of N nodes needs at least N^2/8 wavelengths, rounded (the formula is lost)",
-    "N^2/8, rounded",
-    scope={"nodes": 128, "nodes of the ILP": 6},
-    natural=None,
-    second="three_nodes",
-    procedure=_BY_ASSIGNMENT,
-    lost=LOST,
-)(lambda lab: _lemma_1(lab, ring=True))
+MEASURES.of("lemma1-ring")(lambda lab: _lemma_1(lab, ring=True))
 
 
-@CLAIMS.stated(
-    "lemma2",
-    "Lemma 2",
-    "An m-ary tree of height k has at most m^k leaves",
-    "at most m^k",
-    scope={"radix": 6, "height": 5},
-    weight="textbook",
-    procedure="We count the leaves of full and random trees.",
-    lost=LOST,
-)
+@MEASURES.of("lemma2")
 def _leaves(laboratory: Laboratory) -> Measurement:
     random = np.random.default_rng(laboratory.seeds(1)[0])
     sweep = Sweep()
@@ -417,18 +312,7 @@ def _fractional_steps(n: int, m: int, k: int, w: int) -> float:
     return (ring + sum(n // m ** (j + 1) * (m * m // 4) * m**j for j in range(1, k))) / w
 
 
-@CLAIMS.stated(
-    "theorem1",
-    "Theorem 1",
-    "An m-ary tree of depth k, m = N^(1/k), takes N m (2k-1) / (8w) steps",
-    "N m (2k-1) / (8w)",
-    "1e-6",
-    scope={"nodes": 4096, "wavelengths": [1, 2, 4, 8, 16, 32, 64]},
-    natural=REAL_STEPS,
-    procedure="For every N = m^k we add up the wavelengths that the stages need, over w: fractional, and rounded "
-    "up per stage.",
-    lost=LOST,
-)
+@MEASURES.of("theorem1")
 def _theorem_1(laboratory: Laboratory) -> Measurement:
     most, fabrics = int(laboratory.scope["nodes"]), tuple(laboratory.scope["wavelengths"])
     trees = [(m**k, m, k, w) for m in range(2, 17) for k in range(2, 13) if m**k <= most for w in fabrics]
@@ -477,18 +361,7 @@ def _ratio_power(n: int, one: int, other: int) -> Fraction:
     return Fraction(2 * one - 1, 2 * other - 1) ** (one * other) * Fraction(n) ** (other - one)
 
 
-@CLAIMS.stated(
-    "theorem2",
-    "Theorem 2",
-    "OpTree takes the fewest steps at the depth where their derivative vanishes, rounded to an integer",
-    "best depth for every N",
-    scope={"nodes": 20_000, "wavelengths": [1, 8, 64]},
-    natural=THEOREM_2,
-    printed=1,
-    second="rounded_root",
-    procedure="We compute S(k) for every whole depth k and compare its minimum with the rounded root.",
-    lost=LOST,
-)
+@MEASURES.of("theorem2")
 def _theorem_2(laboratory: Laboratory) -> Measurement:
     sizes = range(8, int(laboratory.scope["nodes"]) + 1)
     rules: dict[str, Callable[[float], int]] = {**DEPTHS, "floor": math.floor}
@@ -533,14 +406,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "depths",
-    "section IV-B, figure 4",
-    "OpTree's optimal depths for 512, 1024, 2048 and 4096 nodes are 6, 6, 7 and 8",
-    list(BEST_DEPTHS.values()),
-    scope={"nodes": list(BEST_DEPTHS), "printed": list(BEST_DEPTHS.values())},
-    procedure="We round the root of Theorem 2 and search for the integer depth with the least S(k).",
-)
+@MEASURES.of("depths")
 def _depths(laboratory: Laboratory) -> Measurement:
     sizes, printed = laboratory.scope.values("nodes", "printed")
     measured = [step_counts.theorem_2(n) for n in sizes]
@@ -560,16 +426,7 @@ def _depths(laboratory: Laboratory) -> Measurement:
 # The example and Table I ----------------------------------------------------------------------------------------
 
 
-@CLAIMS.stated(
-    "example",
-    "section III-C, figure 2",
-    "With 16 nodes and 2 wavelengths one stage takes 16 steps, a 4-ary tree 4 + 8 = 12, a 3-ary tree more than 12",
-    [16, 12],
-    scope={"nodes": 16, "wavelengths": 2},
-    weight="textbook",
-    procedure="We count the steps, build the schedules and check them.",
-    lost="The numbers of the 3-ary tree.",
-)
+@MEASURES.of("example")
 def _example(laboratory: Laboratory) -> Measurement:
     n, w = laboratory.scope.values("nodes", "wavelengths")
     trees = {"one stage": [16], "4-ary, two stages": [4, 4], "3-ary, three stages": [3, 3, 2]}

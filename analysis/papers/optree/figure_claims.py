@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, swept
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.optree.claims import BEST_DEPTHS, DEPTHS, STEPS, WRHT_LOST, optree_steps, percent, specs
-from opticoll.analysis.papers.optree.natural_readings import EQUAL_MEAN, TABLE_I, TABLE_RULE, THEOREM_2
+from opticoll.analysis.papers.optree.claims import DEPTHS, STEPS, optree_steps, percent, specs
 from opticoll.formulations.optree import step_counts, step_times
 
 if TYPE_CHECKING:
@@ -33,11 +32,9 @@ SAVINGS = {
     "figure 5": {"WRHT": 56.36, "Ring": 92.76, "NE": 85.54},
     "figure 6": {"WRHT": 88.06, "Ring": 95.84, "NE": 91.69},
 }
-_STEPS_ONLY = (
-    "We count communication steps: by equation (3) the times of all algorithms share the factor d/B + a per step, so "
-    "savings in time are savings in steps."
-)
-CLAIMS = Claims("optree")
+#: Rule for Theorem 2's root, for S(k), and for percentages.
+TABLE_RULE = "depth by ceiling, steps rounded up, truncated to two digits"
+MEASURES = Measures("optree")
 
 
 def _prints(printed: dict[str, str], values: dict[str, float]) -> bool:
@@ -52,18 +49,7 @@ def _weights(abstract: str, size: float, wave: float) -> tuple[float, float]:
     return min(tried), max(tried)
 
 
-@CLAIMS.stated(
-    "abstract",
-    "abstract and section V against section IV-C",
-    "OpTree reduces communication time by 72.21 %, 94.30 % and 88.58 % against WRHT, Ring and NE",
-    {"WRHT": 72.21, "Ring": 94.30, "NE": 88.58},
-    "rounds to the printed digits: 0.005 points",
-    scope={"abstract": {"WRHT": "72.21", "Ring": "94.30", "NE": "88.58"}, **SAVINGS},
-    weight="misprint",
-    second="averages",
-    natural=EQUAL_MEAN,
-    procedure="We average the paper's own two averages of section IV-C, with equal and with arbitrary weights.",
-)
+@MEASURES.of("abstract")
 def _abstract(laboratory: Laboratory) -> Measurement:
     abstract, sizes, waves = laboratory.scope.values("abstract", "figure 5", "figure 6")
     weights = {name: _weights(abstract[name], sizes[name], waves[name]) for name in sizes}
@@ -154,40 +140,13 @@ def _cut(value: float) -> float:
     return math.floor(100 * value + 1e-9) / 100
 
 
-for _figure, _over in (
-    ("figure 5", "1024 and 2048 nodes at 64 wavelengths"),
-    ("figure 6", "96 and 128 wavelengths at 1024 nodes"),
-):
-    for _rival, _printed in SAVINGS[_figure].items():
+for _figure in ("figure 5", "figure 6"):
+    for _rival in SAVINGS[_figure]:
         _restored = (_figure, _rival) != ("figure 6", "WRHT")
-        CLAIMS.stated(
-            f"fig{_figure[-1]}-{_rival.lower()}",
-            f"section IV-C, {_figure}",
-            f"OpTree takes {_printed} % less time than {_rival}, averaged over {_over}",
-            _printed,
-            "within 1 point, as for a simulation",
-            scope={
-                "average over (nodes, wavelengths)": PANELS[_figure],
-                "printed": str(_printed),
-                "about [points]": 1.0,
-            },
-            weight="headline",
-            natural=TABLE_I if _restored else None,
-            procedure=_STEPS_ONLY,
-            lost=WRHT_LOST if _rival == "WRHT" else "",
-        )(_saving(_rival, restored=_restored))
+        MEASURES.of(f"fig{_figure[-1]}-{_rival.lower()}")(_saving(_rival, restored=_restored))
 
 
-@CLAIMS.stated(
-    "lowest",
-    "abstract, section IV-C, figures 5 and 6",
-    "OpTree takes the least time and Ring the most at 1024 and 2048 nodes with 64 wavelengths, and at 1024 nodes "
-    "with 96 and 128",
-    "OpTree < NE < Ring",
-    scope={"(nodes, wavelengths)": [*PANELS["figure 5"], *PANELS["figure 6"]]},
-    weight="headline",
-    procedure=_STEPS_ONLY,
-)
+@MEASURES.of("lowest")
 def _lowest(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Json] = {}
     wrong = []
@@ -206,16 +165,7 @@ def _lowest(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "fig4-saving",
-    "section IV-B, figure 4",
-    "OpTree takes 96.85 % less time than one stage, averaged over 512, 1024, 2048 and 4096 nodes",
-    96.85,
-    PrintedNumber("96.85").tolerance,
-    scope={"average over nodes": list(BEST_DEPTHS), "wavelengths": 64, "printed": "96.85"},
-    natural=THEOREM_2,
-    procedure=_STEPS_ONLY,
-)
+@MEASURES.of("fig4-saving")
 def _figure_4(laboratory: Laboratory) -> Measurement:
     sizes, w, printed = laboratory.scope.values("average over nodes", "wavelengths", "printed")
     number = PrintedNumber(printed)
@@ -231,28 +181,7 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
     )
 
 
-CLAIMS.open(
-    "wrht-trends",
-    "section IV-C, figures 5 and 6",
-    "WRHT gets closer to OpTree from 1024 to 2048 nodes; from 96 to 128 wavelengths it takes more time and ends "
-    "between NE and Ring",
-    "closer; more; NE < WRHT < Ring",
-    reason="WRHT's formula is lost; the reconstruction follows these statements, so it cannot test them. A "
-    "test needs the number of steps of WRHT's all-gather.",
-    lost=WRHT_LOST,
-)
-
-
-@CLAIMS.stated(
-    "fig4-shapes",
-    "section IV-B, figure 4",
-    "Between depths 5 and 9 OpTree's time is first constant and then rises for 512 nodes, falls, is constant and "
-    "rises for 1024, and is lowest at 7 for 2048 and at 8 for 4096 nodes",
-    "four curves",
-    "flat: within 1 %",
-    scope={"nodes": [512, 1024, 2048, 4096], "flat within": 0.01},
-    procedure="We evaluate S(k) of Theorem 1.",
-)
+@MEASURES.of("fig4-shapes")
 def _shapes(laboratory: Laboratory) -> Measurement:
     flat = laboratory.scope["flat within"]
     steps = {n: {k: step_counts.theorem_1(n, 64, k) for k in range(5, 10)} for n in laboratory.scope["nodes"]}
@@ -278,18 +207,7 @@ def _shapes(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "fig5-slowly",
-    "section IV-C, figure 5",
-    "The time of all algorithms increases slowly with the message size, from 4M to 128M",
-    "slowly",
-    "at most a tenth of the growth of the size",
-    scope={"message sizes [MiB]": [4, 128], "nodes": 1024},
-    natural=None,
-    lost="Figure 5.",
-    unpublished="Whether the message is the data of one node or of all.",
-    procedure="We evaluate equation (3) with 40 Gb/s and 25 us for both meanings of the message size.",
-)
+@MEASURES.of("fig5-slowly")
 def _slowly(laboratory: Laboratory) -> Measurement:
     small, large = (2.0**20 * size for size in laboratory.scope["message sizes [MiB]"])
     n, growth = laboratory.scope["nodes"], large / small - 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement
+from opticoll.analysis.ledger.claim import Laboratory, Measurement, Measures
 from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
 from opticoll.instances.servers import ServerPool
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.sipml.placement import Placement
 
 
-CLAIMS = Claims("sipml")
+MEASURES = Measures("sipml")
 
 
 def hybrid_traffic(data: Placement, device: NDArray[np.int64], degree: int) -> ServerPool:
@@ -47,18 +47,7 @@ def least_hold(latency_s: float, duty: float) -> float:
     return latency_s * duty / (1.0 - duty)
 
 
-@CLAIMS.stated(
-    "duty-cycle",
-    "section 3.1",
-    "A circuit hold time longer than, for instance, 10 r reaches a duty cycle of 90 %, r being the "
-    "reconfiguration latency",
-    "at least 90 %",
-    scope={"hold time over r": 10, "printed [%]": 90},
-    weight="textbook",
-    printed=90,
-    procedure="We compute the share of the time in which circuits carry data for both positions of the "
-    "reconfiguration.",
-)
+@MEASURES.of("duty-cycle")
 def _duty(laboratory: Laboratory) -> Measurement:
     hold, printed = float(laboratory.scope["hold time over r"]), laboratory.scope["printed [%]"]
     measured = {
@@ -88,16 +77,7 @@ def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.
     return matrix.astype(float), peers + int(random.integers(0, 9))
 
 
-@CLAIMS.stated(
-    "switches-degree",
-    "section 3.1",
-    "In SiP-OCS, where each GPU is connected to each of Q switches, the degree D equals Q",
-    "D = Q",
-    scope={"GPUs": 8, "assignments per seed": 125, "seeds": 8},
-    weight="textbook",
-    procedure="For random traffic we assign circuits within D per GPU, split them into D matchings, and check "
-    "that no switch connects a GPU twice.",
-)
+@MEASURES.of("switches-degree")
 def _switches(laboratory: Laboratory) -> Measurement:
     from opticoll.formulations.sipml import ocs_circuits, ocs_solution
     from opticoll.solvers.methods.sipml.koenig_bisection import bisect
@@ -131,17 +111,7 @@ def _switches(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "ilp",
-    "section 3.3, appendix A.2",
-    "A simple ILP, run once per job, assigns circuits over SiP-OCS so that the maximum transfer time is least",
-    "the ILP attains the optimum",
-    "1e-6",
-    scope={"(GPUs, degree)": [[5, 7], [7, 12], [9, 24]], "seeds": 3},
-    procedure="We restate the ILP from the text, solve it with a general solver, and compare its optimum with an "
-    "exact polynomial method.",
-    lost="The program (appendix A.2).",
-)
+@MEASURES.of("ilp")
 def _ilp(laboratory: Laboratory) -> Measurement:
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances import parse
@@ -171,17 +141,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
 # The running example ------------------------------------------------------------------------------------------------
 
 
-@CLAIMS.stated(
-    "example",
-    "section 3.2, figure 4",
-    "In the example with k = 4 and Delta = 2, the four sub-ops of C cannot run on four GPUs, because the GPU of "
-    "their predecessor B would communicate with the three others",
-    "not on four GPUs",
-    scope={"k": 4, "parts of C": 4, "Delta": 2},
-    procedure="We search all placements of one sub-op followed by four for the least makespan with Delta = 2 and "
-    "with Delta = 3.",
-    lost="The graph and the placement (figure 4).",
-)
+@MEASURES.of("example")
 def _example(laboratory: Laboratory) -> Measurement:
     k, parts, delta = laboratory.scope.values("k", "parts of C", "Delta")
     spec = f"op-graph:model=chain,splits=1x{parts}"
@@ -206,15 +166,3 @@ def _example(laboratory: Laboratory) -> Measurement:
         "3 others they take one. The makespans are proven by exhaustive search.",
         measured,
     )
-
-
-CLAIMS.open(
-    "evaluation",
-    "sections 4 and 5",
-    "SiP-ML trains faster than today's clusters",
-    "faster",
-    weight="headline",
-    reason="The available text has no number of the evaluation. A test needs sections 4 and 5 with the traces of "
-    "the models, and a simulator of the training.",
-    lost="The abstract, sections 1, 4 and 5, and the appendix.",
-)

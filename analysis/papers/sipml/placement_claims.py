@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Laboratory, Measurement
+from opticoll.analysis.ledger.claim import Laboratory, Measurement, Measures
 from opticoll.analysis.ledger.readings import Readings, Sweep
 from opticoll.analysis.papers.sipml.claims import hybrid_traffic
-from opticoll.analysis.papers.sipml.natural_readings import CIRCLE, ON_THE_CIRCLE, PARTNERS_LOST, SEQUENTIAL_STAGES
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -30,6 +29,14 @@ PER_DIRECTION = "sends to, and receives from, counted separately"
 BOTH = "sends to or receives from"
 #: Number of moves after which a repair counts as endless, even if no state repeats.
 ENDLESS = 100_000
+#: Distances between GPUs in section 3.2 are along a circle.
+ON_THE_CIRCLE = (
+    "around the circle, ties to the lower number",
+    "around the circle, ties ahead",
+    "around the circle, ties back",
+    "ahead only",
+    "back only",
+)
 #: Rules for the nearest GPU, lowest key first; arguments: k, the GPU to move from, the candidate.
 NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = dict(
     zip(
@@ -52,7 +59,7 @@ PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
     "next after the last input": lambda free, h, last, k: ((h - last) % k,),
 }
 LINE = "ahead only, GPUs in a line that repeats"
-CLAIMS = Claims("sipml")
+MEASURES = Measures("sipml")
 
 
 def random_graph(random: np.random.Generator, n: int) -> OpGraph:
@@ -135,18 +142,7 @@ def _counted(
     return choices.measurement(instances, reason, **sweeps[BOTH].row)
 
 
-@CLAIMS.stated(
-    "distance",
-    "section 3.2",
-    "Placement within distance Delta, (i - j) mod k <= Delta, satisfies the communication degree constraint: "
-    "each GPU communicates with at most Delta others of its group",
-    "at most Delta",
-    scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
-    natural=None,
-    lost=PARTNERS_LOST,
-    procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
-    "to, receives from, or does either with.",
-)
+@MEASURES.of("distance")
 def _distance(laboratory: Laboratory) -> Measurement:
     def traffic(data: Placement, device: NDArray[np.int64]) -> NDArray[np.bool_]:
         pairs = np.zeros((data.devices, data.devices), dtype=bool)
@@ -178,19 +174,7 @@ def with_weights(data: Placement, groups: int) -> Placement:
     return replace(data, graph=weighted, replicas=groups)
 
 
-@CLAIMS.stated(
-    "hybrid-degree",
-    "section 3.2, figure 4",
-    "In the hybrid strategy of the example, k = 4, l = 2 and D = 3, each GPU communicates with at most D - 1 "
-    "others of its group and one more on the ring of the all-reduce",
-    3,
-    "at most",
-    scope={"seeds": 8, "graphs per seed": 25, "sub-ops": 40, "k": 4, "l": 2, "D": 3},
-    natural=None,
-    procedure="We place random graphs on the group, replicate the placement, add the ring, and count the "
-    "partners of each GPU.",
-    lost=PARTNERS_LOST,
-)
+@MEASURES.of("hybrid-degree")
 def _hybrid(laboratory: Laboratory) -> Measurement:
     k, groups, degree = laboratory.scope.values("k", "l", "D")
 
@@ -219,16 +203,7 @@ def candidate_ranges(devices: Sequence[int], k: int, delta: int) -> dict[str, se
     }
 
 
-@CLAIMS.stated(
-    "range",
-    "section 3.2, Algorithm 1",
-    "Algorithm 1's candidates, the GPUs from the nearest predecessor's to Delta after the farthest one's, "
-    "violate no distance constraint",
-    "no violation",
-    scope={"k": 12, "predecessors": 3},
-    procedure="For all k, Delta and sets of GPUs of predecessors we compare the range with the GPUs within "
-    "distance of all of them.",
-)
+@MEASURES.of("range")
 def _range(laboratory: Laboratory) -> Measurement:
     forbidden, missed = (dict.fromkeys(("along the circle", "by number"), 0) for _ in range(2))
     count, witness = 0, None
@@ -280,19 +255,7 @@ def repair_ends(data: Placement, nearest: str, place: str) -> bool:
     return Printed(data, ENDLESS).place()
 
 
-@CLAIMS.stated(
-    "convergence",
-    "section 3.2",
-    "The forward-backward procedure is repeated until all ops are placed; the proof that it converges is left to "
-    "future work",
-    "ends",
-    scope={"seeds": 8, "graphs per seed": 210, "sub-ops": 20},
-    natural=CIRCLE,
-    second="printed_repair",
-    procedure="We run the procedure on random graphs with several tie-breaks, and record whether it returns to "
-    "an earlier state.",
-    lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
-)
+@MEASURES.of("convergence")
 def _convergence(laboratory: Laboratory) -> Measurement:
     from opticoll.formulations.sipml import placement
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
@@ -327,22 +290,7 @@ def _convergence(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "prohibitive",
-    "section 3.2",
-    "Solving the ILP of the placement is prohibitive at the scale of the balanced graph, for example over 20,000 "
-    "sub-ops for the Transformer",
-    "not solved",
-    "margin: a hundredth of the size",
-    scope={
-        "sub-ops": 20_000,
-        "share of the size": 0.01,
-        "time limit [s]": 15.0,
-        "(layers, parts, k)": [[2, 2, 4], [4, 4, 4], [4, 8, 8]],
-    },
-    procedure="We solve the ILP of transformers of growing size with a time limit, and place one of over 20,000 "
-    "sub-ops by Algorithm 1.",
-)
+@MEASURES.of("prohibitive")
 def _prohibitive(laboratory: Laboratory) -> Measurement:
     from opticoll.formulations.sipml import placement
     from opticoll.instances import parse
@@ -407,19 +355,7 @@ def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[t
     return split, arcs
 
 
-@CLAIMS.stated(
-    "sequential",
-    "section 3.2, partitioning",
-    "Placing sequentially dependent ops on the same device has no impact on the run time compared to different "
-    "devices, although it increases the load of the device",
-    "equal run times",
-    "1e-9",
-    scope={"GPUs": 3, "sequential ops": 3, "seeds": 8},
-    weight="textbook",
-    natural=SEQUENTIAL_STAGES,
-    printed=1,
-    procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs.",
-)
+@MEASURES.of("sequential")
 def _sequential(laboratory: Laboratory) -> Measurement:
     k, ops = laboratory.scope.values("GPUs", "sequential ops")
     spreads: dict[str, list[float]] = {"computing time": [], "with transfer time": []}
@@ -482,18 +418,7 @@ def _best(durations: Sequence[float], k: int) -> float:
     )
 
 
-@CLAIMS.stated(
-    "split-cap",
-    "section 3.2, partitioning",
-    "There is no point in splitting an op into more parts than the number of parallel workers, k",
-    "not faster",
-    "1e-9",
-    scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
-    weight="textbook",
-    natural=SEQUENTIAL_STAGES,
-    printed=1,
-    procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k parts.",
-)
+@MEASURES.of("split-cap")
 def _cap(laboratory: Laboratory) -> Measurement:
     most, ops = laboratory.scope.values("parts over k", "sequential ops")
     wrong, ratios = [], []
@@ -549,16 +474,7 @@ def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> I
             yield stages
 
 
-@CLAIMS.stated(
-    "figure-4",
-    "section 3.2, figure 4",
-    "In the placement of the example, k = 4 and Delta = 2, each GPU communicates with at most Delta others of "
-    "its group, and the parts of every op but C are on different GPUs",
-    "such a placement exists",
-    scope={"k": 4, "Delta": 2, "parts of C": 4},
-    procedure="We list all placements of four ops in sequence, for every number of parts of A and D.",
-    lost="The numbers of parts of A and D (figure 4).",
-)
+@MEASURES.of("figure-4")
 def _figure_4(laboratory: Laboratory) -> Measurement:
     k, delta, c = laboratory.scope.values("k", "Delta", "parts of C")
     choices = Readings("limit on communication")
@@ -579,24 +495,7 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "hybrid-search",
-    "section 3.2",
-    "It is trivial to optimize over k and l to find the combination that minimizes the training time for a given "
-    "number of GPUs",
-    "every k l = N is placed",
-    scope={
-        "GPUs": 16,
-        "D": 5,
-        "bandwidth [bytes/s]": 1e12,
-        "(model, layers, width, batch)": [
-            ["transformer", 2, 1024, 64],
-            ["resnet", 2, 64, 64],
-            ["dlrm", 2, 1024, 65536],
-        ],
-    },
-    procedure="We place the model for every divisor k of N by Algorithm 1, and add the all-reduce between groups.",
-)
+@MEASURES.of("hybrid-search")
 def _search(laboratory: Laboratory) -> Measurement:
     from opticoll.solvers.methods.sipml.degree_aware import hybrids
 

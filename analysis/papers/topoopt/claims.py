@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
-from opticoll.analysis.papers.topoopt.natural_readings import COINS, EXACTLY
 from opticoll.formulations.topoopt import binary_trees
 from opticoll.formulations.topoopt.circuit_design import lower_bounds
 from opticoll.instances import parse
@@ -23,19 +22,10 @@ if TYPE_CHECKING:
 
 #: The number of primes up to n is at most this times n / ln n, for every n > 1 (Rosser and Schoenfeld 1962).
 PRIMES = 1.25506
-CLAIMS = Claims("topoopt")
+MEASURES = Measures("topoopt")
 
 
-@CLAIMS.stated(
-    "theorem-2",
-    "Theorem 2, section 4.3",
-    "For p < n the rule +p gives one ring through all n servers, a different one for every p, if gcd(p, n) = 1; "
-    "12 servers have four: +1, +5, +7, +11",
-    "always",
-    scope={"servers": 256, "rings of 12 servers": [1, 5, 7, 11]},
-    weight="textbook",
-    procedure="We walk every +p ring for every n and compare with gcd(p, n) = 1.",
-)
+@MEASURES.of("theorem-2")
 def _theorem_2(laboratory: Laboratory) -> Measurement:
     wrong, count = [], 0
     most, example = laboratory.scope.values("servers", "rings of 12 servers")
@@ -57,15 +47,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "theorem-1",
-    "Theorem 1, appendix E.2",
-    "Under certain assumptions the diameter of the d selected rings of n servers is O(d n^(1/d))",
-    "diameter / (d n^(1/d)) <= 1",
-    scope={"servers": 512, "degree": 8},
-    procedure="We select the rings by Algorithm 3 and compute the diameter by breadth-first search, without the "
-    "assumptions of the proof.",
-)
+@MEASURES.of("theorem-1")
 def _theorem_1(laboratory: Laboratory) -> Measurement:
     sweep = Sweep()
     most, degrees = laboratory.scope.values("servers", "degree")
@@ -82,16 +64,7 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "binary-rings",
-    "appendix E.2",
-    "If n^(1/d) < 2, rings whose steps are near the powers of 2 keep the diameter at O(log2 n)",
-    "diameter / log2(n) <= 1.2",
-    "bounded by a constant",
-    scope={"servers": 512, "largest diameter / log2(n)": 1.2},
-    procedure="We choose log2 n rings, rounded up, whose steps are the coprime numbers nearest to twice the step "
-    "before, and compute the diameter for every n.",
-)
+@MEASURES.of("binary-rings")
 def _binary(laboratory: Laboratory) -> Measurement:
     most, ratios = laboratory.scope["servers"], {}
     for n in range(3, most + 1):
@@ -113,18 +86,7 @@ def _binary(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "kappa",
-    "appendix E.2",
-    "With coins 1, x, ..., x^(d-1) and n = x^d, the amount n - 1 needs the most coins, namely d x",
-    "d x",
-    scope={"x": 8, "degree": 4},
-    weight="misprint",
-    natural=EXACTLY,
-    printed=32,
-    second="digits",
-    procedure="We compute the fewest coins of every amount by dynamic programming.",
-)
+@MEASURES.of("kappa")
 def _kappa(laboratory: Laboratory) -> Measurement:
     larger, degrees = laboratory.scope.values("x", "degree")
     most = {(x, d): coin_routing.geometric_coins(x, d) for x in range(2, larger + 1) for d in range(1, degrees + 1)}
@@ -144,15 +106,7 @@ def _kappa(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "primes",
-    "section 4.3",
-    "Restricting the steps of rings to primes reduces the search space to O(n / ln n)",
-    "bounded by a constant",
-    scope={"servers": 2048},
-    weight="textbook",
-    procedure="We count the prime steps for every n.",
-)
+@MEASURES.of("primes")
 def _primes(laboratory: Laboratory) -> Measurement:
     most = laboratory.scope["servers"]
     ratios = {
@@ -170,14 +124,7 @@ def _primes(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "coin-change",
-    "appendix E.3",
-    "CoinChangeMod routes over the selected rings with the fewest hops",
-    "always",
-    scope={"servers": 128, "degrees": [1, 2, 3, 4, 8]},
-    procedure="We compare its routes with Dijkstra's algorithm for every distance.",
-)
+@MEASURES.of("coin-change")
 def _coin_change(laboratory: Laboratory) -> Measurement:
     import scipy.sparse as sp
     from scipy.sparse.csgraph import dijkstra
@@ -201,17 +148,7 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "algorithm-4",
-    "Algorithm 4, lines 5-8",
-    "In Algorithm 4 (CoinChangeMod), curr_dist is the number of coins needed for every distance",
-    "number of coins",
-    scope={"servers": 64, "degrees": [2, 3, 4]},
-    weight="misprint",
-    natural=COINS,
-    second="printed_coins_of_five_servers",
-    procedure="We run the algorithm as printed, and compare its distances with breadth-first search.",
-)
+@MEASURES.of("algorithm-4")
 def _coin_print(laboratory: Laboratory) -> Measurement:
     most, degrees = laboratory.scope.values("servers", "degrees")
     cases, coins_wrong, relays_wrong = 0, [], []
@@ -237,14 +174,7 @@ def _coin_print(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "one-failure",
-    "section 7",
-    "A single link failure does not disconnect the servers of a TopoOpt network",
-    "never",
-    scope={"servers": 48, "degrees": [2, 3, 4, 5]},
-    procedure="We remove every circuit in turn and test strong connectivity.",
-)
+@MEASURES.of("one-failure")
 def _failure(laboratory: Laboratory) -> Measurement:
     import networkx as nx
 
@@ -271,15 +201,7 @@ def _failure(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "double-trees",
-    "appendix A",
-    "In a double binary tree every server except the roots of the two trees sends the same amount",
-    "always",
-    scope={"servers": 256},
-    weight="textbook",
-    procedure="We build both trees and add up what every server sends.",
-)
+@MEASURES.of("double-trees")
 def _trees(laboratory: Laboratory) -> Measurement:
     sweep, most = Sweep(), laboratory.scope["servers"]
     for n in range(2, most + 1, 2):
@@ -296,16 +218,7 @@ def _trees(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "direct-rings",
-    "section 5.3, figure 11a-c",
-    "On 128 servers TopoOpt performs like an ideal switch for CANDLE, and similarly for VGG and BERT, whose best "
-    "strategies are mostly data parallel",
-    1.0,
-    scope={"models": ["candle", "vgg", "bert"], "degrees": [4, 8], "servers": 128},
-    procedure="We run TopologyFinder on the data-parallel traffic and compare the load of the busiest circuit "
-    "with what an ideal switch of the same bandwidth needs.",
-)
+@MEASURES.of("direct-rings")
 def _direct(laboratory: Laboratory) -> Measurement:
     sweep = Sweep()
     models, degrees, n = laboratory.scope.values("models", "degrees", "servers")

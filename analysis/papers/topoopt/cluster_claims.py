@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import similar
 from opticoll.analysis.ledger.readings import Readings
-from opticoll.analysis.papers.topoopt.natural_readings import ACTIVE_JOBS, KNOWN_SEQUENCE
 from opticoll.analysis.training.cluster import cluster
 from opticoll.instances.training.cluster_jobs import MIX
 from opticoll.instances.training.training_jobs import shared_cluster
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from opticoll.instances.training.training_jobs import PublishedIterations
 
 
-CLAIMS = Claims("topoopt")
+MEASURES = Measures("topoopt")
 SERVERS, DEGREE, LINK = 432, 8, 100
 #: Jobs that are simulated at every load.
 JOBS = 2000
@@ -36,10 +35,6 @@ NINETY_NINE = 2.576
 DURATION = 96 * 3600 / math.log(10)
 LOADS = [5, 10, 15, 20, 27]
 _SCOPE = {"servers": SERVERS, "degree": DEGREE, "link [Gb/s]": LINK, "active jobs": LOADS}
-_PROCEDURE = (
-    "We simulate arrivals, queue, placement and shards of 2000 jobs of 16 servers, with the iteration times of our "
-    "flow simulation."
-)
 #: Shares of the models: those that are printed, and those of all published iterations with d = 8.
 _MIXES = ("as printed", "as in the published data")
 _REASON = (
@@ -150,56 +145,16 @@ def _quantile(times: np.ndarray, weights: np.ndarray, share: float = 0.99) -> fl
     return float(times[order][int(np.searchsorted(passed, share * (1 - 1e-12)))])
 
 
-CLAIMS.stated(
-    "published-means",
-    "section 5.6, figure 16a",
-    "On a shared cluster with 5, 10, 15, 20 and 27 active jobs TopoOpt's mean iteration takes 64.4, 70.6, 63.1, 61.4 "
-    "and 60.4 ms (the authors' data)",
-    {"5": 64.4, "10": 70.6, "15": 63.1, "20": 61.4, "27": 60.4},
-    "within the range of 99 % of the means of as many jobs",
-    scope=_SCOPE,
-    natural=ACTIVE_JOBS,
-    procedure=_PROCEDURE,
-)(_means("topoopt"))
+MEASURES.of("published-means")(_means("topoopt"))
 
 
-CLAIMS.stated(
-    "published-means-ideal",
-    "section 5.6, figure 16a",
-    "On a shared cluster with 5, 10, 15, 20 and 27 active jobs the mean iteration on an ideal switch of 800 Gb/s takes "
-    "54.4, 58.0, 57.2, 62.5 and 62.7 ms (the authors' data)",
-    {"5": 54.4, "10": 58.0, "15": 57.2, "20": 62.5, "27": 62.7},
-    "within the range of 99 % of the means of as many jobs",
-    scope=_SCOPE,
-    natural=ACTIVE_JOBS,
-    procedure=_PROCEDURE,
-)(_means("ideal-switch"))
+MEASURES.of("published-means-ideal")(_means("ideal-switch"))
 
 
-CLAIMS.stated(
-    "published-tails",
-    "section 5.6, figure 16b",
-    "On a shared cluster with 5 to 27 active jobs TopoOpt's 99 % tail of iteration times is 131.5 ms (the authors' "
-    "data)",
-    dict.fromkeys(map(str, LOADS), 131.5),
-    "10 %",
-    scope=_SCOPE,
-    natural=ACTIVE_JOBS,
-    procedure=_PROCEDURE,
-)(_tails)
+MEASURES.of("published-tails")(_tails)
 
 
-@CLAIMS.stated(
-    "look-ahead",
-    "appendix C, figure 25",
-    "With two patch panels per interface and 1x2 switches the next job's topology is ready when its servers are, in "
-    "spite of minutes of reconfiguration",
-    "no delay",
-    "for 99 % of the jobs",
-    scope={"servers": SERVERS, "several [min]": 3, "loads": [0.6, 0.9], "share of the jobs": 0.99},
-    natural=KNOWN_SEQUENCE,
-    procedure="We simulate jobs whose durations have the quantiles of section 2.2, set up on second ports.",
-)
+@MEASURES.of("look-ahead")
 def _look_ahead(laboratory: Laboratory) -> Measurement:
     servers, minutes, loads, share = laboratory.scope.values("servers", "several [min]", "loads", "share of the jobs")
     choices, delays, natural = Readings("jobs are known; set-up; jobs"), [], []

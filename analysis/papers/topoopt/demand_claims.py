@@ -5,18 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.topoopt.natural_readings import (
-    BINARY_MEGABYTES,
-    EIGHT_BYTES,
-    LIST_1,
-    NO_LAYER,
-    SEVERAL_MINUTES,
-    TWICE_THE_DATA,
-)
 from opticoll.instances import parse
 from opticoll.instances.training.training_jobs import NUMBER_BYTES, traffic_of, training_job
 
@@ -26,21 +18,12 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
 
 
-CLAIMS = Claims("topoopt")
+#: Structure of the DLRM in List 1.
+NO_LAYER = "features at the bottom, no such layer"
+MEASURES = Measures("topoopt")
 
 
-@CLAIMS.stated(
-    "dlrm-size",
-    "section 2.1; appendix D",
-    "A DLRM with 4 tables of 512 columns and 10^7 rows has 22 GB in total; the tables of the example have 20 GB",
-    22,
-    "20 to 22 GB of tables",
-    scope={"tables": 4, "columns": 512, "rows": 10**7, "printed [GB]": "22"},
-    weight="misprint",
-    natural=EIGHT_BYTES,
-    second="bytes_of_tables",
-    procedure="We count the entries of the tables and try 1, 2, 4 and 8 bytes for each.",
-)
+@MEASURES.of("dlrm-size")
 def _dlrm_size(laboratory: Laboratory) -> Measurement:
     tables, columns, rows = laboratory.scope.values("tables", "columns", "rows")
     printed, numbers = PrintedNumber(laboratory.scope["printed [GB]"]), tables * columns * rows
@@ -70,16 +53,7 @@ def ring_bytes(size: float, servers: int) -> dict[str, float]:
     }
 
 
-@CLAIMS.stated(
-    "all-reduce-44",
-    "section 2.1, figure 1a; appendix D",
-    "Data parallelism on 16 servers results in 44 GB of all-reduce transfers for a model of 22 GB",
-    44,
-    PrintedNumber("44").tolerance,
-    scope={"servers": 16, "data [GB]": 22, "printed [GB]": "44"},
-    natural=TWICE_THE_DATA,
-    procedure="We apply the rule of appendix D, and twice the data.",
-)
+@MEASURES.of("all-reduce-44")
 def _reduce(laboratory: Laboratory) -> Measurement:
     servers, sizes, printed = laboratory.scope.values("servers", "data [GB]", "printed [GB]")
     number = PrintedNumber(printed)
@@ -95,16 +69,7 @@ def _reduce(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "hybrid-transfer",
-    "section 2.1, figure 1",
-    "Hybrid parallelism reduces the largest transfer of a DLRM of 22 GB on 16 servers from 44 GB to 4 GB",
-    [44, 4],
-    "rounds to the printed digits",
-    scope={"servers": 16, "model [GB]": 22, "tables [GB]": 20, "printed, before and after [GB]": ["44", "4"]},
-    natural=TWICE_THE_DATA,
-    procedure="We compute the all-reduce of the model, and of the model without its tables.",
-)
+@MEASURES.of("hybrid-transfer")
 def _hybrid(laboratory: Laboratory) -> Measurement:
     servers, model, tables = laboratory.scope.values("servers", "model [GB]", "tables [GB]")
     whole, rest = (PrintedNumber(text) for text in laboratory.scope["printed, before and after [GB]"])
@@ -120,16 +85,7 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "all-reduce-size",
-    "appendix D",
-    "Under data parallelism each of 16 servers sends 37.5 GB for an all-reduce of 20 GB, in 3 s at 100 Gb/s",
-    [37.5, 3],
-    "rounds to the printed digits",
-    scope={"servers": 16, "data [GB]": 20, "link [Gb/s]": 100, "printed": ["37.5", "3"]},
-    weight="textbook",
-    procedure="We count the bytes of a ring all-reduce.",
-)
+@MEASURES.of("all-reduce-size")
 def _reduce_size(laboratory: Laboratory) -> Measurement:
     servers, data, link, printed = laboratory.scope.values("servers", "data [GB]", "link [Gb/s]", "printed")
     sent = 2 * (servers - 1) / servers * data
@@ -144,17 +100,7 @@ def _reduce_size(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "transfer-size",
-    "section 2.1; appendix D",
-    "A model-parallel transfer of the example DLRM has 32 MB",
-    32,
-    PrintedNumber("32").tolerance,
-    scope={"servers": 16, "printed [MB]": "32"},
-    weight="textbook",
-    natural=BINARY_MEGABYTES,
-    procedure="We add up the activations of appendix D.",
-)
+@MEASURES.of("transfer-size")
 def _transfer_size(laboratory: Laboratory) -> Measurement:
     spec = f"servers:n={laboratory.scope['servers']},degree=3,traffic=dlrm"
     size = float(parse(spec).point_to_point[0, 1])
@@ -220,21 +166,7 @@ def _label(share: float, text: str, rounding: str) -> bool:
     return math.ceil(share / step - 1e-9) * step == int(text)
 
 
-CLAIMS.stated(
-    "all-to-all-share",
-    "section 5.4, figure 12 (labels of an axis)",
-    "With 128 tables on 128 servers the all-to-all traffic is 3, 5, 10, 20, 40 and 80 % of the all-reduce "
-    "traffic at batch sizes 64 to 2048 per GPU",
-    {64: 3, 128: 5, 256: 10, 512: 20, 1024: 40, 2048: 80},
-    "one significant digit, to the nearest or up",
-    scope={
-        "servers": 128,
-        "labels": "one significant digit",
-        "printed, by batch [%]": {"64": "3", "128": "5", "256": "10", "512": "20", "1024": "40", "2048": "80"},
-    },
-    natural=LIST_1,
-    procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open.",
-)(
+MEASURES.of("all-to-all-share")(
     _share(
         "5.4",
         "The shares double from batch to batch, as the labels do from 5 to 80. At batch 64 they are "
@@ -243,21 +175,7 @@ CLAIMS.stated(
 )
 
 
-CLAIMS.stated(
-    "testbed-share",
-    "section 6, figure 21 (labels of an axis)",
-    "On the testbed of 12 servers the all-to-all traffic is 5, 10, 19, 39 and 78 % of the all-reduce traffic at "
-    "batch sizes 32 to 512",
-    {32: 5, 64: 10, 128: 19, 256: 39, 512: 78},
-    "rounds to the printed digits",
-    scope={
-        "servers": 12,
-        "labels": "two digits",
-        "printed, by batch [%]": {"32": "5", "64": "10", "128": "19", "256": "39", "512": "78"},
-    },
-    natural=LIST_1,
-    procedure="We compute both kinds of traffic from List 1, for every structure that it leaves open.",
-)(
+MEASURES.of("testbed-share")(
     _share(
         "6",
         "The labels fit the gradients of a model without a layer between the bottom stack and the width "
@@ -266,25 +184,7 @@ CLAIMS.stated(
 )
 
 
-@CLAIMS.stated(
-    "optical-switches",
-    "appendix B, Table 1",
-    "Compared with a patch panel, a port of an OCS is five times as expensive, it has three times fewer ports, "
-    "and it reconfigures four orders of magnitude faster (10 ms against several minutes)",
-    [5, 3, 4],
-    "rounds to the printed digits",
-    scope={
-        "cost of a port [$]": [100, 520],
-        "ports": [1008, 384],
-        "latency [s]": 0.01,
-        "orders of magnitude": 4,
-        "times": {"cost of a port": 5, "ports": 3},
-    },
-    weight="textbook",
-    natural=SEVERAL_MINUTES,
-    printed={"cost of a port": 5, "ports": 3, "orders of magnitude": 4},
-    procedure="We divide the numbers of Table 1.",
-)
+@MEASURES.of("optical-switches")
 def _switches(laboratory: Laboratory) -> Measurement:
     cost, ports, latency = laboratory.scope.values("cost of a port [$]", "ports", "latency [s]")
     orders = laboratory.scope["orders of magnitude"]

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.readings import Readings, spread
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.topoopt.natural_readings import LIST_1_LAYERS, SPARE_LINK
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN
@@ -31,7 +30,7 @@ DEGREE, CHAIN = 4, 1000
 ENUMERABLE = float(np.log10(24 * 3600 * 10_000))
 #: Times within this relative difference count as equal.
 EQUAL = 1e-3
-CLAIMS = Claims("topoopt")
+MEASURES = Measures("topoopt")
 
 
 def wirings(n: int, degree: int) -> int:
@@ -64,16 +63,7 @@ def _layouts(data: Plane, kind: int) -> float:
     return float(sum(data.pool.n**tables if way == "placed" else 1 for way in ways))
 
 
-@CLAIMS.stated(
-    "explodes-at-six",
-    "section 4.1",
-    "The search space of the joint optimisation of computation, communication and topology explodes even "
-    "at modest scales, for example six nodes",
-    "more designs than can be enumerated, at six servers",
-    "more than a day at 10,000 designs per second, for most models",
-    scope={"servers": 6},
-    procedure="We count the wirings and the placements of the parts of six models, without routes, exactly.",
-)
+@MEASURES.of("explodes-at-six")
 def _explodes(laboratory: Laboratory) -> Measurement:
     from opticoll.formulations.topoopt import strategy
     from opticoll.instances import parse
@@ -113,19 +103,7 @@ def _explodes(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "alternating",
-    "section 4.1",
-    "A topology optimised once, after the parallelization strategy, is likely to be sub-optimal in the "
-    "global space; alternating optimisation improves on it",
-    "slower than alternating",
-    "0.1 %",
-    scope={"servers": 12, "seeds": 3, "measured operators": ["dlrm", "candle", "bert", "vgg"]},
-    natural=LIST_1_LAYERS,
-    procedure="We take the best strategy for an ideal network with TopologyFinder's circuits for it, and compare "
-    "with alternating optimisation from several seeds, for the six models of section 5.3, and for the "
-    "four of section 5.6 with the authors' computing times.",
-)
+@MEASURES.of("alternating")
 def _alternating(laboratory: Laboratory) -> Measurement:
     from opticoll.formulations.topoopt import strategy
     from opticoll.instances import parse
@@ -180,23 +158,7 @@ def _alternating(laboratory: Laboratory) -> Measurement:
     return replace(result, measured=ranges)
 
 
-@CLAIMS.stated(
-    "ring-recovery",
-    "section 7",
-    "When a fibre fails, a link dedicated to MP traffic can temporarily recover an AllReduce ring",
-    "a replacement for every hop of every ring",
-    scope={
-        "jobs": [
-            "servers:n=16,degree=8,traffic=candle,section=5.6",
-            "servers:n=16,degree=8,traffic=dlrm,section=5.6",
-            "servers:n=128,degree=4,traffic=dlrm,section=5.4,batch=2048",
-        ]
-    },
-    natural=SPARE_LINK,
-    printed=1,
-    second="rings_take_all_ports",
-    procedure="We run TopologyFinder and look for another path between the two servers of every hop of a ring.",
-)
+@MEASURES.of("ring-recovery")
 def _recovery(laboratory: Laboratory) -> Measurement:
     import networkx as nx
 
@@ -227,16 +189,3 @@ def _recovery(laboratory: Laboratory) -> Measurement:
         "are meant, or what a recovered ring loses.",
         choices.agreement,
     )
-
-
-CLAIMS.open(
-    "sharding",
-    "section 3, appendix C, figure 26",
-    "Jobs on disjoint servers are completely isolated from each other, which improves the tail of iteration times",
-    "iterations as if alone",
-    unpublished="The times of the jobs on shared fabrics.",
-    reason="Isolation holds by construction: circuits with d ends each way at every server are d matchings "
-    "(König), one per switch, and jobs on disjoint servers share none; a job is simulated as if alone. "
-    "Whether it improves the tail needs the authors' times on shared fabrics, which are not published; in our model "
-    "jobs scattered over an oversubscribed fat-tree have a tail 1.6 times as long (opticoll cluster).",
-)

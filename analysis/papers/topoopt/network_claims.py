@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.topoopt.demand_claims import dlrm_weights
-from opticoll.analysis.papers.topoopt.natural_readings import LINKS_BOTH_WAYS, SHORTEST_PATHS
 from opticoll.formulations.topoopt.iteration_loads import point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training.training_jobs import NUMBER_BYTES
@@ -34,12 +33,11 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
 
 
-_MOSTLY = "We build the circuits, route the traffic in each way that the paper leaves open, and "
 #: Bandwidth tax by degree and batch, as printed in section 5.5.
 TAXES = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
 #: Seeds of random tie-breaks.
 SEEDS = 8
-CLAIMS = Claims("topoopt")
+MEASURES = Measures("topoopt")
 
 
 def job(degree: int, batch: int) -> str:
@@ -83,17 +81,7 @@ def mean_of_paths(n: int, steps: tuple[int, ...], k: int) -> float:
     return total / (n - 1)
 
 
-@CLAIMS.stated(
-    "path-length",
-    "section 5.5, figure 14",
-    "The average path length over all pairs of 128 servers is 5.7 at d = 4 and 3 at d = 8",
-    {"4": 5.7, "8": 3},
-    "rounds to the printed digits",
-    scope={"servers": 128, "printed, by degree": {"4": "5.7", "8": "3"}},
-    natural=LINKS_BOTH_WAYS,
-    second="lengths",
-    procedure=_MOSTLY + "average the hops over all pairs.",
-)
+@MEASURES.of("path-length")
 def _path_length(laboratory: Laboratory) -> Measurement:
     n, printed = laboratory.scope.values("servers", "printed, by degree")
     numbers = {int(degree): PrintedNumber(text) for degree, text in printed.items()}
@@ -122,22 +110,7 @@ def _path_length(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "bandwidth-tax",
-    "section 5.5, figure 13",
-    "With 128 servers DLRM's bandwidth tax is 1.11 at batch 64 and d = 4, 1.05 at d = 8, and 3.03 at batch 2048 "
-    "and d = 4",
-    {f"{degree}, {batch}": tax for (degree, batch), tax in TAXES.items()},
-    "rounds to the printed digits",
-    scope={
-        "servers": 128,
-        "printed, by degree and batch": {f"{degree}, {batch}": str(tax) for (degree, batch), tax in TAXES.items()},
-    },
-    natural=LINKS_BOTH_WAYS,
-    second="taxes",
-    procedure="We divide all bytes carried by the bytes of the demand, as section 5.4 defines the tax, for both "
-    "directions of circuits, both counts of all-reduce bytes and two structures of the model.",
-)
+@MEASURES.of("bandwidth-tax")
 def _tax(laboratory: Laboratory) -> Measurement:
     n, printed = laboratory.scope.values("servers", "printed, by degree and batch")
     numbers = {tuple(map(int, key.split(", "))): PrintedNumber(text) for key, text in printed.items()}
@@ -255,33 +228,11 @@ def _imbalance(laboratory: Laboratory) -> Measurement:
     )
 
 
-for degree, printed in ((4, "39"), (8, "59")):
-    CLAIMS.stated(
-        f"imbalance-d{degree}",
-        "section 5.5, figure 15a",
-        f"With 128 servers, all-to-all traffic, batch 128 and d = {degree} the link with the least traffic carries "
-        f"{printed} % less than the link with the most",
-        int(printed),
-        "rounds to the printed digits",
-        scope={"servers": 128, "degree": degree, "batch": 128, "printed [%]": printed},
-        natural=None,
-        unpublished="The rule for ties among shortest paths.",
-        procedure=_MOSTLY + "compare the loads of the circuits.",
-    )(_imbalance)
+for degree in (4, 8):
+    MEASURES.of(f"imbalance-d{degree}")(_imbalance)
 
 
-@CLAIMS.stated(
-    "optimal-alpha",
-    "section 5.5",
-    "With optimal routing the slow-down alpha of Eq. (1) is the average path length",
-    "alpha / mean hops = 1",
-    "1e-6",
-    scope={"servers": [8, 12, 16, 24, 32], "degrees": [2, 3, 4]},
-    natural=SHORTEST_PATHS,
-    printed=1,
-    second="least_alpha",
-    procedure="We minimise the largest load by a linear program with a proof of optimality.",
-)
+@MEASURES.of("optimal-alpha")
 def _optimal_alpha(laboratory: Laboratory) -> Measurement:
     shortest, taken, ratios = [], [], []
     sizes, degrees = laboratory.scope.values("servers", "degrees")
@@ -321,14 +272,7 @@ def _optimal_alpha(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "parallel-links",
-    "section 4.3",
-    "Choosing circuits by demand alone creates parallel circuits and long paths for model-parallel traffic",
-    "less bandwidth tax and fewer hops with TopologyFinder",
-    scope={"degree": 4, "batch": 128},
-    procedure="We compare TopologyFinder with circuits by the highest remaining demand (Algorithm 5).",
-)
+@MEASURES.of("parallel-links")
 def _parallel_links(laboratory: Laboratory) -> Measurement:
     pool = parse(job(laboratory.scope["degree"], laboratory.scope["batch"]))
     finder, greedy = topology_finder(pool), ocs_reconfig(pool)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.topoopt.natural_readings import FIBRES, NIC_RULES, PRICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +19,15 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
 
 
-CLAIMS = Claims("topoopt")
-_PANELS: list[list[int]] = [[4, 100], [8, 200]]
+#: Rules for NICs: appendix G counts two NICs of two ports as one of four, and one NIC per host of a fat-tree.
+NIC_RULES = (
+    "one NIC per interface",
+    "one NIC per two interfaces",
+    "one NIC per two interfaces, per host of the ideal switch",
+    "NICs not counted",
+)
+FIBRES = "fibres of an interface with two patch panels"
+MEASURES = Measures("topoopt")
 #: Mean price of a fibre [$].
 FIBRE = 0.30 * 500.0
 ARCHITECTURES = ("topoopt", "ocs", "ideal-switch", "oversub-fat-tree", "expander")
@@ -114,31 +120,10 @@ def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
     return measure
 
 
-CLAIMS.stated(
-    "cost-ideal",
-    "section 1; section 5.2, figure 10",
-    "An ideal switch costs 3.2 times as much as TopoOpt on average",
-    3.2,
-    PrintedNumber("3.2").tolerance,
-    scope={"printed": "3.2", "panels (degree, Gb/s)": _PANELS},
-    weight="headline",
-    natural=PRICES,
-    second="prices",
-    procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs.",
-)(_cost_ratio("ideal-switch"))
+MEASURES.of("cost-ideal")(_cost_ratio("ideal-switch"))
 
 
-CLAIMS.stated(
-    "cost-ocs",
-    "section 5.2, figure 10",
-    "TopoOpt with OCSs costs 1.33 times as much as with patch panels on average",
-    1.33,
-    PrintedNumber("1.33").tolerance,
-    scope={"printed": "1.33", "panels (degree, Gb/s)": _PANELS},
-    natural=PRICES,
-    second="prices",
-    procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs.",
-)(_cost_ratio("ocs"))
+MEASURES.of("cost-ocs")(_cost_ratio("ocs"))
 
 
 def equal_cost_bandwidth(degree: int, bandwidth: int, nics: str, fibres: int) -> float:
@@ -156,16 +141,7 @@ def equal_cost_bandwidth(degree: int, bandwidth: int, nics: str, fibres: int) ->
     return float(np.interp(ours, costs, rates)) / degree
 
 
-@CLAIMS.stated(
-    "equal-cost",
-    "section 5.1; section 5.2, figure 10",
-    "A fat-tree whose cost is similar to TopoOpt's has links of d B' with B' lower than B",
-    "B / B' > 1",
-    scope={"degrees": [4, 8], "links [Gb/s]": [10, 25, 40, 100, 200]},
-    natural=PRICES,
-    second="price_of_a_fat_tree",
-    procedure="We solve for B' with the components of appendix G at the prices of Table 2, under every rule for NICs.",
-)
+@MEASURES.of("equal-cost")
 def _equal_cost(laboratory: Laboratory) -> Measurement:
     degrees, links = laboratory.scope.values("degrees", "links [Gb/s]")
     choices = Readings(f"link; NICs; {FIBRES}")
@@ -184,15 +160,7 @@ def _equal_cost(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "cost-expander",
-    "section 5.2, figure 10",
-    "The expander is the cheapest of the networks compared",
-    "expander",
-    scope={"Gb/s": [100, 200]},
-    weight="textbook",
-    procedure="We add up the components of appendix G at the prices of Table 2.",
-)
+@MEASURES.of("cost-expander")
 def _cheapest(laboratory: Laboratory) -> Measurement:
     bandwidths = laboratory.scope["Gb/s"]
     least = {min((interface_cost(a, b), a) for a in ARCHITECTURES)[1] for b in bandwidths}
@@ -210,17 +178,7 @@ def fat_tree_ports(radix: int) -> tuple[int, int, int]:
     return radix**3 // 4, switches, switches * radix
 
 
-@CLAIMS.stated(
-    "fat-tree-ports",
-    "appendix G",
-    "A k = 8 fat-tree has 80 switches with 64 ports, or 640 switch ports in total",
-    640,
-    scope={"k": 8, "switches": 80, "ports of a switch": 64, "ports in total": 640},
-    weight="misprint",
-    printed={"ports of a switch": 64},
-    second="ports",
-    procedure="We count switches and ports.",
-)
+@MEASURES.of("fat-tree-ports")
 def _fat_tree(laboratory: Laboratory) -> Measurement:
     radix, switches, ports, total = laboratory.scope.values("k", "switches", "ports of a switch", "ports in total")
     servers, needed, in_all = fat_tree_ports(radix)
@@ -236,22 +194,3 @@ def _fat_tree(laboratory: Laboratory) -> Measurement:
         saved_by=f"{in_all // needed} ports of a switch",
         witness=None if agree else f"{switches} switches of {ports} ports have {switches * ports} ports, not {total}",
     )
-
-
-CLAIMS.untestable(
-    "discounts",
-    "section 5.2",
-    "At 4,394 servers and discounted prices the ideal switch costs 3.6 instead of 3.0 times as much",
-    [3.0, 3.6],
-    reason="The discounts of the components come from another paper; only the 50 % for patch panels are stated. "
-    "A test needs the discounted prices and the link bandwidth.",
-)
-
-
-CLAIMS.untestable(
-    "cost-sip-ml",
-    "section 5.2, figure 10",
-    "SiP-ML is the most expensive of the networks compared",
-    "SiP-ML",
-    reason="Table 2 has no prices of silicon photonics; a test needs them.",
-)

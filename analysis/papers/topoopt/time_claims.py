@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claims, Measurement
+from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published
-from opticoll.analysis.papers.topoopt.natural_readings import EQUATION_1, SHARED_CLUSTER
 from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
 from opticoll.analysis.papers.topoopt.price_claims import NIC_RULES, equal_cost_bandwidth
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
     FAT_TREE,
     GIGABIT,
-    LINKS,
     NETWORKS,
     simulated,
     table,
@@ -45,17 +43,6 @@ if TYPE_CHECKING:
 #: Fat-tree over TopoOpt and TopoOpt over the ideal switch, averaged over the links, as printed in section 5.3.
 OVER_FAT_TREE = {"candle": 2.8, "vgg": 2.8, "bert": 3, "dlrm": 2.8, "ncf": 2.1}
 OVER_IDEAL = {"dlrm": 1.3, "ncf": 1.7}
-_BY_EQ_1 = "We evaluate Eq. (1) with the authors' measured computing times, "
-_AT_100 = {"degree": 4, "link [Gb/s]": 100}
-_SHARED = {"degree": 8, "link [Gb/s]": 100}
-_BY_FLOWS = (
-    "We simulate flows of data-parallel task graphs with the authors' measured computing times, "
-    "with max-min fair rates."
-)
-_HARDWARE = (
-    "Measured on a testbed of 12 servers with modified NICs and a patch panel. A test needs the hardware, or computing "
-    "times of the testbed."
-)
 #: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as the text implies it.
 FAT_TREES = {"5.7/1.4, section 5.5": FAT_TREE, "3.2, the cost of the ideal switch": 3.2}
 SERVERS = 128
@@ -79,7 +66,7 @@ _IDEAL_CHOICES = "all-reduce bytes; overlap; routing"
 #: Bytes over a hop of a ring per byte of the buffer, see :data:`CONVENTIONS`.
 _FACTORS: dict[str, float | None] = {"gradients": 1.0, "what rings send": None}
 _SIMULATED = {"simulated, overlap with the backward pass": "backward", "simulated, no overlap": "none"}
-CLAIMS = Claims("topoopt")
+MEASURES = Measures("topoopt")
 
 
 @cache
@@ -129,49 +116,13 @@ def _tail(values: Sequence[float], weights: Sequence[int]) -> float:
     return float(np.quantile(np.repeat(values, weights), 0.99))
 
 
-CLAIMS.stated(
-    "abstract",
-    "abstract, section 1; section 5.6, figure 16b",
-    "Training is up to 3.4 times as fast as on fat-trees of similar cost: the 99 % tail of iteration times on a "
-    "shared cluster of 432 servers at full load",
-    3.4,
-    PrintedNumber("3.4").tolerance,
-    scope={**_SHARED, "printed": ["3.4"]},
-    weight="headline",
-    natural=SHARED_CLUSTER,
-    printed=[3.4],
-    second="tail_is_candle",
-    procedure=_BY_FLOWS,
-)(_shared(tail=True, loads=LOADS[-1:]))
+MEASURES.of("abstract")(_shared(tail=True, loads=LOADS[-1:]))
 
 
-CLAIMS.stated(
-    "shared-mean",
-    "section 5.6, figure 16a",
-    "On a shared cluster of 432 servers TopoOpt's mean iteration is 1.7 times as fast as the fat-tree's, and "
-    "1.15 times as fast as the oversubscribed fat-tree's",
-    [1.7, 1.15],
-    "rounds to the printed digits",
-    scope={**_SHARED, "printed": ["1.7", "1.15"]},
-    weight="headline",
-    natural=SHARED_CLUSTER,
-    second="means_of_the_cluster",
-    procedure=_BY_FLOWS,
-)(_shared(tail=False))
+MEASURES.of("shared-mean")(_shared(tail=False))
 
 
-CLAIMS.stated(
-    "shared-tail",
-    "section 5.6, figure 16b",
-    "Averaged over all loads of a shared cluster, TopoOpt's 99 % tail of iteration times is 3 times as fast as "
-    "the fat-tree's, and 1.4 times as fast as the oversubscribed fat-tree's",
-    [3, 1.4],
-    "rounds to the printed digits",
-    scope={**_SHARED, "printed": ["3", "1.4"]},
-    natural=SHARED_CLUSTER,
-    second="tails_of_the_cluster",
-    procedure=_BY_FLOWS,
-)(_shared(tail=True))
+MEASURES.of("shared-tail")(_shared(tail=True))
 
 
 # Eq. (1) --------------------------------------------------------------------------------------------------------
@@ -253,23 +204,7 @@ def _alpha(model: str, degree: int, way: Forwarding) -> float:
     return slowdown(topology_finder(pool, forwarding=way)).alpha
 
 
-@CLAIMS.stated(
-    "iteration-time",
-    "section 5.3, figure 11",
-    "On 128 servers with d = 4, averaged over link bandwidths, iterations are 2.8 (CANDLE), 2.8 (VGG), 3 (BERT), "
-    "2.8 (DLRM) and 2.1 (NCF) times as fast as on a fat-tree of similar cost",
-    OVER_FAT_TREE,
-    "rounds to the printed digits",
-    scope={
-        "degree": 4,
-        "average over links [Gb/s]": list(LINKS),
-        "printed, by model": {model: str(times) for model, times in OVER_FAT_TREE.items()},
-    },
-    weight="headline",
-    natural=EQUATION_1,
-    second="candle_waits_for_its_rings",
-    procedure=_BY_EQ_1 + "for data parallelism (tables placed whole), for every reading of what it leaves open.",
-)
+@MEASURES.of("iteration-time")
 def _speedups(laboratory: Laboratory) -> Measurement:
     degree, links, printed = laboratory.scope.values("degree", "average over links [Gb/s]", "printed, by model")
     choices, values = Readings(_TREE_CHOICES), []
@@ -292,21 +227,7 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "below-ideal",
-    "section 5.3, figure 11",
-    "On 128 servers with d = 4 an ideal switch is 1.3 times as fast as TopoOpt for DLRM and 1.7 times for NCF",
-    OVER_IDEAL,
-    "rounds to the printed digits",
-    scope={
-        "degree": 4,
-        "average over links [Gb/s]": list(LINKS),
-        "printed, by model": {model: str(times) for model, times in OVER_IDEAL.items()},
-    },
-    natural=EQUATION_1,
-    second="bound_on_forwarding",
-    procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
-)
+@MEASURES.of("below-ideal")
 def _below_ideal(laboratory: Laboratory) -> Measurement:
     degree, links, printed = laboratory.scope.values("degree", "average over links [Gb/s]", "printed, by model")
     choices = Readings(_IDEAL_CHOICES)
@@ -385,42 +306,13 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
     return measure
 
 
-CLAIMS.stated(
-    "fat-tree-at-128",
-    "section 5.4, figure 12a",
-    "For the all-to-all DLRM at batch 128 with d = 4 a fat-tree of similar cost takes 2.7 times as long",
-    2.7,
-    PrintedNumber("2.7").tolerance,
-    scope={**_AT_100, "batch": 128, "printed": "2.7"},
-    natural=None,
-    unpublished="The bandwidth of the fat-tree of similar cost.",
-    procedure=_BY_EQ_1 + "for every reading of what it leaves open.",
-)(_fat_tree(slower=False))
+MEASURES.of("fat-tree-at-128")(_fat_tree(slower=False))
 
 
-CLAIMS.stated(
-    "over-fat-tree",
-    "section 5.4, figure 12a",
-    "For the all-to-all DLRM at batch 2048 with d = 4 TopoOpt takes 1.1 times as long as a fat-tree of similar cost",
-    1.1,
-    PrintedNumber("1.1").tolerance,
-    scope={**_AT_100, "batch": 2048, "printed": "1.1"},
-    natural=None,
-    unpublished="The bandwidth of the fat-tree of similar cost.",
-    procedure=_BY_EQ_1 + "for every reading of what it leaves open.",
-)(_fat_tree(slower=True))
+MEASURES.of("over-fat-tree")(_fat_tree(slower=True))
 
 
-@CLAIMS.stated(
-    "like-ideal",
-    "section 5.4, figure 12a",
-    "For the all-to-all DLRM at batch 128 with d = 4 TopoOpt matches the ideal switch",
-    1.0,
-    "10 %",
-    scope={**_AT_100, "batch": 128},
-    natural=EQUATION_1,
-    procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch.",
-)
+@MEASURES.of("like-ideal")
 def _like_ideal(laboratory: Laboratory) -> Measurement:
     degree, batch, link = laboratory.scope.values("degree", "batch", "link [Gb/s]")
     choices = Readings(_IDEAL_CHOICES)
@@ -434,15 +326,7 @@ def _like_ideal(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "degree-mitigates",
-    "section 5.4, figure 12b",
-    "At batch 2048 a degree of 8 instead of 4 mitigates TopoOpt's loss against the fat-tree",
-    "a smaller ratio at d = 8",
-    scope={"degrees": [4, 8], "batch": 2048, "link [Gb/s]": 100},
-    natural=EQUATION_1,
-    procedure=_BY_EQ_1 + "for both degrees.",
-)
+@MEASURES.of("degree-mitigates")
 def _mitigates(laboratory: Laboratory) -> Measurement:
     (few, many), batch, link = laboratory.scope.values("degrees", "batch", "link [Gb/s]")
     choices = Readings("all-reduce bytes; routing")
@@ -496,17 +380,7 @@ def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> 
     return measure
 
 
-CLAIMS.stated(
-    "degree-candle",
-    "appendix H, figure 28",
-    "CANDLE's improvement is almost linear in the degree, from 4 to 10 at 40 and 100 Gb/s",
-    "2.5 times as fast",
-    "10 %",
-    scope={"degrees": [4, 10], "links [Gb/s]": [40, 100]},
-    natural=None,
-    unpublished="The task graphs of 128 servers.",
-    procedure=_BY_EQ_1 + "for both degrees.",
-)(
+MEASURES.of("degree-candle")(
     _degrees(
         "candle",
         lambda faster, linear: similar(faster / linear),
@@ -515,18 +389,7 @@ CLAIMS.stated(
 )
 
 
-CLAIMS.stated(
-    "degree-bert",
-    "appendix H, figure 28",
-    "At the higher link bandwidth BERT is mostly compute bound, and the degree has marginal impact on its "
-    "iteration time",
-    "1.0 times as fast",
-    "10 %",
-    scope={"degrees": [4, 10], "links [Gb/s]": [100]},
-    natural=None,
-    unpublished="The task graphs of 128 servers.",
-    procedure=_BY_EQ_1 + "for both degrees.",
-)(
+MEASURES.of("degree-bert")(
     _degrees(
         "bert",
         lambda faster, _linear: similar(faster),
@@ -535,17 +398,7 @@ CLAIMS.stated(
 )
 
 
-CLAIMS.stated(
-    "degree-dlrm",
-    "appendix H, figure 28",
-    "At 100 Gb/s DLRM scales more than linearly in the degree, since paths get shorter",
-    "more than 2.5 times as fast",
-    scope={"degrees": [4, 10], "links [Gb/s]": [100]},
-    natural=EQUATION_1,
-    printed=2.5,
-    second="dlrm_of_ten_interfaces",
-    procedure=_BY_EQ_1 + "for both degrees.",
-)(
+MEASURES.of("degree-dlrm")(
     _degrees(
         "dlrm",
         lambda faster, linear: faster > linear,
@@ -554,16 +407,7 @@ CLAIMS.stated(
 )
 
 
-@CLAIMS.stated(
-    "forwarding-bert",
-    "section 5.7, figure 17b",
-    "Forwarding while circuits are reconfigured slows BERT down by a factor of 1.4",
-    1.4,
-    PrintedNumber("1.4").tolerance,
-    scope={"printed": "1.4"},
-    second="rings_forward_nothing",
-    procedure=_BY_FLOWS,
-)
+@MEASURES.of("forwarding-bert")
 def _forwarding(laboratory: Laboratory) -> Measurement:
     number, choices = PrintedNumber(laboratory.scope["printed"]), Readings("pause; interval")
     for row in table():
@@ -582,17 +426,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     )
 
 
-@CLAIMS.stated(
-    "reconfiguration",
-    "section 5.7, figure 17",
-    "Without forwarding, a network that reconfigures within 1 us matches TopoOpt",
-    "1 us",
-    "10 %",
-    scope={"pause [us]": 1, "degree": 8, "link [Gb/s]": 100},
-    printed=1,
-    second="without_forwarding",
-    procedure=_BY_FLOWS,
-)
+@MEASURES.of("reconfiguration")
 def _reconfiguration(laboratory: Laboratory) -> Measurement:
     pause, link, degree = laboratory.scope.values("pause [us]", "link [Gb/s]", "degree")
     choices = Readings("model; interval")
@@ -607,40 +441,3 @@ def _reconfiguration(laboratory: Laboratory) -> Measurement:
         "stated; in every interval a server reaches at most d others, but DLRM's tables send to all.",
         choices.agreement,
     )
-
-
-CLAIMS.untestable(
-    "throughput",
-    "section 6, figure 19",
-    "The prototype's throughput is similar to that of a 100 Gb/s switch for all models",
-    "similar",
-    reason=_HARDWARE,
-)
-
-
-CLAIMS.untestable(
-    "accuracy",
-    "section 6, figure 20",
-    "VGG19 reaches 90 % top-5 accuracy 2.0 times as fast as with a 25 Gb/s switch",
-    2.0,
-    reason=_HARDWARE,
-)
-
-
-CLAIMS.untestable(
-    "testbed-times",
-    "section 6, figure 21",
-    "At batch 512 the prototype trains DLRM 1.6 times as fast as a 25 Gb/s switch",
-    1.6,
-    reason=_HARDWARE,
-)
-
-
-CLAIMS.open(
-    "production",
-    "section 2.2, figures 2-4",
-    "The network overhead of six production jobs on up to 128 GPUs is up to 60 % of an iteration",
-    60,
-    unpublished="The traces of the company's clusters.",
-    reason="The traces of the company's clusters are not published.",
-)
