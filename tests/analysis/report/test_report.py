@@ -364,7 +364,7 @@ def test_a_store_of_failures_only(failed, tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_refused(failed, tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(BadInput, match="--out"):
+    with pytest.raises(BadInput, match="choose another folder"):
         report.build(failed, tmp_path / "file")
 
 
