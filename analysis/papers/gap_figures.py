@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from opticoll.analysis.papers.paper_figure import PaperFigure, argument
+from opticoll.analysis.papers.paper_figure import argument, paper_figure
 from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.style import INK, MUTED, label, legend_mark, log_axes, name_rows, series, strip_and_box
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.figure import Figure
 
 _COLUMNS = [
@@ -271,64 +269,13 @@ HEURISTICS: dict[str, tuple[Heuristics, ...]] = {
 }
 
 
-#: Of the study ``topoopt-gap``, what is solved in about a minute.
-SMALL_GAPS = (
-    "servers:n={4,5},degree=2,traffic=random,seed={1,2,3}",
-    "servers:n={4,5},degree=2,traffic=alltoall",
-    "servers:n=4,degree=2,traffic={bert,candle,dlrm,vgg}",
-)
-
-
-def _figure(
-    paper: str,
-    where: str,
-    title: str,
-    says: str,
-    study: str = "",
-    gaps: Callable[..., pd.DataFrame] = gap_rows,
-    small: tuple[str, ...] = (),
-) -> PaperFigure:
-    name, wanted, at = f"gap-{paper}", HEURISTICS[paper], ("ratio", "heuristic")
-    select = partial(gaps, wanted=wanted)
-    return PaperFigure(name, paper, where, title, says, select, draw, finding, study or name, at=at, small=small)
-
-
-FIGURES: tuple[PaperFigure, ...] = (
-    _figure(
-        "alltoall",
-        "sections 3.1, 3.2, App. D.1",
-        "Paths and layers by heuristics over the optimum",
-        "Load-aware shortest paths underperform the ILP, where tractable, by more than 2 times; MCF-extP and disjoint "
-        "paths match the MCF; three heuristics assign virtual channels.",
-    ),
-    _figure(
-        "lumorph",
-        "Algorithms 1, 2",
-        "Routes and rounds by heuristics over the optimum or a bound",
-        "Routes are random shortest paths, or those of a MILP for the least overlap of circuits.",
-    ),
-    _figure(
-        "sipml",
-        "sections 3.2, 3.3",
-        "First fit and degree-aware placement over the optimum or a bound",
-        "The placement heuristic is used because its ILP is prohibitive; wavelengths are reused on the ring.",
-    ),
-    _figure(
-        "optree",
-        "Theorem 2, Table I",
-        "Trees of the theorem's depth, and other algorithms, over the best trees",
-        "The depth of Theorem 2 minimises the number of communication steps. The closed forms of Table I are drawn "
-        "as well; those below the best tree belong to algorithms that are not trees, or are formulas that no "
-        "schedule attains.",
-        gaps=_with_table_1,
-    ),
-    _figure(
-        "topoopt",
-        "sections 4.1, 4.2",
-        "Circuits and strategies by heuristics over the optimum or a bound",
-        "TopologyFinder finds an efficient topology and routing; alternating is better than optimising "
-        "the planes sequentially.",
-        study="topoopt-gap",
-        small=SMALL_GAPS,
-    ),
+FIGURES = tuple(
+    paper_figure(
+        paper,
+        f"gap-{paper}",
+        partial(_with_table_1 if paper == "optree" else gap_rows, wanted=wanted),
+        draw,
+        finding,
+    )
+    for paper, wanted in HEURISTICS.items()
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
@@ -67,8 +69,30 @@ class PaperFigure:
     small: tuple[str, ...] = ()
 
 
+@cache
+def stated_figures(paper: str) -> dict[str, dict[str, Any]]:
+    """The figures of a paper by name, from its ``figures.toml``."""
+    text = files(f"opticoll.analysis.papers.{paper}").joinpath("figures.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)
+    return {
+        name: {field: tuple(value) if isinstance(value, list) else value for field, value in row.items()}
+        for name, row in rows.items()
+    }
+
+
+def paper_figure(
+    paper: str,
+    name: str,
+    select: Callable[[pd.DataFrame], pd.DataFrame],
+    draw: Callable[[pd.DataFrame], Figure],
+    finding: Finding,
+) -> PaperFigure:
+    """The figure that ``figures.toml`` of a paper states under a name, with the functions that draw it."""
+    return PaperFigure(name, paper, select=select, draw=draw, finding=finding, **stated_figures(paper)[name])
+
+
 class Figures(list[PaperFigure]):
-    """The figures of a paper, each described where its finding is stated.
+    """The figures of a paper: rows of data in its ``figures.toml``, each joined to the functions that draw it.
 
     Parameters
     ----------
@@ -81,19 +105,12 @@ class Figures(list[PaperFigure]):
         self.paper = paper
 
     def drawn(
-        self,
-        name: str,
-        where: str,
-        title: str,
-        says: str,
-        select: Callable[[pd.DataFrame], pd.DataFrame],
-        draw: Callable[[pd.DataFrame], Figure],
-        **words: Any,
+        self, name: str, select: Callable[[pd.DataFrame], pd.DataFrame], draw: Callable[[pd.DataFrame], Figure]
     ) -> Callable[[Finding], Finding]:
         """Decorate the function that states the finding of a figure; arguments as of :class:`PaperFigure`."""
 
         def add(finding: Finding) -> Finding:
-            self.append(PaperFigure(name, self.paper, where, title, says, select, draw, finding, **words))
+            self.append(paper_figure(self.paper, name, select, draw, finding))
             return finding
 
         return add

@@ -109,17 +109,7 @@ def _testbed(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "alltoall-4",
-    "figures 4, 5, 10",
-    "Schedules on the topologies of the testbeds",
-    "tsMCF matches SCCL on 8 nodes and beats a balanced single path; on the 3x3x3 torus single paths attain the "
-    "optimum where NICs forward. The drawn bandwidths need the testbeds.",
-    _testbed_rows,
-    _testbed,
-    study="alltoall-fig4",
-    at=("time", "testbed"),
-)
+@FIGURES.drawn("alltoall-4", _testbed_rows, _testbed)
 def _testbed_finding(table: pd.DataFrame) -> str:
     wide: Any = table.pivot_table(index="instance", columns="formulation", values="time")
     parts = []
@@ -147,18 +137,7 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "alltoall-6",
-    "figure 6",
-    "Time to per-commodity flows on GenKautz, degree 4",
-    "The original link MCF is two orders of magnitude slower than the decomposition and fails at N = 1000, where "
-    "the decomposition takes 40 minutes with MOSEK and the child LPs on 1000 cores.",
-    _decomposition_rows,
-    _decomposition,
-    study="alltoall-fig6",
-    at=("n", "time_solve_s"),
-    small=("genkautz:n={8,12,16,20},d=4",),
-)
+@FIGURES.drawn("alltoall-6", _decomposition_rows, _decomposition)
 def _decomposition_finding(rows: pd.DataFrame) -> str:
     proven = rows[rows["proof"].isin(PROVEN)]
     parts = []
@@ -233,17 +212,7 @@ def _load(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "alltoall-7",
-    "figure 7",
-    "Maximum link load of path schemes over the optimum",
-    "SSSP has 1.6-1.8 times the load of the MCF; the ILP is near the MCF at 81 nodes; pMCF on disjoint paths "
-    "equals it, also with disabled links.",
-    _load_rows,
-    _load,
-    study="alltoall-fig7",
-    at=("ratio", "instance"),
-)
+@FIGURES.drawn("alltoall-7", _load_rows, _load)
 def _load_finding(table: pd.DataFrame) -> str:
     parts = []
     for scheme, group in table.groupby("scheme"):
@@ -277,16 +246,7 @@ def _kautz(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "alltoall-8",
-    "figures 8, 11",
-    "GenKautz against the lower bound of Corollary 3",
-    "The ratio approaches 1 for large N.",
-    _kautz_rows,
-    _kautz,
-    study="alltoall-fig8",
-    at=("n", "over_bound"),
-)
+@FIGURES.drawn("alltoall-8", _kautz_rows, _kautz)
 def _kautz_finding(rows: pd.DataFrame) -> str:
     parts = []
     for degree, group in rows.groupby("d"):
@@ -332,17 +292,7 @@ def _against(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "alltoall-9",
-    "figures 9, 12",
-    "GenKautz against other topologies of its degree",
-    "At degree 4 GenKautz has about 2.4 times the throughput of 2-D tori at large N, and about 10% more than "
-    "Xpander and random regular graphs.",
-    _against_rows,
-    _against,
-    study="alltoall-fig9",
-    at=("n", "ratio"),
-)
+@FIGURES.drawn("alltoall-9", _against_rows, _against)
 def _against_finding(table: pd.DataFrame) -> str:
     parts = []
     for (family, degree), group in table.groupby(["family", "d"]):
@@ -393,16 +343,7 @@ def _host(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "alltoall-13",
-    "figure 13",
-    "Host bottleneck at degree 4, N = 100",
-    "Expanders win until the host-to-NIC bandwidth is about 1.3; below, the 10x10 torus does equally well.",
-    _host_rows,
-    _host,
-    study="alltoall-fig13",
-    at=("host_bandwidth", "T"),
-)
+@FIGURES.drawn("alltoall-13", _host_rows, _host)
 def _host_finding(rows: pd.DataFrame) -> str:
     parts = []
     for relay, mine in rows.groupby("relay"):
@@ -453,17 +394,7 @@ def _expanders(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "alltoall-14",
-    "figure 14",
-    "Shortest-path expanders against GenKautz at degree 4",
-    "At 64, 128 and 256 nodes, shortest-path expanders perform similarly to GenKautz and other expanders or "
-    "slightly better. The drawn graphs are lost.",
-    _expander_rows,
-    _expanders,
-    study="alltoall-fig14",
-    at=("n", "ratio"),
-)
+@FIGURES.drawn("alltoall-14", _expander_rows, _expanders)
 def _expanders_finding(table: pd.DataFrame) -> str:
     parts = []
     for family, name in EXPANDERS.items():

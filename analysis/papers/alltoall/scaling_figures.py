@@ -184,18 +184,7 @@ def _moved_apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float,
     return placed
 
 
-@FIGURES.drawn(
-    "alltoall-scaling",
-    "figure 6",
-    "Growth of solve time with N, GenKautz of degree 4, to a gap of 1e-4",
-    "The time of the link MCF grows much faster than that of the decomposition, whose bottleneck at large N is "
-    "the master.",
-    rows_of,
-    draw,
-    study="scaling",
-    at=("n", "seconds", "panel"),
-    small=("genkautz:n={27,36,48},d=4",),
-)
+@FIGURES.drawn("alltoall-scaling", rows_of, draw)
 def finding(table: pd.DataFrame) -> str:
     """Exponents of N with the fitted range of N, and the largest N solved in time."""
     parts = []

@@ -93,17 +93,7 @@ def _split(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "lumorph-6-grids",
-    "figure 6",
-    "Reconfigurations of an all-reduce by the number of waveguides",
-    "With 20 waveguides between GPUs there are more reconfigurations, with 40 far fewer; 30 are enough to remove "
-    "all congestion.",
-    _split_rows,
-    _split,
-    basis="constructed all-reduces, their steps split into rounds",
-    counts="circuits in one direction of an edge",
-)
+@FIGURES.drawn("lumorph-6-grids", _split_rows, _split)
 def _split_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (grid, name), group in rows.groupby(["grid", "algorithm"], sort=False):
@@ -158,16 +148,7 @@ def _time(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "lumorph-7-schedules",
-    "figure 7",
-    "Time of an all-reduce by buffer size",
-    "LUMORPH-2 and LUMORPH-4 are fastest, also compared with ring and tree on an ideal switch: nearly 80% less "
-    "time at 64 MB and 256 GPUs. D&C beats the ring up to 16 MB.",
-    _time_rows,
-    _time,
-    basis="constructed all-reduces, timed on the paper's machine (opticoll.analysis.papers.lumorph.machine_times)",
-)
+@FIGURES.drawn("lumorph-7-schedules", _time_rows, _time)
 def _time_finding(rows: pd.DataFrame) -> str:
     last = rows[rows["n"] == rows["n"].max()]
     wide = last.pivot_table(index="size", columns="algorithm", values="time_us")
@@ -234,16 +215,7 @@ def _bytes(size: float) -> str:
     return f"{size / MB:g} MB" if size >= MB else f"{size / KB:g} KB"
 
 
-@FIGURES.drawn(
-    "lumorph-8-schedules",
-    "figure 8",
-    "Time of an all-reduce by reconfiguration delay and by laser rate",
-    "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs. Faster lasers help large "
-    "buffers most.",
-    _sweep_rows,
-    _sweep,
-    basis="constructed all-reduces, timed on the paper's machine (opticoll.analysis.papers.lumorph.machine_times)",
-)
+@FIGURES.drawn("lumorph-8-schedules", _sweep_rows, _sweep)
 def _sweep_finding(rows: pd.DataFrame) -> str:
     delays = rows[rows["sweep"] == "delay"]
     parts = []
@@ -313,15 +285,7 @@ def _over(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "lumorph-optimality",
-    "ours",
-    "Rounds of every algorithm over the best bound",
-    "The paper has no optimum to compare with, since its solver fails at 8 GPUs.",
-    _over_rows,
-    _over,
-    study="lumorph-optimality",
-)
+@FIGURES.drawn("lumorph-optimality", _over_rows, _over)
 def _over_finding(rows: pd.DataFrame) -> str:
     parts = [
         f"{name}: median {group['over'].median():.2f}, worst {group['over'].max():.2f}, optimal in "
@@ -385,17 +349,7 @@ def _programs(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "lumorph-programs",
-    "section 3.2",
-    "Algorithm 1 as printed, as coded and corrected: time of solvers",
-    "Algorithm 1 fails to converge to a solution even for an interconnect with only 8 GPUs on a grid.",
-    _program_rows,
-    _programs,
-    study="lumorph-programs",
-    at=("time_solver_s", "case"),
-    small=("lightpath:2x2,lasers={1,4},waveguides=20",),
-)
+@FIGURES.drawn("lumorph-programs", _program_rows, _programs)
 def _program_finding(rows: pd.DataFrame) -> str:
     parts = []
     for name, group in rows[rows["n"] == rows["n"].max()].groupby("program"):

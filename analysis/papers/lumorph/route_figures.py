@@ -110,16 +110,7 @@ def _time(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "lumorph-3",
-    "figure 3",
-    "Time to find routes of least overlap",
-    "Algorithm 2 finds routes within tens of seconds for up to 128 nodes (Gurobi).",
-    _time_rows,
-    _time,
-    study="lumorph-fig3",
-    at=("n", "time_solve_s"),
-)
+@FIGURES.drawn("lumorph-3", _time_rows, _time)
 def _time_finding(rows: pd.DataFrame) -> str:
     parts = []
     for how, group in rows.groupby("how"):
@@ -241,18 +232,7 @@ def _overlap(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "lumorph-5-shapes",
-    "figure 5, left",
-    "Overlap of circuits in an all-reduce, by the shape of the mesh",
-    "The overlap grows with N up to 256 for both; shortest paths are significantly worse than least-overlap "
-    "routes; quadrupling overlaps more than doubling.",
-    _overlap_rows,
-    _overlap,
-    study="lumorph-fig5",
-    counts=COUNTS,
-    at=("n", "load"),
-)
+@FIGURES.drawn("lumorph-5-shapes", _overlap_rows, _overlap)
 def _overlap_finding(table: pd.DataFrame) -> str:
     top = table[table["n"] == table["n"].max()]
     parts = []
@@ -327,17 +307,7 @@ def _waveguides(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "lumorph-5-waveguides",
-    "figure 5, right",
-    "Waveguides needed at 256 GPUs",
-    "30 waveguides between tiles are enough to eliminate congestion for all algorithms.",
-    _waveguide_rows,
-    _waveguides,
-    study="lumorph-fig5",
-    counts=COUNTS,
-    at=("waveguides", "rounds"),
-)
+@FIGURES.drawn("lumorph-5-waveguides", _waveguide_rows, _waveguides)
 def _waveguides_finding(table: pd.DataFrame) -> str:
     parts = []
     for shape, group in sorted(table.groupby("shape"), key=lambda one: _aspect(str(one[0]))):

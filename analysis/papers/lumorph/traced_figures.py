@@ -47,8 +47,6 @@ _AXES = {
 }
 
 
-#: Where the paper's points and ours are from.
-_POINTS = "points: the vector graphics of the paper (opticoll.instances.published)"
 #: Titles of the panels of figure 5, by name.
 _TITLES = {"left": "worst step", "right_256_gpus": "256 GPUs"}
 
@@ -175,64 +173,12 @@ def _buffer_finding(rows: pd.DataFrame) -> str:
 
 
 _COUNTS = "circuits in both directions of an edge together, wavelengths ignored; GPUs numbered by rows, 8 on 4x2 tiles"
-FIGURES.drawn(
-    "lumorph-5",
-    "figure 5",
-    "Overlap of circuits, as drawn, as proven, and of stored routes",
-    "Least-overlap routes need up to 32 waveguides.",
-    _overlap_rows,
-    _draw,
-    study="lumorph-fig5",
-    basis=f"{_POINTS}; lines: straight routes that attain a cut; bands: at least the optimum",
-    counts=_COUNTS,
-    at=("x", "low", "title"),
-)(_overlap_finding)
-FIGURES.drawn(
-    "lumorph-6",
-    "figure 6",
-    "Reconfigurations, as drawn and as proven",
-    "Fewer waveguides take more reconfigurations.",
-    _rows("6"),
-    _draw,
-    basis=f"{_POINTS}; lines: steps split into rounds, the fewest by cuts",
-    counts=_COUNTS,
-)(_finding)
-FIGURES.drawn(
-    "lumorph-7",
-    "figure 7",
-    "Time of an all-reduce, as drawn and by the closed forms",
-    "LUMORPH-2 and LUMORPH-4 are fastest; D&C beats the ring up to 16 MB.",
-    _rows("7"),
-    _draw,
-    basis=f"{_POINTS}; lines: closed forms as plotted (opticoll.formulations.lumorph.cost_formulas)",
-)(_finding)
-FIGURES.drawn(
-    "lumorph-8",
-    "figure 8",
-    "Delay and laser rate, as drawn and by the closed forms",
-    "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs.",
-    _rows("8a", "8b"),
-    _draw,
-    basis=f"{_POINTS}; lines: closed forms as plotted, in 8a with a fitted buffer",
-)(_buffer_finding)
-FIGURES.drawn(
-    "lumorph-10",
-    "figure 10",
-    "Sizes of the all-reduces, as drawn and from the logs",
-    "NCF has fewer and larger calls; BERT has many small ones.",
-    _rows("10"),
-    _draw,
-    basis=f"{_POINTS}; lines: the authors' logs",
-)(_finding)
-FIGURES.drawn(
-    "lumorph-11",
-    "figure 11",
-    "Training throughput, as drawn, and our bounds",
-    "Inception and BERT are close to free communication.",
-    _rows("11"),
-    _draw,
-    basis=f"{_POINTS}; bands: free and sequential communication",
-)(_finding)
+FIGURES.drawn("lumorph-5", _overlap_rows, _draw)(_overlap_finding)
+FIGURES.drawn("lumorph-6", _rows("6"), _draw)(_finding)
+FIGURES.drawn("lumorph-7", _rows("7"), _draw)(_finding)
+FIGURES.drawn("lumorph-8", _rows("8a", "8b"), _draw)(_buffer_finding)
+FIGURES.drawn("lumorph-10", _rows("10"), _draw)(_finding)
+FIGURES.drawn("lumorph-11", _rows("11"), _draw)(_finding)
 
 
 # ratios of figure 11 --------------------------------------------------------------------------------------------------
@@ -279,15 +225,7 @@ def _draw_gains(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "lumorph-11-ratios",
-    "figure 11",
-    "Throughput over the ring's, as drawn, and our bounds",
-    "1.7 times as fast as the ring (BERT), around 8 % (NCF), 1.31 times (Inception).",
-    _gain_rows,
-    _draw_gains,
-    basis=f"{_POINTS}; bounds by free and sequential communication, and by one queue of calls",
-)
+@FIGURES.drawn("lumorph-11-ratios", _gain_rows, _draw_gains)
 def _gain_finding(rows: pd.DataFrame) -> str:
     parts = []
     for model, group in rows.groupby("model", sort=False):

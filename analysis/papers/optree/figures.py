@@ -65,15 +65,7 @@ def _savings(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "optree-savings",
-    "figures 5, 6",
-    "Mean saving of time by OpTree, in all readings of rounding",
-    "56.36, 92.76 and 85.54 % over WRHT, Ring and NE in figure 5; 88.06, 95.84 and 91.69 % in figure 6.",
-    _savings_rows,
-    _savings,
-    basis="closed forms of Table I and Theorem 1, in every reading of rounding; stars: the paper's text",
-)
+@FIGURES.drawn("optree-savings", _savings_rows, _savings)
 def _savings_finding(rows: pd.DataFrame) -> str:
     parts = [
         f"{group['rival'].iloc[0]}, {group['figure'].iloc[0]}: printed {group['printed'].iloc[0]}, "
@@ -118,15 +110,7 @@ def _lemma(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "optree-lemma1",
-    "Lemma 1",
-    "Wavelengths of a one-stage all-to-all: Lemma 1 minus the optimum",
-    "A line needs floor(N^2/4) wavelengths, a ring ceil(N^2/8).",
-    _lemma_rows,
-    _lemma,
-    study="optree-lemma1",
-)
+@FIGURES.drawn("optree-lemma1", _lemma_rows, _lemma)
 def _lemma_finding(rows: pd.DataFrame) -> str:
     from opticoll.formulations.rounds.wavelengths import lemma_1
 
@@ -208,15 +192,7 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
     return handles
 
 
-@FIGURES.drawn(
-    "optree-4",
-    "figure 4",
-    "Steps of all-gather trees by depth, 64 wavelengths",
-    "Time is least at depths 6, 6, 7 and 8 for 512, 1024, 2048 and 4096 nodes.",
-    _depth_rows,
-    _depth,
-    study="optree-fig4",
-)
+@FIGURES.drawn("optree-4", _depth_rows, _depth)
 def _depth_finding(rows: pd.DataFrame) -> str:
     parts = []
     for _, group in rows.groupby("n"):
@@ -322,22 +298,5 @@ def _time_finding(rows: pd.DataFrame) -> str:
     )
 
 
-FIGURES.drawn(
-    "optree-5",
-    "figure 5",
-    "Time of all-gather by message size, 64 wavelengths",
-    "OpTree is fastest and Ring slowest; WRHT gets closer to OpTree from 1024 to 2048 nodes; times increase "
-    "slowly with the message size.",
-    _time_rows(PANELS["figure 5"]),
-    _times(PANELS["figure 5"]),
-    study="optree-fig5",
-)(_time_finding)
-FIGURES.drawn(
-    "optree-6",
-    "figure 6",
-    "Time of all-gather by message size, 1024 nodes",
-    "OpTree is fastest and Ring slowest at 96 and 128 wavelengths; at 128 WRHT is slightly above NE.",
-    _time_rows(PANELS["figure 6"]),
-    _times(PANELS["figure 6"]),
-    study="optree-fig5",
-)(_time_finding)
+FIGURES.drawn("optree-5", _time_rows(PANELS["figure 5"]), _times(PANELS["figure 5"]))(_time_finding)
+FIGURES.drawn("optree-6", _time_rows(PANELS["figure 6"]), _times(PANELS["figure 6"]))(_time_finding)

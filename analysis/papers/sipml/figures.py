@@ -53,15 +53,7 @@ def _hybrid(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "sipml-hybrid",
-    "section 3.2",
-    "Model and data parallelism, k l = 16",
-    "It is trivial to optimize over k and l.",
-    _hybrid_rows,
-    _hybrid,
-    basis="Algorithm 1 on the operator graphs of opticoll.instances",
-)
+@FIGURES.drawn("sipml-hybrid", _hybrid_rows, _hybrid)
 def _hybrid_finding(rows: pd.DataFrame) -> str:
     parts = []
     for case, group in rows.groupby("case", sort=False):
@@ -111,16 +103,7 @@ def _ocs(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "sipml-ocs",
-    "section 3.3",
-    "Whole circuits compared with divisible ones over optical switches",
-    "Circuits are assigned by a simple ILP, run once, so the maximum transfer time is minimised.",
-    _ocs_rows,
-    _ocs,
-    study="sipml-ocs",
-    at=("degree", "ratio"),
-)
+@FIGURES.drawn("sipml-ocs", _ocs_rows, _ocs)
 def _ocs_finding(rows: pd.DataFrame) -> str:
     ends = []
     for traffic, group in rows.groupby("traffic"):
@@ -179,15 +162,7 @@ def _ring(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "sipml-ring",
-    "section 3.3",
-    "Wavelengths on a ring: first fit, sets of arcs, single wavelengths",
-    "The ring's controller reschedules circuits; wavelengths are reused on segments that do not overlap.",
-    _ring_rows,
-    _ring,
-    study="sipml-ring",
-)
+@FIGURES.drawn("sipml-ring", _ring_rows, _ring)
 def _ring_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (n, scheme), group in rows.groupby(["n", "scheme"]):
@@ -248,16 +223,7 @@ def _placement(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "sipml-placement",
-    "section 3.2, Algorithm 1",
-    "Makespan of degree-aware placement by degree, 16 GPUs",
-    "The placement minimises the run time under the degree constraint; its ILP is prohibitive at this scale.",
-    _placement_rows,
-    _placement,
-    study="sipml-placement",
-    at=("degree", "over_bound"),
-)
+@FIGURES.drawn("sipml-placement", _placement_rows, _placement)
 def _placement_finding(rows: pd.DataFrame) -> str:
     small, large = rows[rows["over_optimum"].notna()], rows[rows["over_optimum"].isna()]
     parts = [

@@ -73,16 +73,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-16-cluster",
-    "figure 16",
-    "Iteration times on a shared cluster of 432 servers, by network and placement, d = 8, B = 100 Gb/s",
-    "TopoOpt's mean is 1.7 and 1.15 times as fast as on a fat-tree of similar cost and an oversubscribed one, its "
-    "99 % tail 3 and 1.4 times.",
-    _rows,
-    _draw,
-    basis="jobs simulated with the iteration times of our flow simulation; stars: times that the authors published",
-)
+@FIGURES.drawn("topoopt-16-cluster", _rows, _draw)
 def _finding(rows: pd.DataFrame) -> str:
     ours: Any = rows[rows["source"] == "simulated"].set_index(["network", "jobs"])[["mean", "tail"]]
     parts = []

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.gap_figures import SMALL_GAPS
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.analysis.papers.topoopt.iteration_figures import by_batch
@@ -84,15 +83,7 @@ def _diameter(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-theorem1",
-    "Theorem 1",
-    "Diameter of the selected rings over d n^(1/d)",
-    "The diameter is O(d n^(1/d)).",
-    _diameter_rows,
-    _diameter,
-    basis="rings of TotientPerms, constructed; breadth-first search",
-)
+@FIGURES.drawn("topoopt-theorem1", _diameter_rows, _diameter)
 def _diameter_finding(rows: pd.DataFrame) -> str:
     parts = [
         f"d = {degree}: {group['ratio'].min():.2f}-{group['ratio'].max():.2f}"
@@ -131,16 +122,7 @@ def _cost(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-10",
-    "figure 10",
-    "Cost of interconnects",
-    "On average OCSs cost 1.33 times patch panels, and an ideal switch 3.2 times TopoOpt; the expander is the "
-    "cheapest.",
-    _cost_rows,
-    _cost,
-    basis="prices of the components in appendix G; stars: ratios in the text",
-)
+@FIGURES.drawn("topoopt-10", _cost_rows, _cost)
 def _cost_finding(rows: pd.DataFrame) -> str:
     table: Any = rows[rows["n"] == 128].pivot_table(index="degree", columns="architecture", values="cost")
     ratios = table.div(table["topoopt"], axis=0)
@@ -192,14 +174,8 @@ def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
 
 @FIGURES.drawn(
     "topoopt-12",
-    "figure 12",
-    "Iteration of a DLRM with a table on each of 128 servers",
-    "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
-    "times the time of the fat-tree at 2048.",
     _share_rows,
     lambda rows: by_batch(rows.assign(seconds=1e3 * rows["seconds"]), 7.2, "time of an iteration [ms]"),
-    basis="Eq. (1) of the paper on circuits of TopologyFinder, "
-    "with the authors' computing times; stars: ratios in the text",
 )
 def _share_finding(rows: pd.DataFrame) -> str:
     parts = []
@@ -257,15 +233,7 @@ def _tax(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-13",
-    "figure 13",
-    "Bandwidth tax of forwarding",
-    "The tax is 1.11 (d = 4) and 1.05 (d = 8) at batch 64, and 3.03 at batch 2048, d = 4.",
-    _tax_rows,
-    _tax,
-    basis="routes on circuits of TopologyFinder; stars: numbers in the text",
-)
+@FIGURES.drawn("topoopt-13", _tax_rows, _tax)
 def _tax_finding(rows: pd.DataFrame) -> str:
     table = rows.set_index(["degree", "batch"])["tax"]
     parts = [f"d = {d}, batch {b}: {table[(d, b)]:.2f} (paper {printed:.2f})" for (d, b), printed in TAXES.items()]
@@ -299,15 +267,7 @@ def _paths(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-14",
-    "figure 14",
-    "Path lengths over TotientPerms rings, 128 servers",
-    "The mean is 5.7 at d = 4 and 3 at d = 8.",
-    _path_rows,
-    _paths,
-    basis="rings of TotientPerms, constructed; dashed: means in the text",
-)
+@FIGURES.drawn("topoopt-14", _path_rows, _paths)
 def _path_finding(rows: pd.DataFrame) -> str:
     parts = []
     for degree, group in rows.groupby("degree"):
@@ -367,15 +327,7 @@ def _loads(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-15",
-    "figure 15",
-    "Load of circuits by routing, 128 servers",
-    "At batch 128 the lightest link carries 39 % (d = 4) and 59 % (d = 8) less than the heaviest.",
-    _load_rows,
-    _loads,
-    study="topoopt-fig15",
-)
+@FIGURES.drawn("topoopt-15", _load_rows, _loads)
 def _load_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (degree, batch), group in rows.groupby(["degree", "batch"]):
@@ -437,18 +389,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-gap",
-    "section 4.2, Algorithms 1 and 5",
-    "Heuristic circuits compared with the best ones",
-    "TopologyFinder finds an efficient topology and routing; the search space of joint optimisation explodes "
-    "at six nodes.",
-    _rows,
-    _draw,
-    study="topoopt-gap",
-    at=("n", "ratio"),
-    small=SMALL_GAPS,
-)
+@FIGURES.drawn("topoopt-gap", _rows, _draw)
 def _finding(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "No result yet."

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = Figures("topoopt")
-_TABLE = "iteration_times.csv of opticoll, simulated flow by flow"
-_RATIOS = f"{_TABLE}; ratios from the paper's text"
-_PUBLISHED = f"{_TABLE}; stars: times that the authors published"
 
 
 @cache
@@ -302,61 +299,12 @@ def _degrees_finding(rows: pd.DataFrame) -> str:
     return f"Time at d = 4 over that at d = 10: {', '.join(parts)}."
 
 
-FIGURES.drawn(
-    "topoopt-11",
-    "figure 11",
-    "Iteration times on a dedicated cluster of 128 servers, d = 4",
-    "A fat-tree of similar cost takes 2.8 (CANDLE, VGG, DLRM), 3 (BERT) and 2.1 (NCF) times as long as TopoOpt.",
-    _of(11),
-    _models,
-    basis=_RATIOS,
-)(_models_finding)
-FIGURES.drawn(
-    "topoopt-12-simulated",
-    "figure 12",
-    "Iteration times of a DLRM with a table on each of 128 servers",
-    "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
-    "times the time of the fat-tree at 2048.",
-    _of(12),
-    lambda rows: by_batch(rows, 7.6, "iteration time [s]"),
-    basis=_RATIOS,
-)(_batches_finding)
-FIGURES.drawn(
-    "topoopt-16",
-    "figure 16",
-    "Iteration times of jobs of 16 servers on a shared cluster, B = 100 Gb/s",
-    "The authors published TopoOpt's times: means of 60 to 71 ms at d = 8.",
-    _of(16),
-    _shared,
-    basis=_PUBLISHED,
-)(_shared_finding)
-FIGURES.drawn(
-    "topoopt-17",
-    "figure 17",
-    "Effect of the reconfiguration latency, d = 8, B = 100 Gb/s",
-    "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.",
-    _of(17),
-    _pauses,
-    basis=_RATIOS,
-)(_pauses_finding)
-FIGURES.drawn(
-    "topoopt-27",
-    "figure 27",
-    "Iteration times on a dedicated cluster of 128 servers, d = 8",
-    "The trend is similar to that of figure 11.",
-    _of(27),
-    _models,
-    basis=_TABLE,
-)(_models_finding)
-FIGURES.drawn(
-    "topoopt-28",
-    "figure 28",
-    "Effect of the degree on TopoOpt, 128 servers",
-    "CANDLE's gain is almost linear in d, DLRM's more than linear at 100 Gb/s, BERT's marginal.",
-    _of(28),
-    _degrees,
-    basis=_TABLE,
-)(_degrees_finding)
+FIGURES.drawn("topoopt-11", _of(11), _models)(_models_finding)
+FIGURES.drawn("topoopt-12-simulated", _of(12), lambda rows: by_batch(rows, 7.6, "iteration time [s]"))(_batches_finding)
+FIGURES.drawn("topoopt-16", _of(16), _shared)(_shared_finding)
+FIGURES.drawn("topoopt-17", _of(17), _pauses)(_pauses_finding)
+FIGURES.drawn("topoopt-27", _of(27), _models)(_models_finding)
+FIGURES.drawn("topoopt-28", _of(28), _degrees)(_degrees_finding)
 
 if __name__ == "__main__":
     main()

@@ -65,15 +65,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-repair",
-    "section 7",
-    "Largest load after a circuit fails, 8 servers of degree 4",
-    "A single failed link makes the full ring inefficient; a link dedicated to MP traffic can recover it.",
-    _rows,
-    _draw,
-    basis="designs of TopologyFinder; each circuit out of two servers fails and is repaired; the least by an LP",
-)
+@FIGURES.drawn("topoopt-repair", _rows, _draw)
 def _finding(rows: pd.DataFrame) -> str:
     parts = []
     for job, group in rows.groupby("job"):

@@ -265,68 +265,12 @@ def _finder_finding(rows: pd.DataFrame) -> str:
     )
 
 
-_CONSTRUCTED = "traffic, rings and trees constructed as the paper describes; the paper's sizes from its colour scales"
-_TREES = "Every server sends and receives at most twice the data; model-parallel transfers stay where they are."
-FIGURES.drawn(
-    "topoopt-1",
-    "figure 1",
-    "Traffic of a DLRM on 16 servers, by parallelization",
-    "Data parallelism has transfers of 44 GB, hybrid parallelism of 4 GB and 32 MB.",
-    _heat_rows("1"),
-    _heat(44e9, 4e9, 32e6),
-    basis=_CONSTRUCTED,
-)(_heat_finding("Paper: 44 GB, 4 GB and 32 MB."))
-FIGURES.drawn(
-    "topoopt-7",
-    "figure 7",
-    "Rings of 16 servers",
-    "+1, +3 and +7 are ring-all-reduce permutations.",
-    _link_rows,
-    _links,
-    basis=_CONSTRUCTED,
-)(_ring_finding)
-FIGURES.drawn(
-    "topoopt-8",
-    "figure 8",
-    "Traffic of the hybrid DLRM with three rings",
-    "The ring moves with the permutation, the model-parallel transfers stay.",
-    _heat_rows("8"),
-    _heat(4e9),
-    basis=_CONSTRUCTED,
-)(_heat_finding("Paper: up to 4 GB in all three."))
-FIGURES.drawn(
-    "topoopt-9",
-    "figure 9",
-    "TopoOpt's circuits and traffic for the hybrid DLRM",
-    "Three rings together load-balance the all-reduce.",
-    _finder_rows,
-    _finder,
-    basis=_CONSTRUCTED,
-)(_finder_finding)
-FIGURES.drawn(
-    "topoopt-22",
-    "figure 22",
-    "Traffic of the hybrid DLRM with double binary trees",
-    _TREES,
-    _heat_rows("22"),
-    _heat(),
-    basis=_CONSTRUCTED,
-)(_heat_finding("No number is legible in the paper."))
-FIGURES.drawn(
-    "topoopt-23",
-    "figure 23",
-    "Double binary trees of 16 servers, three permutations",
-    "Permuting the labels gives other trees for the same all-reduce.",
-    _tree_rows,
-    _links,
-    basis=_CONSTRUCTED,
-)(_tree_finding)
-FIGURES.drawn(
-    "topoopt-24",
-    "figure 24",
-    "Traffic of CANDLE with double binary trees",
-    "The scale ends at 2 GB.",
-    _heat_rows("24"),
-    _heat(2e9),
-    basis=_CONSTRUCTED,
-)(_heat_finding("CANDLE of section 5.6; the paper does not say which, and its scale ends at 2 GB."))
+FIGURES.drawn("topoopt-1", _heat_rows("1"), _heat(44e9, 4e9, 32e6))(_heat_finding("Paper: 44 GB, 4 GB and 32 MB."))
+FIGURES.drawn("topoopt-7", _link_rows, _links)(_ring_finding)
+FIGURES.drawn("topoopt-8", _heat_rows("8"), _heat(4e9))(_heat_finding("Paper: up to 4 GB in all three."))
+FIGURES.drawn("topoopt-9", _finder_rows, _finder)(_finder_finding)
+FIGURES.drawn("topoopt-22", _heat_rows("22"), _heat())(_heat_finding("No number is legible in the paper."))
+FIGURES.drawn("topoopt-23", _tree_rows, _links)(_tree_finding)
+FIGURES.drawn("topoopt-24", _heat_rows("24"), _heat(2e9))(
+    _heat_finding("CANDLE of section 5.6; the paper does not say which, and its scale ends at 2 GB.")
+)

@@ -67,15 +67,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-@FIGURES.drawn(
-    "topoopt-trees",
-    "appendix A, appendix E.1",
-    "TopologyFinder with double binary trees in place of rings",
-    "Trees perform the all-reduce as well as rings: it is bandwidth-optimal.",
-    _rows,
-    _draw,
-    basis="designs of TopologyFinder with --set all_reduce=trees and without, checked",
-)
+@FIGURES.drawn("topoopt-trees", _rows, _draw)
 def _finding(rows: pd.DataFrame) -> str:
     alone = rows[rows["job"] == "candle"]
     exact = bool(np.allclose(alone["load"], alone["n"] / (alone["n"] - 1), rtol=1e-9))
