@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from opticoll.analysis.catalog import CALLED
@@ -9,19 +11,31 @@ from opticoll.analysis.cli import output
 from opticoll.analysis.cli.options import JSON, SOLVERS, Kind
 from opticoll.extensions import extensions
 
-#: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
+#: Columns of the lists of the library; ``--json`` prints all of them.
 LISTED = {
     "instances": ["kind", "name", "example", "summary", "source"],
     "formulations": ["name", "class", "title", "where", "forms", "methods", "parameters"],
     "methods": ["name", "title", "formulations", "parameters"],
     "solvers": ["name", "algorithm", "version", "usable", "licence", "capabilities", "remedy"],
     "studies": ["name", "title"],
-    **{kind: list(columns) for one in extensions() for kind, (_, columns) in one.lists.items()},
 }
 
 
+def listed() -> dict[str, list[str]]:
+    """Columns of every ``opticoll list KIND``, also those of extensions."""
+    return LISTED | {kind: list(columns) for one in extensions() for kind, (_, columns) in one.lists.items()}
+
+
+class _Lists(Kind):
+    """The argument KIND, which plug-ins may extend."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        self.choices = tuple(listed())
+        return super().convert(value, param, ctx)
+
+
 @click.command("list")
-@click.argument("kind", required=False, type=Kind(LISTED, CALLED))
+@click.argument("kind", required=False, type=_Lists(listed(), CALLED))
 @SOLVERS
 @JSON
 def list_command(kind: str | None, as_json: bool) -> int:
@@ -37,11 +51,11 @@ def list_command(kind: str | None, as_json: bool) -> int:
     if as_json:
         output.emit_json(rows)
     elif kind is None:
-        for name in LISTED:
+        for name in listed():
             words = ", ".join(row["name"] for row in every if row["kind"] == name)
             click.echo(f"{name}: {words or 'none'}")
     elif rows:
-        output.show_table(rows, LISTED[kind])
+        output.show_table(rows, listed()[kind])
     else:
         click.echo(f"no {kind} registered yet", err=True)
     return 0

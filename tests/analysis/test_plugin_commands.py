@@ -189,6 +189,32 @@ def test_everything_is_listed_from_outside(folder, capfd):
     assert described["sizes"]["variables"] > 0
 
 
+EXTENSION = """
+import click
+from opticoll.extensions import Extension
+
+@click.command()
+def hello():
+    click.echo("hello")
+
+def rows():
+    return [{"name": "good morning", "words": 2}]
+
+EXTENSION = Extension(
+    "greetings", commands=(f"{__name__}:hello",), lists={"greetings": (f"{__name__}:rows", ("name", "words"))}
+)
+"""
+
+
+def test_a_plug_in_adds_a_command_and_a_list(tmp_path):
+    (tmp_path / "greeting.py").write_text(EXTENSION, encoding="utf-8")
+    said = outside(tmp_path, "-m", "opticoll", "--plugin", "greeting.py", "hello")
+    assert (said.returncode, said.stdout) == (0, "hello\n")
+    listed = outside(tmp_path, "-m", "opticoll", "list", "greetings", "--json", "--plugin", "greeting.py")
+    assert json.loads(listed.stdout) == [{"name": "good morning", "words": 2}]
+    assert "No such command" in outside(tmp_path, "-m", "opticoll", "hello").stderr
+
+
 def test_bounds_of_plug_ins_prove_nothing(tmp_path, capfd):
     (tmp_path / "wrong.py").write_text("def zero(topology):\n    return 0.0\nBOUNDS = {'alltoall.master': zero}\n")
     asked = ["solve", "alltoall.master", "ring:4", "--no-store", "--json", "--plugin", str(tmp_path / "wrong.py")]
