@@ -70,7 +70,7 @@ class PaperFigure:
 
 
 @cache
-def stated_figures(paper: str) -> dict[str, dict[str, Any]]:
+def _stated(paper: str) -> dict[str, dict[str, Any]]:
     """The figures of a paper by name, from its ``figures.toml``."""
     text = files(f"opticoll.analysis.papers.{paper}").joinpath("figures.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text)
@@ -88,7 +88,7 @@ def paper_figure(
     finding: Finding,
 ) -> PaperFigure:
     """The figure that ``figures.toml`` of a paper states under a name, with the functions that draw it."""
-    return PaperFigure(name, paper, select=select, draw=draw, finding=finding, **stated_figures(paper)[name])
+    return PaperFigure(name, paper, select=select, draw=draw, finding=finding, **_stated(paper)[name])
 
 
 class Figures(list[PaperFigure]):

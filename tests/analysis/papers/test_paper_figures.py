@@ -7,7 +7,7 @@ import pytest
 
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.papers.alltoall.figures import degree_of
-from opticoll.analysis.papers.paper_figure import PAPERS, argument, figures, stated_figures
+from opticoll.analysis.papers.paper_figure import PAPERS, _stated, argument, figures
 from opticoll.analysis.papers.topoopt import cluster_figures
 from opticoll.analysis.papers.topoopt import figures as topoopt_figures
 from opticoll.analysis.report.findings import collect
@@ -19,7 +19,7 @@ from opticoll.solvers.task import Task
 
 
 def test_every_stated_figure_is_drawn():
-    stated = [(paper, name) for paper in PAPERS for name in stated_figures(paper)]
+    stated = [(paper, name) for paper in PAPERS for name in _stated(paper)]
     assert sorted(stated) == sorted((one.paper, one.name) for one in figures())
 
 
