@@ -18,7 +18,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -217,7 +217,7 @@ def _verify_wiring(problem: BenchmarkProblem, entry: Certified, path: Path) -> s
     except wiring_check.Refused as error:
         return str(error)
     model = formulation(problem.formulation)
-    data = prepared(
+    data: Any = prepared(
         model, parse(problem.instance), read_parameters(model.parameters, dict(problem.settings), model.name)
     )
     sent = data.pool.point_to_point

@@ -54,6 +54,8 @@ from opticoll.instances.photonics import LightpathMesh
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import ArrayLike
+
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import I64, Mask, Topology
@@ -202,7 +204,7 @@ class RoundProgram:
         listed = {"s": source, "d": target, "c": chunk, "i": index, "w": wavelength}
         listed |= {"move": move, "path": path, "pre": pre}
         early = np.flatnonzero(pre | (self.version != "corrected"))
-        parts = [{"r": r, **listed} for r in range(1, self.rounds)]
+        parts: list[dict[str, ArrayLike]] = [{"r": r, **listed} for r in range(1, self.rounds)]
         return Index.table("r s d c i w", {"r": 0, **{name: one[early] for name, one in listed.items()}}, *parts)
 
     def _kept(self, move: I64, wavelength: I64) -> Mask:

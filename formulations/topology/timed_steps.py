@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from opticoll.instances.topology import F64
-    from opticoll.types import Settings
 
 
 #: Largest relative distance of a time that a flow achieves from the bound that its duals prove.
@@ -52,7 +51,7 @@ def capacities_of_spec(where: str, spec: str, n: int) -> F64:
 
 
 def prepared(
-    where: str, instance: object, given: Settings
+    where: str, instance: object, given: Mapping[str, Any]
 ) -> tuple[int, tuple[str, ...], tuple[str, ...], F64, F64, float, float, tuple[F64, ...]]:
     """The fields of the data of the model; ``times`` is the function that routes the steps.
 
