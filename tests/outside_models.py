@@ -1068,12 +1068,6 @@ def cvxpy_parameter_without_a_value(cp):
     return cp.Problem(cp.Minimize(price @ x), [x <= 1])
 
 
-@refused(r"variable of shape \(2,\) has no name")
-def variable_without_a_name(cp):
-    x = cp.Variable(2)
-    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1])
-
-
 def by_its_own_solver(form: str, case: Case) -> dict[str, Any]:
     """Optimum of a model by HiGHS through its own layer, and the value of every variable that the layer reports."""
     model = case.build()

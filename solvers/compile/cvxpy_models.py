@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 _SHOWN = 80
 
 
-def as_cvxpy_model(problem: Any) -> CvxpyModel:
+def as_cvxpy_model(problem: Any, *, numbered: bool = False) -> CvxpyModel:
     """A CVXPY problem with its variables under their own names, and its constraints under their labels.
 
-    Constraint number n is called ``constraint<n>`` if it has no label.
+    Constraint number n is called ``constraint<n>`` if it has no label; so is variable number n, ``variable<n>``, where
+    variables may be ``numbered``, and then a second one of a name has ``_2`` behind it.
 
     Raises
     ------
     ModelError
-        If it is not a problem, a variable has no name, or two have the same name.
+        If it is not a problem; unless variables are numbered, also if one has no name, or two have the same name.
     """
     import cvxpy as cp
 
@@ -37,13 +38,14 @@ def as_cvxpy_model(problem: Any) -> CvxpyModel:
         msg = f"its build returned {type(problem).__name__}; return a cp.Problem"
         raise ModelError(msg)
     named: dict[str, Named] = {}
-    for variable in problem.variables():
+    for number, variable in enumerate(problem.variables()):
         name = str(variable.name())
-        if re.fullmatch(r"var\d+", name) or name in named:
-            fault = "has no name" if name not in named else f"has the same name {name!r} as another"
+        unnamed = re.fullmatch(r"var\d+", name) is not None
+        if (unnamed or name in named) and not numbered:
+            fault = f"has the same name {name!r} as another" if name in named else "has no name"
             msg = f"a CVXPY variable of shape {variable.shape} {fault}; write cp.Variable(..., name='x')"
             raise ModelError(msg)
-        named[name] = Named(variable, variable.shape)
+        named[_free(f"variable{number}" if unnamed else name, named)] = Named(variable, variable.shape)
     return CvxpyModel(problem, named, labelled_rows(problem.constraints, "constraint", {}), as_stated=True)
 
 
@@ -51,13 +53,18 @@ def labelled_rows(constraints: Iterable[Any], word: str, taken: Mapping[str, Nam
     """Constraints under their labels, equal ones numbered; one without a label under ``word`` and its number."""
     result = dict(taken)
     for number, one in enumerate(constraints):
-        name = label = getattr(one, "label", None) or f"{word}{number}"
-        copy = 1
-        while name in result:
-            copy += 1
-            name = f"{label}_{copy}"
+        name = _free(getattr(one, "label", None) or f"{word}{number}", result)
         result[name] = Named(one, one.shape)
     return result
+
+
+def _free(name: str, taken: Mapping[str, Named]) -> str:
+    """A name that is not taken: the name itself, or with ``_2``, ``_3``, ... behind it."""
+    found, copy = name, 1
+    while found in taken:
+        copy += 1
+        found = f"{name}_{copy}"
+    return found
 
 
 def turned(constraints: Iterable[Any]) -> list[int]:

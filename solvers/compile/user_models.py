@@ -135,11 +135,11 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
         from opticoll.solvers.compile.cvxpy_models import as_cvxpy_model, labelled_rows
 
         if not isinstance(built, CvxpyModel):
-            return as_cvxpy_model(stated)
+            return as_cvxpy_model(stated, numbered=True)
         present = {id(one) for one in stated.variables()}
         kept = {name: named for name, named in built.variables.items() if id(named.item) in present}
         known = {id(named.item) for named in kept.values()}
-        others = as_cvxpy_model(stated).variables if present - known else {}
+        others = as_cvxpy_model(stated, numbered=True).variables if present - known else {}
         variables = {**kept, **{name: one for name, one in others.items() if id(one.item) not in known}}
         rows = {id(one): one for one in stated.constraints}
         constraints = {name: named for name, named in built.constraints.items() if id(named.item) in rows}

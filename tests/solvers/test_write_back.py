@@ -56,6 +56,15 @@ def pyomo_model(**domain):
     return model, other
 
 
+def test_variables_without_a_name_of_their_own_are_numbered():
+    x, y, first, second = cp.Variable(3), cp.Variable(nonneg=True), cp.Variable(name="z"), cp.Variable(name="z")
+    problem = cp.Problem(cp.Minimize(cp.sum(x) + 2 * y + first + 3 * second), [x >= 1, first >= 4, second >= 5, y >= 2])
+    result = oc.solve(problem)
+    assert result.value == problem.value == pytest.approx(3 + 4 + 4 + 15)
+    assert list(result.values) == ["variable0", "variable1", "z", "z_2"]
+    assert [one.value.tolist() for one in (x, y, first, second)] == [[1, 1, 1], 2, 4, 5]
+
+
 def numbers(model):
     """All numbers that a solve leaves in a model."""
     if isinstance(model, cp.Problem):
