@@ -90,7 +90,7 @@ def formulation(name: str | type[Formulation]) -> type[Formulation]:
             raise BadInput(msg)
         if name not in known_names:
             hint = nearest(name, known_names)
-            own = "; one of your own is loaded as a plug-in" if hint.startswith("known") else ""
+            own = "; load your own file with oc.load_plugin (--plugin FILE.py)" if hint.startswith("known") else ""
             msg = f"unknown formulation {name!r}; {hint}{own}"
             raise BadInput(msg)
         return known_names[name]

@@ -120,7 +120,7 @@ def test_saved_solutions_are_loaded_by_class(hops, tmp_path):
     with pytest.raises(oc.BadInput, match=rf"write oc\.load\('{path}', formulation=YOUR_CLASS\)") as refused:
         oc.load(path)
     assert "known" not in str(refused.value)
-    with pytest.raises(oc.BadInput, match=r"with oc\.load_plugin, or pass your class$"):
+    with pytest.raises(oc.BadInput, match=r"load your own file with oc\.load_plugin \(--plugin FILE\.py\)$"):
         oc.check("own.hop-limited", "ring:5", path)
 
 
