@@ -88,7 +88,7 @@ def interval(
     balance = np.zeros((n, sources.size), dtype=object)
     np.add.at(balance, head, flows)
     np.subtract.at(balance, tail, flows)
-    wanted = np.repeat(rank[:, None], sources.size, axis=1)
+    wanted = np.repeat(rank[:, None].astype(object), sources.size, axis=1)  # times numbers of any length
     wanted[sources, each] = False
     balance[sources, each] = 0
     refuse_unless(bool((flows >= 0).all() and (balance >= wanted * below).all()), "a flow does not deliver its demand")

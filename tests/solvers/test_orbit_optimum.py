@@ -49,14 +49,15 @@ LENGTHS = np.array([1, 0, 1, 0], dtype=object)
 DISTANCES = np.array([[0, 1], [1, 0], [1, 0], [2, 1]], dtype=object)
 
 
-def checked(images=ROTATION, sources=(0, 1), flows=FLOWS, lengths=LENGTHS, potentials=DISTANCES):
+def checked(images=ROTATION, sources=(0, 1), flows=FLOWS, lengths=LENGTHS, potentials=DISTANCES, below=2):
     capacity = [Fraction(value) for value in RING.capacity.tolist()]
-    return orbit_check.interval(RING, capacity, images, np.array(sources), flows, 2, lengths, potentials)
+    return orbit_check.interval(RING, capacity, images, np.array(sources), flows, below, lengths, potentials)
 
 
 def test_flows_and_lengths_on_orbits_prove_an_interval():
     assert checked() == (6, 6)
     assert checked(flows=2 * FLOWS) == (6, 12), "more than the demand is delivered"
+    assert checked(flows=FLOWS * 2**70, below=2**71) == (6, 6), "numbers of any length"
     assert checked(potentials=DISTANCES // 2) == (1, 6)
     trivial = np.array([[0, 1, 2, 3]])
     every = [np.roll(FLOWS[:, 0], s) for s in range(4)], [np.roll([0, 1, 2, 3], s) for s in range(4)]
