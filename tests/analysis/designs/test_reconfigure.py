@@ -96,7 +96,7 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
 @each(
     ("settings", "message"),
     [
-        ({"delay": "3.7us"}, "add shard='SIZE', such as 64MB and bandwidth='RATE', such as 100Gb/s"),
+        ({"delay": "3.7us"}, "add shard='64MB' and bandwidth='100Gb/s'"),
         ({"delay": "3.7us", "shard": "4MB"}, "is in seconds, so that shards and circuits need units; add bandwidth="),
         ({"delay": "3.7us", "bandwidth": "1Tb/s"}, "is in seconds, so that shards and circuits need units; add shard="),
         (
@@ -189,9 +189,9 @@ def test_numbers_that_reach_too_few_nodes_have_no_bound_in_json(capsys):
         (["--shard", "64MB"], "add --delay TIME"),
         (
             ["--delay", "20", "--shard", "8MB", "--bandwidth", "100Gb/s"],
-            "design: delay=20 has no unit; write a time, such as 20us, or omit --shard",
+            "design: delay=20 has no unit; write a time, such as 20us, or omit shard and bandwidth",
         ),
-        (["--delay", "25us", "--shard", "4MB"], "add --bandwidth RATE, such as 100Gb/s"),
+        (["--delay", "25us", "--shard", "4MB"], "add --bandwidth 100Gb/s"),
         (["--delay", "1", "--compare"], "mutually exclusive"),
         (["--delay", "1", "--failed-links", "1"], "mutually exclusive"),
         (["--delay", "1", "--rack", "2", "--cables", "1"], "mutually exclusive"),
