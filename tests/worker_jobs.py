@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -110,6 +111,9 @@ def misbehave(report: Any, **arguments: Any) -> dict[str, Any]:
     if how == "state":
         CALLS.append(how)
         return {"calls": len(CALLS), "pid": os.getpid()}
+    if how == "thread":
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        return {"pid": os.getpid()}
     if how == "daemon":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
         return {"daemon": child.pid}

@@ -51,7 +51,7 @@ def capacities_of_spec(where: str, spec: str, n: int) -> F64:
 
 
 def prepared(
-    where: str, instance: object, given: Mapping[str, Any]
+    where: str, instance: object, given: Any
 ) -> tuple[int, tuple[str, ...], tuple[str, ...], F64, F64, float, float, tuple[F64, ...]]:
     """The fields of the data of the model; ``times`` is the function that routes the steps.
 

@@ -157,7 +157,10 @@ def test_messages_say_what_and_how(result):
         (lambda: oc.study("x.toml", "ring:4"), "study: 'x.toml' is a study, which states its instances and methods"),
         (lambda: oc.study("smoke", "ring:4"), "study: 'smoke' is a study, which states its instances and methods"),
         (lambda: oc.iteration("bert", "ring:4", servers=0), "iteration: servers: must be a whole number of at least 1"),
-        (lambda: oc.iteration("bert", "ring:4", paths=3), "iteration: paths is for routing='k', not for 'auto'"),
+        (
+            lambda: oc.iteration("bert", "ring:4", paths=3),
+            "iteration: paths are for routing k, not for 'auto'; omit them",
+        ),
         (lambda: oc.iteration("bert", "ring:4", ring_factor=-1), "iteration: ring_factor: must be a positive number"),
         (
             lambda: oc.sweep("alltoall.master", lambda _: 1.0, "ring:3", sense="low"),

@@ -68,7 +68,7 @@ def test_a_float_stands_for_its_exact_value():
 
 
 def test_without_exact_a_tolerance_is_needed():
-    with pytest.raises(BadInput, match="add exact=True to compare fractions"):
+    with pytest.raises(BadInput, match="to compare fractions, add exact=True"):
         oc.sweep("alltoall.master", declared, OVER, tol=0)
     assert oc.sweep("alltoall.master", lambda g: ring_time(g) * (1 + Fraction(1, 10**8)), OVER, on="T").violations == 0
 
@@ -105,7 +105,7 @@ def test_named_bounds_are_compared_as_fractions(name):
 
 
 def test_what_a_function_declares_cannot_be_contradicted():
-    with pytest.raises(BadInput, match="declares that it bounds 'T'; omit on,"):
+    with pytest.raises(BadInput, match="declares that it bounds 'T'; omit it,"):
         oc.sweep("alltoall.master", declared, OVER, on="objective")
     opposite = oc.sweep("alltoall.master", declared, OVER, sense="upper")  # the claim that it is attained
     assert (opposite.sense, opposite.violations) == ("upper", 0)
@@ -116,7 +116,11 @@ def test_what_a_function_declares_cannot_be_contradicted():
 @pytest.mark.parametrize(
     ("name", "over", "words"),
     [
-        ("topology.design", "servers:n=4,degree=2", r"of declared: .* needs a sense: @oc.bound_on\('T', 'lower'\)"),
+        (
+            "topology.design",
+            "servers:n=4,degree=2",
+            r"of declared: .* needs a sense; declare it by @oc.bound_on\('T', 'lower'\)",
+        ),
         (
             "topoopt.utility",
             "servers:n=4,degree=2",

@@ -229,7 +229,7 @@ import opticoll as oc
 def one(topology):
     return topology.n
 def two(topology, data):
-    return oc.Bound("total", float(data.demand.sum()), "a reason", paper="mine")
+    return oc.Bound("total", float(data.demand_matrix.sum()), "a reason", paper="mine")
 def none(topology):
     return None
 def text(topology):

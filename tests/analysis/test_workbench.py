@@ -432,7 +432,7 @@ def test_refusals_in_python_speak_of_python(tmp_path, monkeypatch):
         (lambda: oc.load("."), "name a solution file that opticoll wrote"),
         (lambda: oc.solve("alltoall.master", "ring:4", start="nope.json"), "a solution file that opticoll wrote"),
         (lambda: oc.topology([]), r"give edges, such as \[\('a', 'b', 1\)\]"),
-        (lambda: oc.load_plugin("."), "is a folder; name a file in it that ends in .py"),
+        (lambda: oc.load_plugin("."), "is a folder; name a file that ends in .py"),
         (lambda: oc.solve("alltoall.master", "ring:4", demand=frame), "columns a, b, c .*; name them src, dst and"),
     ):
         with pytest.raises(BadInput, match=words):

@@ -538,23 +538,10 @@ CALM: dict[str, Any] = {"own": False, "data_limit_bytes": None, "log": False}
         ({}, {"users_own"}, False),
     ],
 )
-def test_what_a_job_leaves_in_its_process(
-    job: Any, loaded: set[str], may: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(threading, "active_count", lambda: 1)
+def test_what_a_job_leaves_in_its_process(job: Any, loaded: set[str], may: bool) -> None:
     room_mb = processes.own_memory_mb() + 1000.0
     assert may_stay(CALM | job, loaded, room_mb) is may
     assert not may_stay(CALM | job, loaded, most_mb=1.0)
-
-
-def test_a_process_with_threads_takes_no_other_job() -> None:
-    done = threading.Event()
-    other = threading.Thread(target=done.wait)
-    other.start()
-    room_mb = processes.own_memory_mb() + 1000.0
-    assert not may_stay(CALM, set(), room_mb)
-    done.set()
-    other.join()
 
 
 @pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that takes several jobs")
@@ -645,11 +632,17 @@ def test_a_process_in_a_session_of_its_own_does_not_outlive_the_job() -> None:
     assert gone(answer.values["daemon"])
 
 
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that takes several jobs")
+def test_a_process_with_threads_takes_no_other_job(none_waiting: None) -> None:
+    first = misbehaving("thread").values["pid"]
+    assert misbehaving("state").values["pid"] != first
+
+
 def test_a_waiting_worker_ends_with_its_parent(tmp_path: Path) -> None:
     script = tmp_path / "starts.py"
     script.write_text(
         f"import os, sys; sys.path.insert(0, {str(worker_module.ROOT)!r})\n"
-        "from opticoll.solvers import worker as worker_module\n"
+        "from opticoll.solvers.process import worker as worker_module\n"
         "worker_module.start_ahead(('json',), 1)\n"
         "[worker] = worker_module.idle_workers.waiting.values()\n"
         "print(worker.process.pid, flush=True)\n"

@@ -11,7 +11,6 @@ from msgspec import structs
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.report import drawings, sections
 from opticoll.analysis.report.findings import best_runs, collect
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
@@ -126,8 +125,7 @@ def test_contents_of_files_are_versions_and_contents_of_python_objects_are_tasks
 def test_results_and_report_show_the_current_answer_and_mark_the_others(
     store: Store, tmp_path: Path, capfd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (drawings, sections):  # other tests draw the figures of the papers
-        monkeypatch.setattr(module, "paper_figures", tuple)
+    monkeypatch.setattr("opticoll.analysis.papers.report_section.figures", tuple)  # other tests draw these
     folder = ["--store", str(store.root)]
     save(store, TASK, "1", 0.5, 0)
     assert main(["results", *folder]) == 0

@@ -693,3 +693,11 @@ def test_nothing_may_be_written_with_a_unit_and_nan_is_named():
     frame = pd.DataFrame(np.full((2, 2), np.nan), index=["a", "b"], columns=["a", "b"])
     with pytest.raises(BadInput, match="sends nan to a; give finite nonnegative numbers"):
         oc.solve("alltoall.master", net, demand=frame)
+
+
+@pytest.mark.parametrize("name", ["master", "link-mcf", "path-mcf", "timestep-mcf", "min-congestion"])
+def test_the_demand_of_a_problem_is_the_given_one(name):
+    plan = make_plan(Task(f"alltoall.{name}", "ring:4", settings={"demand": "permutation:1"}))
+    wanted = read_demand("permutation:1", parse("ring:4"), "demand")
+    assert not np.array_equal(wanted, wanted.T)
+    assert np.array_equal(plan.problem.demand_matrix, wanted)
