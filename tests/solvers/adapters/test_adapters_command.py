@@ -287,7 +287,7 @@ def test_the_example_of_describe_names_the_configuration_file(solvers, monkeypat
 
 def test_an_unknown_solver_hints_at_configuration_files(monkeypatch):
     monkeypatch.delenv(VARIABLE)
-    with pytest.raises(MethodMismatch, match=r"did you mean .*--solver-config FILE or OPTICOLL_SOLVERS"):
+    with pytest.raises(MethodMismatch, match=r"did you mean .*a file that OPTICOLL_SOLVERS names"):
         solve.solve(Task("alltoall.master", "ring:4", "highs-simplx"))
 
 
