@@ -489,7 +489,7 @@ def test_seeded_and_computed_data_are_the_decimals_of_their_floats(name, instanc
 
 def test_the_demand_of_a_seed_is_its_shortest_decimal():
     _, data, form = problem("alltoall.master", "ring:3", demand=DemandSpec("random:1"))
-    stated = {Q(repr(value)) for value in data.demand[data.demand > 0].tolist()}
+    stated = {Q(repr(value)) for value in data.flow.demand[data.flow.demand > 0].tolist()}
     assert stated <= {abs(value) for value in form.values}
     # Two ways out of every node and in, of capacity 1: F is at most 2 over what it sends, exactly.
     assert max(sum(Q(repr(v)) for v in column) for column in data.demand.T.tolist()) <= 2 / solve_linear(form).objective

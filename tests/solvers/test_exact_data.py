@@ -17,8 +17,7 @@ from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
 from opticoll.formulations.model import forms_of, read_parameters
 from opticoll.instances import Topology, parse
-from opticoll.solvers import model_solve as attempt
-from opticoll.solvers import solve
+from opticoll.solvers import model_solve, procedure, solve
 from opticoll.solvers.exact.exact_form import fault
 from opticoll.solvers.exact.prove import exact_problem, solve_exactly
 from opticoll.solvers.methods import prepared
@@ -103,8 +102,8 @@ def test_what_is_no_fraction_is_refused_before_anything_is_solved(name, method, 
     def solved(*_args, **_kwargs):
         pytest.fail("something was solved")
 
-    monkeypatch.setattr(attempt, "solve_scaled", solved)
-    monkeypatch.setattr(attempt, "call_isolated", solved)
+    monkeypatch.setattr(model_solve, "solve_scaled", solved)
+    monkeypatch.setattr(procedure, "call_isolated", solved)
     thirds = with_capacities(parse("ring:4"), [1 / 3, 1.0])
     with pytest.raises(BadInput, match="not a decimal of at most 12 digits"):
         solve.solve(Task(name, thirds, method=method, exact=True))
