@@ -492,7 +492,10 @@ def test_the_demand_of_a_seed_is_its_shortest_decimal():
     stated = {Q(repr(value)) for value in data.flow.demand[data.flow.demand > 0].tolist()}
     assert stated <= {abs(value) for value in form.values}
     # Two ways out of every node and in, of capacity 1: F is at most 2 over what it sends, exactly.
-    assert max(sum(Q(repr(v)) for v in column) for column in data.demand.T.tolist()) <= 2 / solve_linear(form).objective
+    assert (
+        max(sum(Q(repr(v)) for v in column) for column in data.flow.demand.T.tolist())
+        <= 2 / solve_linear(form).objective
+    )
 
 
 def test_a_child_takes_the_exact_flow_of_the_master(tmp_path):
