@@ -118,7 +118,7 @@ def test_a_parameter_of_the_certified_method_selects_it():
     plan = make_plan(Task("alltoall.min-congestion", "ring:5", settings={"mip_s": "5"}))
     assert plan.method_name == "exact-routing"
     assert plan.choice is not None
-    assert plan.choice.reason == "--set mip_s is a parameter of exact-routing"
+    assert plan.choice.reason == "mip_s is a parameter of exact-routing"
     assert make_plan(Task("alltoall.min-congestion", "ring:5", settings={"mip_rel_gap": "0"})).method_name == "highs"
 
 
@@ -238,9 +238,7 @@ def test_the_text_says_whether_the_model_was_built(capsys):
     through = shown(capsys, "alltoall.master", "ring:5", "--method", "time-form")
     assert through["model"].endswith("solved by highs-ipx through time-form")
     without = shown(capsys, "optree.one-stage", "wdm-ring:n=12,wavelengths=1")
-    assert without["model"] == (
-        "not built (4,770 variables): cycle-cover works on the topology; --form pyomo builds it"
-    )
+    assert without["model"] == ("not built (4,770 variables): cycle-cover works on the topology; form pyomo builds it")
 
 
 def test_a_conditional_optimum_says_what_it_depends_on(capsys):
@@ -274,7 +272,7 @@ def test_integer_columns_are_whole():
 def test_workers_import_layers_without_the_statistics_of_scipy():
     code = (
         "import sys; from opticoll.formulations.modelling_layers import import_layer\n"
-        "from opticoll.solvers import worker_imports; worker_imports.prepare()\n"
+        "from opticoll.solvers.process import worker_imports; worker_imports.prepare()\n"
         "for layer in ('pyomo', 'cvxpy'):\n    import_layer(layer)\n    assert layer in sys.modules\n"
         "assert 'scipy.stats' not in sys.modules\n"
         "import numpy as np, cvxpy as cp\n"

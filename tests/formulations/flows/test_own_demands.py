@@ -513,7 +513,7 @@ def test_the_closed_form_of_a_family_is_not_used_for_a_demand():
     assert "closed-form" not in names
     assert "closed-form" in {row["name"] for row in instance_bounds("ring:6")}
     data = solved("alltoall.master", parse("path:3"), np.diag([2.0, 3.0], k=1))[0]
-    assert sweep_cut_bound(data).value == pytest.approx(1 / 3)
+    assert sweep_cut_bound(data.flow).value == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(
