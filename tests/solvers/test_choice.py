@@ -356,7 +356,7 @@ def test_a_solvers_claim_that_our_bounds_do_not_prove_is_explained() -> None:
     run = solve.solve(Task("topoopt.topology", "servers:n=5,degree=2,traffic=random,seed=1", "highs"))
     assert (run.termination, run.proof) == (Termination.OPTIMAL, Proof.CERTIFIED_GAP)
     assert str(run.record.message) == (
-        "the solver's own bound is not used as a proof; --method design-search or certified-branching may close the gap"
+        "the solver's own bound is not used as a proof; method design-search or certified-branching may close the gap"
     )
 
 

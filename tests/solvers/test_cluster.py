@@ -346,13 +346,13 @@ def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     """A folder with a copy of the package whose code differs."""
     folder = tmp_path_factory.mktemp(request.param)
     shutil.copytree(worker_module.ROOT / "opticoll", folder / "opticoll", ignore=shutil.ignore_patterns("__pycache__"))
-    file = folder / "opticoll" / "solvers" / "executor.py"
+    file = folder / "opticoll" / "solvers" / "process" / "executor.py"
     file.write_text(file.read_text().replace(*CHANGES[request.param]))
     return folder
 
 
 def test_workers_with_other_code_are_refused_at_the_start_and_when_they_join(elsewhere: Path, tmp_path: Path) -> None:
-    message = r"^--dask \S+: worker tcp://\S+ \(stranger\) has .*opticoll.*, this process opticoll .*; start the worker"
+    message = r"^dask=\S+: worker tcp://\S+ \(stranger\) has .*opticoll.*, this process opticoll .*; start the worker"
     with machines(tmp_path, ("--no-nanny",)) as cluster, DaskCluster(cluster.address) as executor:
 
         def items() -> Iterator[int]:
