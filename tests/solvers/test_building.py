@@ -87,10 +87,6 @@ class Faulty(oc.Formulation):
             {}["lacking"]
         if self.fault == "memory":
             raise MemoryError
-        if self.fault == "large":
-            kept = []
-            while True:
-                kept.append(bytes(2**20))
         while self.fault == "endless":
             pass
         model = pyo.ConcreteModel()
@@ -150,13 +146,6 @@ def test_errors_and_limits_are_those_of_a_build_here(
 
 def test_formulations_of_users_are_built_here_for_what_their_builds_keep(faulty: None) -> None:
     assert end_of("none", {})[:2] == ("optimal", 2.0)
-
-
-def test_a_build_in_a_worker_ends_at_the_memory_limit(faulty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "is_own", lambda problem: False)
-    ending, value, message = end_of("large", {"memory_limit": 0.3})
-    assert (ending, value) == ("memory-limit", None)
-    assert str(message) == "out of memory while the model was built"
 
 
 def test_what_cannot_be_sent_is_built_here(faulty: None, monkeypatch: pytest.MonkeyPatch) -> None:
