@@ -119,7 +119,7 @@ class TopologySteps(Formulation):
         BadInput
             For an algorithm that is unknown or does not fit the number of nodes.
         """
-        return cls(*timed_steps.prepared(NAME, instance, cls._completed(parameters)))
+        return cls(*timed_steps.prepared(NAME, instance, **cls._completed(parameters)))
 
     @property
     def _cost(self) -> F64:

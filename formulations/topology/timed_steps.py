@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,7 +51,17 @@ def capacities_of_spec(where: str, spec: str, n: int) -> F64:
 
 
 def prepared(
-    where: str, instance: object, given: Any
+    where: str,
+    instance: object,
+    *,
+    algorithm: str,
+    collective: str,
+    delay: float,
+    startup: float,
+    ports: int,
+    between: str,
+    reuse: bool,
+    times: Callable[[Sequence[tuple[F64, F64]]], list[pattern_times.PatternFlow | None]],
 ) -> tuple[int, tuple[str, ...], tuple[str, ...], F64, F64, float, float, tuple[F64, ...]]:
     """The fields of the data of the model; ``times`` is the function that routes the steps.
 
@@ -68,23 +78,22 @@ def prepared(
     if not isinstance(instance, Topology) or instance.num_ranks != instance.n:
         msg = f"{where}: needs a standing topology all of whose nodes are ranks, such as ring:8"
         raise NotApplicable(msg)
-    n, delay, startup, ports = instance.n, given["delay"], given["startup"], given["ports"]
+    n = instance.n
     if not (0 <= delay < np.inf and 0 <= startup < np.inf and ports >= 0):
         msg = f"{where}: delay={delay:g}, startup={startup:g}, ports={ports}: give finite numbers of at least 0"
         raise NotApplicable(msg)
-    collective = given["collective"]
     try:
-        steps = collective_steps(given["algorithm"], n, "" if collective == USUAL else collective)
+        steps = collective_steps(algorithm, n, "" if collective == USUAL else collective)
     except BadInput as reason:
         msg = f"{where}: {reason}"
         raise BadInput(msg) from None
-    others = [word.strip() for word in given["between"].split(";") if word.strip()]
-    between = {spec: capacities_of_spec(where, spec, n) for spec in others}
+    others = [word.strip() for word in between.split(";") if word.strip()]
+    stated = {spec: capacities_of_spec(where, spec, n) for spec in others}
     ports = ports or int(max(np.bincount(instance.tail).max(), np.bincount(instance.head).max()))
-    standing, route, reuse = capacities(instance), given["times"], given["reuse"]
+    standing = capacities(instance)
     names, circuits, own = ["standing"], [standing], []
     listed = {standing.tobytes(): 0}
-    for name, capacity in between.items():
+    for name, capacity in stated.items():
         if capacity.tobytes() not in listed:
             listed[capacity.tobytes()] = len(names)
             names.append(name)
@@ -101,7 +110,7 @@ def prepared(
     which = [patterns.setdefault(step.demand.tobytes(), len(patterns)) for step in steps]
     demands = [steps[which.index(p)].demand for p in range(len(patterns))]
     mine = {p: {own[i] for i in range(len(steps)) if which[i] == p} for p in range(len(patterns))}
-    time, least = times_of_choices(where, demands, circuits, mine, range(general), delay, route, reuse=reuse)
+    time, least = times_of_choices(where, demands, circuits, mine, range(general), delay, times, reuse=reuse)
     missing = np.flatnonzero(np.isinf(time).all(axis=1))
     if missing.size:
         i = which.index(int(missing[0]))
