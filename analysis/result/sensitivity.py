@@ -26,6 +26,7 @@ from opticoll.formulations.model import NotApplicable, is_own, states
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, arc_names
 from opticoll.instances import Topology
 from opticoll.instances.link_changes import changed_capacities, with_capacities, with_links_of
+from opticoll.solvers.methods import prepared
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from opticoll.analysis.result.result import Result
-    from opticoll.formulations import Formulation
     from opticoll.instances.topology import F64, Mask
     from opticoll.types import Json
 
@@ -373,7 +373,7 @@ def bound_after(result: Result, changed: Topology) -> float | None:
         flow = 1 / result.T - float(price @ (capacity - old.capacity)) / result.T**2
         return np.inf if flow <= NOTHING / result.T else 1 / flow
     try:
-        problem: Formulation = type(plan.problem).prepare(changed, plan.parameters)
+        problem = prepared(plan.problem, changed, plan.parameters)
     except NotApplicable:
         return np.inf
     bound = problem.certify({**duals, "capacity": np.asarray(duals["capacity"])[arcs]})
