@@ -184,13 +184,14 @@ def test_numbers_that_solvers_abort_on_are_refused(limits: dict[str, Any]) -> No
 # limits of this process -----------------------------------------------------------------------------------------------
 
 
-#: Set when a test has ended.
-OVER = threading.Event()
+#: The event of the running test, set at its end; a new one for each, so that no thread of an earlier test misses it.
+RUNNING = [threading.Event()]
 
 
 def busy() -> None:
-    """Work for ever, as far as the test can tell."""
-    while not OVER.is_set():
+    """Work until the end of the test that called it."""
+    over = RUNNING[0]
+    while not over.is_set():
         pass
 
 
@@ -216,9 +217,9 @@ def test_a_step_is_waited_for_until_its_deadline(step: str, least_s: float) -> N
 @pytest.fixture(autouse=True)
 def ended() -> Iterator[None]:
     """After each test, let the steps end that no test waits for."""
-    OVER.clear()
+    RUNNING[0] = threading.Event()
     yield
-    OVER.set()
+    RUNNING[0].set()
 
 
 def test_a_deadline_holds_in_another_thread() -> None:
