@@ -28,7 +28,7 @@ test: setup      ## lint, type checks and all quick tests (about five minutes on
 
 bench: setup versions ## run the slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/python -m opticoll.analysis.benchmark.documents measure
+	$(BIN)/python docs/documents.py
 
 versions:        ## run the tests that use every dependency at its lowest and at its newest versions (needs uv)
 	for which in lowest-direct highest; do \
@@ -42,7 +42,7 @@ soak: setup      ## random kills, false reports, full disks, bad input (BUDGET=1
 	$(BIN)/python tests/soak.py --budget $(BUDGET) --seed $(SEED) --page docs/reliability.md
 
 readme: setup    ## regenerate the tables and plots of README and docs/ from stored results (seconds)
-	$(BIN)/python -m opticoll.analysis.benchmark.documents measure --from-store
+	$(BIN)/python docs/documents.py --from-store
 
 lint: setup      ## lint and type checks only
 	$(BIN)/ruff check .

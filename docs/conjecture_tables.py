@@ -81,6 +81,6 @@ def _rows(family: Family, found: Conjecture) -> list[str]:
 
 
 if __name__ == "__main__":
-    from opticoll.analysis.benchmark.documents import replaced
+    from blocks import replaced
 
     PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), BLOCK, table()), encoding="utf-8")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from functools import cache
 from math import isnan
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.designs import guide_tables
+import instance_page
+import reconfigure_tables
+from blocks import replaced
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,14 +20,13 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods import Beyond
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "docs"))
-import instance_page  # noqa: E402
 
 FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
 AUTO, LIMITS = "docs/guide/auto.md", "limits"
 DESIGNS, RECORDS = "docs/guide/design.md", "records"
 LIBRARY, LIBRARY_TABLE = "docs/guide/design-library.md", "library"
+RECONFIGURE = reconfigure_tables.PAGE
 #: Sizes of the page on designs.
 SHOWN = (
     6,
@@ -117,14 +117,11 @@ def formulation_table() -> str:
 
 def with_formulations(text: str) -> str:
     """Text of a page with the current table of formulations."""
-    from opticoll.analysis.benchmark.documents import replaced
-
     return replaced(text, BLOCK, formulation_table())
 
 
 def with_limits(text: str) -> str:
     """Text of the page on ``auto`` with the sizes beyond which methods take over."""
-    from opticoll.analysis.benchmark.documents import replaced
     from opticoll.solvers.methods import methods
 
     found: dict[tuple[str, str], list[tuple[Beyond, str]]] = {}
@@ -314,7 +311,6 @@ def _type(value: dict[str, Any]) -> str:
 
 def with_records(text: str) -> str:
     """Text of the page on designs with a summary of the current table of records."""
-    from opticoll.analysis.benchmark.documents import replaced
     from opticoll.analysis.designs.design import RecordRow, records
 
     rows = records()
@@ -354,7 +350,6 @@ def with_records(text: str) -> str:
 
 def with_library(text: str) -> str:
     """Text of the page on the network-design library with its table."""
-    from opticoll.analysis.benchmark.documents import replaced
     from opticoll.analysis.papers.topoopt.design_library import library_rows
 
     lines = ["| n | Value | | Published | Difference | Bound | Gap | Found |", "|" + "---|" * 8]
@@ -423,7 +418,6 @@ def published_runs() -> Compared:
 def with_published(text: str) -> str:
     """Text of the page on the benchmark with its current results."""
     from opticoll.analysis.benchmark import benchmark_set
-    from opticoll.analysis.benchmark.documents import replaced
 
     compared = published_runs()
     made, best = compared.comparison, benchmark_set.best_known()
@@ -501,7 +495,6 @@ def _sensitivity(table: pd.DataFrame) -> list[str]:
 def with_problems(text: str) -> str:
     """Text of the page on the benchmark's problems with the current list."""
     from opticoll.analysis.benchmark import benchmark_set
-    from opticoll.analysis.benchmark.documents import replaced
 
     best = benchmark_set.best_known()
     fastest = {row["problem"]: row for row in published_runs().comparison.problems.to_dict("records")}
@@ -560,7 +553,9 @@ def pages() -> dict[str, str]:
         AUTO: with_limits((ROOT / AUTO).read_text(encoding="utf-8")),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
         LIBRARY: with_library((ROOT / LIBRARY).read_text(encoding="utf-8")),
-        guide_tables.PAGE: guide_tables.with_tables((ROOT / guide_tables.PAGE).read_text(encoding="utf-8")),
+        reconfigure_tables.PAGE: reconfigure_tables.with_tables(
+            (ROOT / reconfigure_tables.PAGE).read_text(encoding="utf-8")
+        ),
         BENCHMARK: with_published((ROOT / BENCHMARK).read_text(encoding="utf-8")),
         PROBLEMS: with_problems((ROOT / PROBLEMS).read_text(encoding="utf-8")),
     }
@@ -572,7 +567,7 @@ if __name__ == "__main__":
     for figure, drawing in {
         **benchmark_figures(),
         "design-gap": gap_figure(),
-        **guide_tables.figures(),
+        **reconfigure_tables.figures(),
     }.items():
         (FIGURES / f"{figure}.svg").write_text(drawing, encoding="utf-8")
     for page, content in pages().items():

@@ -4,5 +4,5 @@ Markers are our results; lines and stars are statements of the paper, or its poi
 (LuMorph). Most curves of the other papers are lost in their scans. A figure selects its rows from the view ``latest``
 by formulation, family and method, not by study, so every run counts; it names the study that produces them.
 
-Claims, figures and benchmark tables are found by module name, see :func:`modules_about`.
+Claims and figures are found by module name, see :func:`modules_about`.
 """

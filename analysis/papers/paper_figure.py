@@ -142,7 +142,7 @@ PAPER_NAMES = {
     "topoopt": "TopoOpt",
     "optree": "OpTree",
 }
-#: The papers: subpackages of claims, figures and benchmark tables.
+#: The papers: subpackages of claims and figures.
 PAPERS = tuple(sorted(PAPER_NAMES))
 
 

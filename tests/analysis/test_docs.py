@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import blocks as markers
+import documents as bench
 import pytest
+import reconfigure_tables
 from case_families import each
+from measured_tables import tables as timing_tables
 
-from opticoll.analysis.benchmark import documents as bench
-from opticoll.analysis.benchmark import documents as markers
-from opticoll.analysis.benchmark.measured_tables import tables as timing_tables
-from opticoll.analysis.designs import guide_tables
 from opticoll.analysis.ledger.ledger import claims
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, load_families
@@ -140,7 +140,7 @@ def test_every_block_of_the_documents_has_something_that_writes_it():
         (tables().LIBRARY_TABLE,),
         (tables().PUBLISHED,),
         (tables().LISTED,),
-        tuple(guide_tables.BLOCKS),
+        tuple(reconfigure_tables.BLOCKS),
         ("conjectures",),  # docs/conjecture_tables.py
     }
     known = {"bench", "verdicts", *(block for blocks in generated for block in blocks)}

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("instances", "formulations", "solvers", "analysis")
 PAPERS = {"alltoall", "lumorph", "optree", "sipml", "topoopt"}
 #: File names that every paper's folder may have, with one meaning.
-PER_PAPER = {"__init__", "benchmark_tables", "claims", "figures"}
+PER_PAPER = {"__init__", "claims", "figures"}
 #: Folders whose files are named after what they define: the formulation, the method or the command of that name.
 NAMED_AFTER = {
     "formulations": ("FORMULATION = ",),

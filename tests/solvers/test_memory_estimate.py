@@ -102,7 +102,7 @@ def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: 
 def test_building_takes_what_is_estimated_and_not_less(form: str) -> None:
     spec = "genkautz:n=100,d=4" if form == "pyomo" else "genkautz:n=250,d=4"
     asked = {"formulation": "alltoall.master", "instance": spec, "form": form, "settings": {}}
-    answer = call_isolated("opticoll.analysis.benchmark.measured_tables:build_in_worker", asked)
+    answer = call_isolated("measured_tables:build_in_worker", asked)
     assert answer.finished, answer.message
     estimate = entries(answer.values["estimate"]) * memory.BUILD[form] / 1e6
     assert estimate <= answer.values["peak"] <= 3 * estimate

@@ -1,4 +1,4 @@
-"""Efficient all-to-all schedules: claims, figures, benchmark tables, and the choice of a schedule for a fabric.
+"""Efficient all-to-all schedules: claims and figures, and the choice of a schedule for a fabric.
 
 The choice of a schedule follows figure 2 of the paper. The drawing is lost in our copy; the rules are those of the text
 (sections 3, 3.1, 3.2 and appendix D). A fabric forwards in its *hosts* (store-and-forward: a node sends on what it

@@ -1,4 +1,4 @@
-r"""LuMorph: claims, figures and benchmark tables; and what they share, the time of a schedule of rounds.
+r"""LuMorph: claims and figures; and what they share, the time of a schedule of rounds.
 
 Source  LuMorph, sections 4, 5 and Appendices B, C; Hockney's alpha-beta model
 

@@ -1,1 +1,1 @@
-"""OpTree: claims, figures and benchmark tables."""
+"""OpTree: claims and figures."""

@@ -1,1 +1,1 @@
-"""SiP-ML: claims, figures and benchmark tables."""
+"""SiP-ML: claims and figures."""

@@ -1,4 +1,4 @@
-"""TopoOpt: claims, figures and benchmark tables; and what they share, simulated iteration times.
+"""TopoOpt: claims and figures; and what they share, simulated iteration times.
 
 Simulated iteration times of figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper, as a table.
 

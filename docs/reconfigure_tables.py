@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opticoll.analysis.benchmark.documents import replaced
+from blocks import replaced
+
 from opticoll.analysis.designs.envelope import Envelope, envelope
 from opticoll.analysis.designs.reconfiguration_plots import draw_envelope, draw_regions
 from opticoll.analysis.designs.schemes import schemes

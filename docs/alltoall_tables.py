@@ -5,16 +5,12 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from timed_commands import Columns, Row, Table, measured_solve, timed_row, timed_solve
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
-from opticoll.analysis.papers.timed_rows import measured_solve, timed_row
 from opticoll.formulations.model import build_model
-
-if TYPE_CHECKING:
-    from opticoll.analysis.papers.timed_rows import Columns
 
 
 def proven() -> list[Row]:

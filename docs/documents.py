@@ -1,11 +1,10 @@
 """Measure the results, plots and timings of README and ``docs/``, and write them.
 
-``python -m opticoll.analysis.benchmark.documents measure [PART]...`` is for maintainers.
+``python docs/documents.py [PART]...`` is for maintainers.
 
-A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. The
-counts of claims come from the ledger. A plot is drawn only if every cell of its studies has a run in the store, since
-part of a study could look like a different result. :class:`MissingData` names what a store lacks and the command that
-computes it; its block is unchanged.
+The documents show them in blocks (:mod:`blocks`). The counts of claims come from the ledger. A plot is drawn only if
+every cell of its studies has a run in the store, since part of a study could look like a different result.
+:class:`MissingData` names what a store lacks and the command that computes it; its block is unchanged.
 
 A timing table states whether its figures are medians or single runs; ratios are within one run of this program. The
 store keeps the tables in ``bench.json`` with their date, duration and machine.
@@ -23,8 +22,10 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from blocks import content, names, replaced, wrapped
+from measured_tables import tables
+from timed_commands import Row
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table, tables
 from opticoll.analysis.cli.options import STORE, notify, store_at, writable_store
 from opticoll.analysis.ledger.explanation import page, tally
 from opticoll.analysis.ledger.ledger import claims, kept
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.figure import Figure
+    from timed_commands import Table
 
     from opticoll.analysis.ledger.claim import ClaimRow
     from opticoll.analysis.papers.paper_figure import PaperFigure
@@ -45,63 +47,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("opticoll")
-_BEGIN = re.compile(r"<!-- ([\w-]+):begin -->")
-
-
-def begin(name: str) -> str:
-    """Comment before a block."""
-    return f"<!-- {name}:begin -->"
-
-
-def end(name: str) -> str:
-    """Comment after a block."""
-    return f"<!-- {name}:end -->"
-
-
-def names(text: str) -> list[str]:
-    """Names of all blocks of a document, nested ones included, in order."""
-    return _BEGIN.findall(text)
-
-
-def content(text: str, name: str) -> str | None:
-    """Text of a block without the line ends around it; None if the document has no such block.
-
-    Raises
-    ------
-    BadInput
-        If the block begins twice, or does not end.
-    """
-    parts = _split(text, name)
-    return None if parts is None else parts[1].strip("\n")
-
-
-def wrapped(name: str, body: str) -> str:
-    """Block with its comments."""
-    return f"{begin(name)}\n{body}\n{end(name)}"
-
-
-def replaced(text: str, name: str, body: str) -> str:
-    """Replace the text of a block; a document without the block is unchanged.
-
-    Raises
-    ------
-    BadInput
-        As :func:`content`.
-    """
-    parts = _split(text, name)
-    return text if parts is None else f"{parts[0]}{wrapped(name, body)}{parts[2]}"
-
-
-def _split(text: str, name: str) -> tuple[str, str, str] | None:
-    if begin(name) not in text and end(name) not in text:
-        return None
-    before, _, rest = text.partition(begin(name))
-    inside, _, after = rest.partition(end(name))
-    if text.count(begin(name)) != 1 or rest.count(end(name)) != 1 or text.count(end(name)) != 1:
-        msg = f"block {name!r} must begin and end once: write {begin(name)}, then {end(name)}"
-        raise BadInput(msg)
-    return before, inside, after
-
 
 #: Folder of the plots, relative to the root of the documents.
 FIGURES = "docs/generated/figures"
@@ -337,7 +282,7 @@ def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
     blocks = {}
     for name, stored in stored_tables(store).items():
         if name in known:
-            command = f"`python -m opticoll.analysis.benchmark.documents measure {name}`"
+            command = f"`python docs/documents.py {name}`"
             source = f"{command}, {stored.seconds:.0f} s, {stored.measured}, {stored.machine}"
             blocks[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(stored.rows)}\n\n({source})"
     return blocks
@@ -378,7 +323,7 @@ def publish(store: Store, root: Path, parts: Sequence[str]) -> dict[str, str]:
     missing: dict[str, str] = {}
     absent = [name for name in known if name in parts and f"bench-{name}" not in blocks]
     if absent:
-        command = f"python -m opticoll.analysis.benchmark.documents measure {' '.join(absent)}"
+        command = f"python docs/documents.py {' '.join(absent)}"
         missing["timings"] = f"no times of {', '.join(absent)} in the store; run `{command}`"
     if CLAIMS in parts:
         try:
@@ -435,18 +380,13 @@ def measure_part(name: str, store: Store, jobs: int | None) -> None:
             raise KeyboardInterrupt
 
 
-@click.group()
-def maintain() -> None:
-    """Tables and plots of the documents."""
-
-
-@maintain.command("measure")
+@click.command()
 @click.argument("parts", nargs=-1, metavar="[PART]...")
 @click.option("--from-store", is_flag=True, help="Write stored results; measure nothing.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Concurrent cells of a study (default: 1, for exact times).")
 @STORE
 @click.option("--root", type=click.Path(path_type=Path), default=Path(), metavar="DIR", help="Folder of README.md.")
-def measure_command(parts: tuple[str, ...], from_store: bool, jobs: int | None, store: str | None, root: Path) -> None:
+def write_documents(parts: tuple[str, ...], from_store: bool, jobs: int | None, store: str | None, root: Path) -> None:
     """Measure tables and plots of the documents, by default all, and write them into README and docs.
 
     PART is a study behind a plot, `claims` or a table of times. Results are stored; stored cells and claims are not
@@ -466,4 +406,4 @@ def measure_command(parts: tuple[str, ...], from_store: bool, jobs: int | None, 
 
 
 if __name__ == "__main__":
-    maintain()
+    write_documents()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import blocks as markers
+import documents as bench
 import pytest
+from measured_tables import tables
+from timed_commands import Table
 
-from opticoll.analysis.benchmark import documents as bench
-from opticoll.analysis.benchmark import documents as markers
-from opticoll.analysis.benchmark.measured_tables import Table, tables
 from opticoll.analysis.ledger.claim import ClaimRow, Verdict
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.plots.panels import new_figure
@@ -61,9 +62,9 @@ def run(root, store, monkeypatch):
     monkeypatch.setattr(bench, "PLOTS", (bench.Plot("p", (str(study),), make),))
 
     def invoked(*words):
-        arguments = ["measure", *words, "--root", str(root), "--store", str(store.root)]
+        arguments = [*words, "--root", str(root), "--store", str(store.root)]
         try:
-            bench.maintain.main(arguments, standalone_mode=False)
+            bench.write_documents.main(arguments, standalone_mode=False)
         except SystemExit as ended:
             return ended.code
         return 0
@@ -201,7 +202,7 @@ def test_an_empty_store_changes_nothing_and_says_what_is_missing(run, root, caps
     assert "plot-p not updated: 2 of 2 cells" in stderr
     assert "`opticoll study " in stderr
     assert "verdicts not updated: claims: none is measured" in stderr
-    assert "run `python -m opticoll.analysis.benchmark.documents measure t u`" in stderr
+    assert "run `python docs/documents.py t u`" in stderr
 
 
 def test_parts_are_measured_kept_and_written(run, root, store):
@@ -210,7 +211,7 @@ def test_parts_are_measured_kept_and_written(run, root, store):
     assert kept["t"]["rows"] == [{"cup": "a:1", "s": 0.25}]
     readme, every = blocks(root / "README.md"), blocks(root / "docs" / "generated" / "measured.md")
     assert readme["bench-t"].startswith(
-        "**Tea [s]**\n\n| cup | s |\n|---|---|\n| `a:1` | 0.25 |\n\n(`python -m opticoll.analysis.benchmark.documents "
+        "**Tea [s]**\n\n| cup | s |\n|---|---|\n| `a:1` | 0.25 |\n\n(`python docs/documents.py t`, "
     )
     assert readme["results"] == "old results"
     assert every["bench-t"] == readme["bench-t"]

@@ -1,19 +1,44 @@
-"""Rows of the papers' benchmark tables: a command, timed from start to verified finish."""
+"""Rows of the benchmark tables: a command, timed from start to verified finish."""
 
 from __future__ import annotations
 
+import json
 import resource
-from typing import TYPE_CHECKING, Any
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from opticoll.analysis.benchmark.measured_tables import timed_solve
+#: A row of a table, or the JSON object that a command prints.
+Row = dict[str, Any]
+#: Fields of a record by heading, or functions of the record.
+Columns = Mapping[str, str | Callable[[Row], Any]]
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
-    from opticoll.analysis.benchmark.measured_tables import Row
+@dataclass(frozen=True)
+class Table:
+    """A benchmark table: its heading, and the function that measures its rows, which all have the same keys."""
 
-    #: Fields of a record by heading, or functions of the record.
-    Columns = Mapping[str, str | Callable[[Row], Any]]
+    name: str
+    title: str
+    measure: Callable[[], list[Row]]
+
+
+def timed_command(*arguments: str) -> tuple[float, str]:
+    """Wall-clock seconds and standard output of one ``opticoll`` command, run as a subprocess."""
+    program = Path(sys.executable).with_name("opticoll")
+    start = time.perf_counter()
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
+    return time.perf_counter() - start, done.stdout
+
+
+def timed_solve(formulation: str, instance: str, *more: str) -> tuple[float, Row]:
+    """Wall-clock seconds of ``opticoll solve`` as a command, and its record."""
+    seconds, out = timed_command("solve", formulation, instance, *more, "--json", "--no-store")
+    return seconds, json.loads(out)
 
 
 def timed_row(columns: Columns, formulation: str, instance: str, *more: str, cpu: bool = False) -> Row:

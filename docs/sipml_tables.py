@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-
-from opticoll.analysis.benchmark.measured_tables import Row, Table
+from timed_commands import Row, Table
 
 
 def circuits() -> list[Row]:

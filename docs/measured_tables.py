@@ -1,6 +1,6 @@
 """Benchmark tables: start-up and generator times, memory of building and solving models, times of stated models.
 
-The papers' modules of tables add their own ``TABLES``. Memory is given in bytes per *entry*: a variable, a
+The papers' tables are in modules of their own. Memory is given in bytes per *entry*: a variable, a
 constraint or a nonzero. ``opticoll.solvers.process.memory`` takes its limits from the smallest of these numbers.
 """
 
@@ -8,52 +8,27 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import json
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.papers.paper_figure import modules_about
+import alltoall_tables
+import lumorph_tables
+import optree_tables
+import sipml_tables
+import topoopt_tables
+from timed_commands import Row, Table, timed_command
+
 from opticoll.formulations.model import build_model, forms_of
-from opticoll.instances.spec import contributed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opticoll.analysis.study.study_file import Study
-
-
-#: A row of a table, or the JSON object that a command prints.
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A benchmark table: its heading, and the function that measures its rows, which all have the same keys."""
-
-    name: str
-    title: str
-    measure: Callable[[], list[Row]]
-
-
-def timed_command(*arguments: str) -> tuple[float, str]:
-    """Wall-clock seconds and standard output of one ``opticoll`` command, run as a subprocess."""
-    program = Path(sys.executable).with_name("opticoll")
-    start = time.perf_counter()
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
-    return time.perf_counter() - start, done.stdout
-
-
-def timed_solve(formulation: str, instance: str, *more: str) -> tuple[float, Row]:
-    """Wall-clock seconds of ``opticoll solve`` as a command, and its record."""
-    seconds, out = timed_command("solve", formulation, instance, *more, "--json", "--no-store")
-    return seconds, json.loads(out)
 
 
 def startup() -> list[Row]:
@@ -152,9 +127,7 @@ def building() -> list[Row]:
             if form == "pyomo" and size is not None and entries(size) > MOST_OBJECTS:
                 continue
             asked = {"formulation": name, "instance": instance, "form": form, "settings": settings}
-            answer = call_isolated(
-                "opticoll.analysis.benchmark.measured_tables:build_in_worker", asked, wall_limit_s=170
-            )
+            answer = call_isolated("measured_tables:build_in_worker", asked, wall_limit_s=170)
             if not answer.finished:
                 continue
             size = answer.values["size"]
@@ -398,16 +371,6 @@ TABLES = (
 
 
 def tables() -> dict[str, Table]:
-    """All tables by name.
-
-    Raises
-    ------
-    RuntimeError
-        If two tables have the same name.
-    """
-    by_name: dict[str, Table] = {}
-    for table in contributed([__name__, *modules_about("tables")], "TABLES"):
-        if by_name.setdefault(table.name, table) is not table:
-            msg = f"two benchmark tables are named {table.name!r}: {by_name[table.name].title!r} and {table.title!r}"
-            raise RuntimeError(msg)
-    return by_name
+    """All tables by name, in the order of the documents."""
+    papers = (alltoall_tables, lumorph_tables, optree_tables, sipml_tables, topoopt_tables)
+    return {table.name: table for table in (*TABLES, *(table for paper in papers for table in paper.TABLES))}

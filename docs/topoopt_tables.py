@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table
-from opticoll.analysis.papers.timed_rows import timed_row
+from timed_commands import Row, Table, timed_row
+
 from opticoll.instances import parse
 
 

@@ -7,8 +7,8 @@ import subprocess
 import time
 from typing import Any
 
-from opticoll.analysis.benchmark.measured_tables import Row, Table, timed_solve
-from opticoll.analysis.papers.timed_rows import timed_row
+from timed_commands import Row, Table, timed_row, timed_solve
+
 from opticoll.solvers.task import PROVEN
 
 MESHES = ("4x8", "8x8", "8x16", "16x16")
