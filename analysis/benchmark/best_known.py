@@ -1,8 +1,7 @@
 """Best known values of the benchmark: what a submitted file is worth, and how the records are improved.
 
 ``opticoll benchmark submit`` takes solutions. ``python -m opticoll.analysis.benchmark.best_known`` is for maintainers:
-it runs methods of the formulations on problems, takes the solutions of a folder of runs, and grades the problems by
-the published runs of HiGHS.
+it runs methods of the formulations on problems, and grades the problems by the published runs of HiGHS.
 """
 
 from __future__ import annotations
@@ -337,26 +336,6 @@ def search(names: tuple[str, ...], time_limit: float, methods: tuple[str, ...], 
             click.echo(f"{problem.name}, {method}: {known}")
             if known.proof in PROVEN_PROOFS:
                 break
-
-
-@maintain.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-def take(folder: Path) -> None:
-    """Take better values from the solutions of a folder of runs, and ship small solutions of the best known value."""
-    for problem in problems():
-        path, target = folder / "solutions" / f"{problem.name}.sol.gz", SOLUTIONS / f"{problem.name}.sol.gz"
-        if not path.exists() or formulation(problem.formulation).needs is not None:
-            continue
-        try:
-            result = submit(problem, path)
-        except OpticollError as error:
-            click.echo(f"{problem.name}: {error}")
-            continue
-        if result.verdict == "equal" and not target.exists() and path.stat().st_size <= MOST_BYTES:
-            SOLUTIONS.mkdir(exist_ok=True)
-            rewrite(target, path.read_bytes())
-        if result.verdict != "worse":
-            click.echo(f"{problem.name}: {result.verdict} {result.value}")
 
 
 @maintain.command()

@@ -3,10 +3,10 @@
 Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. The index
 is ``analysis/studies/solver-bench-certificates.json``. Files of at most ``MOST_BYTES`` are in the folder of that name.
 For larger ones, the index has the SHA-256. A problem whose exact solve ended without a proof is listed with the reason,
-and tried again with ``--again``. The best wirings of servers, ``.proof.json.gz``, have a checker of their own,
+and tried again if it is named. The best wirings of servers, ``.proof.json.gz``, have a checker of their own,
 :mod:`opticoll.analysis.benchmark.wiring_check`.
 
-``python -m opticoll.analysis.benchmark.certificates fill|verify|table`` is for maintainers.
+``python -m opticoll.analysis.benchmark.certificates fill|verify`` is for maintainers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import click
 import numpy as np
 
 from opticoll.analysis.benchmark import wiring_check
-from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
+from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems_named
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, OpticollError
 from opticoll.formulations import formulation
@@ -87,16 +87,13 @@ def certified(index: Path = INDEX) -> dict[str, Certified]:
         raise BadFile(msg) from error
 
 
-def command(problem: BenchmarkProblem) -> str:
-    """The command that writes a problem's certificate."""
-    settings = "".join(f" --set {name}={value}" for name, value in problem.settings)
-    return f"opticoll solve {problem.formulation} {problem.instance}{settings} --certificate {problem.name}.vipr.gz"
-
-
 def wanted(
     chosen: Iterable[BenchmarkProblem], *, again: bool = False, index: Path = INDEX
 ) -> Iterator[BenchmarkProblem]:
-    """The problems that should have a certificate and have none for their present instance."""
+    """The problems that should have a certificate and have none for their present instance.
+
+    ``again``: also those whose last exact solve ended without a proof.
+    """
     from opticoll.instances import parse
 
     best = best_known()
@@ -231,23 +228,6 @@ def _verify_wiring(problem: BenchmarkProblem, entry: Certified, path: Path) -> s
     )
 
 
-def markdown_table() -> str:
-    """Fractions, sizes and times of all certificates as a table in Markdown, and the commands of those not shipped."""
-    columns = "problem | nonzeros | optimum | derivations | file [kB] | solve [s] | exact [s] | write [s] | check [s]"
-    lines = [f"| {columns} |", "|---|---:|---|---:|---:|---:|---:|---:|---:|"]
-    known = certified()
-    for name, one in sorted(known.items(), key=lambda item: item[1].nonzeros):
-        if one.value is not None:
-            size = f"{one.bytes / 1000:.0f}" + ("" if one.file else " (not shipped)")
-            times = (one.solve_s, one.exact_s, one.write_s, one.check_s)
-            spent = " | ".join("–" if seconds is None else f"{seconds:.2f}" for seconds in times)
-            lines.append(f"| {name} | {one.nonzeros:,} | {one.value} | {one.derivations:,} | {size} | {spent} |")
-    for problem in problems():
-        if problem.name in known and known[problem.name].value is not None and known[problem.name].file is None:
-            lines.append(f"\n    {command(problem)}")
-    return "\n".join(lines)
-
-
 # maintainers ----------------------------------------------------------------------------------------------------------
 
 _CHOSEN = click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -261,10 +241,9 @@ def maintain() -> None:
 @maintain.command("fill")
 @_CHOSEN
 @click.option("--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit of a solve [s].")
-@click.option("--again", is_flag=True, help="Also retry problems whose last exact solve ended without a proof.")
-def fill_command(names: tuple[str, ...], time_limit: float, again: bool) -> None:
-    """Certify what has no certificate yet."""
-    for problem, result in fill(problems_named(names), time_limit, again=again):
+def fill_command(names: tuple[str, ...], time_limit: float) -> None:
+    """Certify what has no certificate yet; problems that are named also if their last solve ended without a proof."""
+    for problem, result in fill(problems_named(names), time_limit, again=bool(names)):
         stated = result.value or f"nothing is proven: {result.reason}"
         click.echo(f"{problem.name}: {stated} ({result.bytes} bytes{'' if result.file else ', not shipped'})")
 
@@ -282,12 +261,6 @@ def verify_command(names: tuple[str, ...]) -> None:
             click.echo(f"{problem.name}: {reason or f'proven, {entry.value}'}")
     if failed:
         raise SystemExit(3)
-
-
-@maintain.command("table")
-def table_command() -> None:
-    """Print fractions, sizes and times as a table in Markdown."""
-    click.echo(markdown_table())
 
 
 if __name__ == "__main__":
