@@ -12,7 +12,7 @@ from inspect import getdoc, signature
 from numbers import Rational, Real
 
 from opticoll import plugins
-from opticoll.contribution_checks import functions
+from opticoll.contributions import functions
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.bounded_quantity import declaration

@@ -176,15 +176,6 @@ def append(folder: Path, row: RunRow) -> Path:
     return path
 
 
-def tidied(folder: Path) -> None:
-    """Rewrite the tables of a folder sorted, each cell once."""
-    kept = sorted(read_runs(folder), key=lambda row: tuple(map(str, row.cell)))
-    for path in folder.glob("*.csv"):
-        path.unlink()
-    for row in kept:
-        append(folder, row)
-
-
 # solvers and cells ----------------------------------------------------------------------------------------------------
 
 

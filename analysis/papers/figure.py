@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.papers.figure_rows import answered, shipped
+from opticoll.analysis.papers.figure_rows import answered, shipped_rows
 from opticoll.analysis.papers.paper_figure import PaperFigure, figure_named
 from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import legend_below
@@ -171,7 +171,7 @@ def source_of(stated: PaperFigure, rows: pd.DataFrame, store: Path) -> str:
 
 def _rows(stated: PaperFigure, runs: pd.DataFrame, store: Store) -> tuple[pd.DataFrame, str, pd.DataFrame | None]:
     """The rows of a figure, where they are from, and rows of the store beside shipped ones."""
-    rows, known = stated.select(runs), shipped(stated.name)
+    rows, known = stated.select(runs), shipped_rows(stated.name)
     if not rows.empty and (known is None or answered(stated, store)):
         return rows, source_of(stated, rows, store.root), None
     if not rows.empty and known is not None:

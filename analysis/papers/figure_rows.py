@@ -49,7 +49,7 @@ RUN_COLUMNS = (
 )
 
 
-def shipped(name: str) -> tuple[pd.DataFrame, str] | None:
+def shipped_rows(name: str) -> tuple[pd.DataFrame, str] | None:
     """The rows of a figure that come with opticoll, and how they were made; None if there are none."""
     import pandas as pd
 

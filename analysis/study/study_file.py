@@ -44,7 +44,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import msgspec
 
 from opticoll.errors import BadFile, BadInput, SolverUnavailable
-from opticoll.instances.readers.reading import decode, names_file, pinned, read_bytes
+from opticoll.file_contents import read_bytes
+from opticoll.instances.readers.reading import decode, names_file, pinned
 from opticoll.instances.spec import expand
 from opticoll.instances.topology import parse_size
 from opticoll.nearest_names import nearest

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
+from opticoll.file_contents import check_file
 from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.formulations.rounds.segments import offsets, splits
 from opticoll.formulations.variables import Array, Axis, SolutionSize, check_arrays, check_shapes, members
 from opticoll.instances.demands import UNIFORM
-from opticoll.instances.readers import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,7 +249,7 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open the archive; errors while reading become one-line messages."""
-    reading.check_file(path, MAX_BYTES, "name a file of paths")
+    check_file(path, MAX_BYTES, "name a file of paths")
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive

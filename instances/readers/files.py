@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
+from opticoll.file_contents import read_bytes
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.graph_formats import (
     SNDLIB,
@@ -35,15 +36,7 @@ from opticoll.instances.readers.graph_formats import (
     write_graphml,
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
-from opticoll.instances.readers.reading import (
-    NUMPY,
-    as_path,
-    decode,
-    numpy_matrix,
-    parse_xml,
-    parses_as_float,
-    read_bytes,
-)
+from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float
 from opticoll.instances.readers.topology_builder import ReadOptions, end_columns
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import refuse_text

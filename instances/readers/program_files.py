@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import read_bytes, unpack
+from opticoll.file_contents import read_bytes
+from opticoll.instances.readers.reading import unpack
 
 if TYPE_CHECKING:
     from opticoll.instances.matrix_program import MatrixProgram

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import stat
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile, BadInput
+from opticoll.file_contents import read_bytes, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,55 +50,6 @@ def as_path(given: object, where: str) -> Path:
         msg = f"{where}: needs the name of a file, not {type(given).__name__}"
         raise BadInput(msg)
     return Path(given)
-
-
-def check_file(path: Path, most: int, remedy: str, where: str = "") -> None:
-    """Refuse anything but a regular file (a pipe or device may be endless) of at most ``most`` bytes.
-
-    Parameters
-    ----------
-    remedy
-        What to do if the file cannot be read, such as ``name a solution file``.
-    where
-        How messages name the file; its path if empty.
-
-    Raises
-    ------
-    BadFile
-        With a one-line message that ends in ``remedy``.
-    """
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise _unreadable(where or path, error.strerror or "", remedy) from None
-    except ValueError:
-        raise _unreadable(where or path, "it is not a path", remedy) from None
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        raise _unreadable(where or path, f"it is {kind}", remedy)
-    if status.st_size > most:
-        raise _too_large(where or path, status.st_size, most)
-
-
-def _unreadable(where: str | Path, reason: str, remedy: str) -> BadFile:
-    return BadFile(f"{where} cannot be read ({reason}); {remedy}")
-
-
-def _too_large(where: str | Path, size: int, most: int) -> BadFile:
-    return BadFile(f"{where} has {size} bytes, more than the limit of {most}; use a smaller file")
-
-
-def read_bytes(path: Path, most: int, remedy: str, where: str = "") -> bytes:
-    """Read the contents of a file; arguments and errors as for :func:`check_file`."""
-    check_file(path, most, remedy, where)
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(most + 1)
-    except OSError as error:
-        raise _unreadable(where or path, error.strerror or "", remedy) from None
-    if len(data) > most:  # it has grown, or its size was unknown
-        raise _too_large(where or path, len(data), most)
-    return data
 
 
 def unpack(data: bytes, most: int, where: str, remedy: str) -> bytes:
@@ -138,11 +89,11 @@ def decode(data: bytes, where: str | Path, remedy: str) -> str:
     """
     packed = next((kind for start, kind in _PACKED.items() if data.startswith(start)), None)
     if packed is not None:
-        raise _unreadable(where, f"it is {packed}", "unpack it, or export it as text")
+        raise unreadable(where, f"it is {packed}", "unpack it, or export it as text")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _unreadable(where, f"byte {error.start} is not UTF-8 text", remedy) from None
+        raise unreadable(where, f"byte {error.start} is not UTF-8 text", remedy) from None
 
 
 def read_json(path: Path, most: int, remedy: str) -> Json:

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import decode, read_bytes, unpack
+from opticoll.file_contents import read_bytes
+from opticoll.instances.readers.reading import decode, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
+from opticoll.file_contents import read_bytes
 from opticoll.formulations.program_writer import written
-from opticoll.instances.readers.reading import decode, read_bytes
+from opticoll.instances.readers.reading import decode
 from opticoll.instances.readers.solver_solutions import SolFile, positions, read_sol
 from opticoll.nearest_names import nearest
 from opticoll.shared_files import scratch_folder

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from opticoll.errors import BadFile, BadInput, ModelError
-from opticoll.instances.readers import reading
+from opticoll.file_contents import check_file
 from opticoll.solvers.exact.exact_form import Leaf, Split
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def comments(path: Path) -> Iterator[str]:
     BadFile
         If the file cannot be read.
     """
-    reading.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
+    check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
     try:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
             while (line := stream.readline(LONGEST_LINE)).startswith(b"%"):
@@ -398,7 +398,7 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        reading.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
+        check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
         self.where = "header"
         self._buffer: list[bytes] = []
         self._at = 0

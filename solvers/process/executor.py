@@ -373,7 +373,7 @@ class DaskCluster(Executor):
             count = max(WINDOW, 2 * sum(threads.values())) - len(index)
             for number, item in itertools.islice(numbered, count):
                 packed = _packed(function, item)
-                future = self._client.submit(run_same_code, self.code, plugins.shipped(), packed, pure=False)
+                future = self._client.submit(run_same_code, self.code, plugins.shipment(), packed, pure=False)
                 index[future.key] = number
                 completed.add(future)
 

@@ -237,7 +237,7 @@ def worker_job(
         "arguments": arguments,
         "path": importable_places(),
         "folder": str(Path.cwd()),
-        "plugins": plugins.shipped(),
+        "plugins": plugins.shipment(),
         "own": plugins.known(),
         "pooled": pooled,
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),

@@ -23,8 +23,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from opticoll import compiled, plugins
-from opticoll.contribution_checks import resolve
 from opticoll.errors import OpticollError
+from opticoll.extensions import part
 from opticoll.formulations.modelling_layers import import_layer
 from opticoll.plugin_faults import blame, exits_refused
 from opticoll.solvers.process import solver_log, worker_imports
@@ -73,7 +73,7 @@ def main() -> NoReturn:
     worker_imports.prepare()
     for module in modules:
         with suppress(ImportError):  # reported when a job needs it
-            import_module(module) if ":" not in module else resolve(module)()
+            import_module(module) if ":" not in module else part(module)()
     gc.enable()
     end, ended, working = socket.socket(fileno=int(connection)), int(endings), mmap.mmap(-1, 1)
     if not FORKS:
@@ -169,7 +169,7 @@ def _answer(job: dict[str, Any], report: Report) -> dict[str, Any]:
         os.chdir(job["folder"])
         with exits_refused():
             plugins.accept(job["plugins"])
-            result = resolve(job["target"])(**arguments, report=report)
+            result = part(job["target"])(**arguments, report=report)
             plugins.check_imports()
     except OpticollError as error:
         kind = type(error)

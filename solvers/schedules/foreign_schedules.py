@@ -26,6 +26,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
+from opticoll.file_contents import check_file, read_bytes
 from opticoll.instances.readers import reading
 from opticoll.instances.readers.reading import parses_as_float
 from opticoll.solvers.schedules.link_schedule import chunk_name, pair_capacity, ways_between
@@ -299,7 +300,7 @@ def _missing(schedule: Sends, ends: list[int], share: dict[tuple[int, Chunk], fl
 
 def is_tree_file(path: Path) -> bool:
     """Whether an XML file is from ForestColl: its root element is ``<Algo>``; that of MSCCL XML is ``<algo>``."""
-    reading.check_file(path, MSCCL_BYTES, "name a schedule file")
+    check_file(path, MSCCL_BYTES, "name a schedule file")
     with path.open("rb") as stream:
         start = re.sub(rb"<!--.*?-->|<\?.*?\?>", b"", stream.read(65536), flags=re.DOTALL)
     return re.match(rb"[\xef\xbb\xbf\s]*<Algo[\s/>]", start) is not None
@@ -318,7 +319,7 @@ def run_trees(path: Path, topology: Topology) -> ScheduleCheck:
     BadFile
         If the file is malformed, or names something that is not a vertex.
     """
-    root = reading.parse_xml(reading.read_bytes(path, MAX_BYTES, "name a schedule file"), path, "write ForestColl XML")
+    root = reading.parse_xml(read_bytes(path, MAX_BYTES, "name a schedule file"), path, "write ForestColl XML")
     number = {label: v for v, label in enumerate(topology.labels)}
     if len(number) < topology.n:
         msg = f"{path}: vertices of {topology.spec} share labels, but the file names them by label; give each its own"

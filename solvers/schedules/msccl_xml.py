@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.file_contents import check_file
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances.readers import reading
 from opticoll.solvers.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
 from opticoll.solvers.schedules.runtimes import TARGETS
 from opticoll.solvers.schedules.schedule_check import many_objects
@@ -394,7 +394,7 @@ def read_xml(path: Path) -> Program:
     """
     from xml.parsers import expat
 
-    reading.check_file(path, MAX_BYTES, "name an MSCCL XML file")
+    check_file(path, MAX_BYTES, "name an MSCCL XML file")
     reader = _Reader(path)
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end

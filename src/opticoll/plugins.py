@@ -28,8 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.abc import SourceLoader
-from importlib.util import decode_source, find_spec, module_from_spec, spec_from_file_location
+from importlib.util import decode_source, find_spec
 from pathlib import Path
 from platform import node
 from secrets import token_hex
@@ -37,10 +36,10 @@ from types import ModuleType
 from typing import Any
 
 from opticoll import outside_modules, plugin_faults
-from opticoll.contribution_checks import check, functions, items, resolve
-from opticoll.contributions import BOUNDS, KINDS
+from opticoll.contributions import BOUNDS, KINDS, check, functions, items
 from opticoll.errors import BadInput, OpticollError, import_remedy
-from opticoll.instances.readers.reading import read_bytes
+from opticoll.extensions import part
+from opticoll.file_contents import read_bytes
 
 #: Environment variable and entry-point group that name plug-ins.
 VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
@@ -149,30 +148,13 @@ def _read(place: str) -> Plugin:
     return Plugin(place, place, digest, None)
 
 
-class _Source(SourceLoader):
-    """Loads a plug-in from the source that was read or received."""
-
-    def __init__(self, plugin: Plugin) -> None:
-        self._plugin = plugin
-
-    def get_filename(self, fullname: str) -> str:
-        """Return the file of the plug-in, which may be on another machine."""
-        return self._plugin.place
-
-    def get_data(self, path: bytes | str) -> bytes:
-        """Return the source."""
-        return (self._plugin.source or "").encode()
-
-
 def _execute(plugin: Plugin) -> ModuleType:
     if plugin.source is None:
         return import_module(plugin.module)
-    spec = spec_from_file_location(plugin.module, plugin.place, loader=_Source(plugin))
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[plugin.module] = module_from_spec(spec)  # where pickle and dataclasses look for it
+    module = sys.modules[plugin.module] = ModuleType(plugin.module)  # where pickle and dataclasses look for it
+    module.__file__ = plugin.place
     try:
-        spec.loader.exec_module(module)
+        exec(compile(plugin.source, plugin.place, "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[plugin.module]
         raise
@@ -186,7 +168,7 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
         return sys.modules[plugin.module]
     if old is not None and old != plugin:
         _forget(old)
-    resolve("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
+    part("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
     _enter(plugin)
     _loading.add(plugin.place)
     before = set(sys.modules)
@@ -244,7 +226,7 @@ def _enter(plugin: Plugin) -> None:
 
 def _forget(plugin: Plugin) -> None:
     """Let the registries be as before a plug-in, one that failed or whose file has changed."""
-    resolve("opticoll.instances.spec:forget")(plugin.module)
+    part("opticoll.instances.spec:forget")(plugin.module)
     _known.pop(plugin.place, None)
     _loaded.discard(plugin.module)
 
@@ -411,13 +393,13 @@ class Shipment:
     plugins: tuple[Plugin, ...]
 
 
-def shipped() -> Shipment:
+def shipment() -> Shipment:
     """All known plug-ins, for a worker process, and the token of this one."""
     return Shipment(_PROCESS, tuple(_known.values()))
 
 
 def accept(sent: Shipment) -> None:
-    """Register the plug-ins that a parent process sent (:func:`shipped`); this process does not look for others.
+    """Register the plug-ins that a parent process sent (:func:`shipment`); this process does not look for others.
 
     Each is run when one of its objects is needed.
 

@@ -19,7 +19,7 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.papers import figure as figure_module
 from opticoll.analysis.papers import figure_rows
-from opticoll.analysis.papers.figure_rows import shipped
+from opticoll.analysis.papers.figure_rows import shipped_rows
 from opticoll.analysis.papers.paper_figure import figure_named, figures
 from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import one_panel
@@ -280,7 +280,7 @@ def test_a_figure_without_runs_solves_the_small_cases_of_its_study(monkeypatch, 
 def test_small_cases_are_cells_of_the_study(one):
     cells = {str(cell.task.instance) for cell in load(find(one.study)).cells} if one.small else set()
     assert {spec for pattern in one.small for spec in expand(pattern)} <= cells
-    assert one.small or shipped(one.name) is not None or one.basis
+    assert one.small or shipped_rows(one.name) is not None or one.basis
 
 
 def test_results_of_every_kind_of_axis_have_a_place():
