@@ -53,7 +53,8 @@ class Parameter:
 
     With ``constructs``, its value names the method that makes data which the instance lacks: ``Formulation.prepare``
     takes the ``construct`` of that method instead of the name. ``only_with`` names the parameters without which it has
-    no effect, and their values with which it has one; none for any value but the default.
+    no effect, and their values with which it has one; none for any value but the default. ``least`` is the smallest
+    value of a number, which must be finite.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     constructs: bool = False
     only_with: Mapping[str, tuple[Setting, ...]] = field(default_factory=dict)
+    least: float | None = None
 
     def __post_init__(self) -> None:
         where = f"parameter {self.name!r}"
@@ -88,6 +90,8 @@ class Parameter:
         ------
         BadInput
             If it has the wrong type, such as a fraction for a whole number, or is not one of the choices.
+        NotApplicable
+            If it is below ``least``, or not finite.
         """
         try:
             if isinstance(text, str) or self.kind is bool:
@@ -105,6 +109,10 @@ class Parameter:
         if self.choices and value not in self.choices:
             msg = f"{where}: parameter {self.name!r} must be one of {', '.join(self.choices)}, not {text!r}"
             raise BadInput(msg)
+        if self.least is not None and not self.least <= value < math.inf:
+            kind = "a finite number of at least" if self.kind is float else "at least"
+            msg = f"{where}: {self.name}={value}; give {kind} {self.least:g}"
+            raise NotApplicable(msg)
         return value
 
 

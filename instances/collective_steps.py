@@ -194,21 +194,12 @@ def _bruck(nodes: int, argument: str) -> list[CollectiveStep]:
 
 
 def balanced_digits(distance: int, steps: int) -> list[int]:
-    """Digits -1, 0 and 1 of a whole number in balanced ternary, the least significant first.
-
-    Raises
-    ------
-    ValueError
-        If it needs more digits.
-    """
+    """Digits -1, 0 and 1 of a whole number in balanced ternary, the least significant first."""
     digits, left = [], distance
     for _ in range(steps):
         digit = (left + 1) % 3 - 1
         digits.append(digit)
         left = (left - digit) // 3
-    if left:
-        msg = f"{distance} has more than {steps} digits"
-        raise ValueError(msg)
     return digits
 
 

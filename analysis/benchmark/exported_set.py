@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.benchmark.benchmark_set import SOLUTIONS, best_known, problems
+from opticoll.analysis.benchmark.benchmark_set import SIZES, SOLUTIONS, best_known, problems
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.program_writer import NEGATED, written
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.types import Json
 
-SIZES = ("variables", "constraints", "nonzeros", "integers")
 ARCHIVES = (".tar.gz", ".tgz")
 #: Endings of files, which a folder is not meant to have.
 FILES = (

@@ -172,7 +172,7 @@ def frame(runs: Sequence[RunRow], *, here: bool = False) -> pd.DataFrame:
     made["time_solver_s"] = made["cpu_s"]
     made["requested_time_limit_s"] = made["cpu_limit_s"]
     made["infeasible_by"] = None
-    for part in ("variables", "constraints", "nonzeros", "integers"):
+    for part in benchmark_set.SIZES:
         made[f"size_{part}"] = [sizes.get(name, {}).get(part) for name in made["problem_name"]]
     made[["time_build_s", "time_compile_s"]] = np.nan
     return made

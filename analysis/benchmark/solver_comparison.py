@@ -166,7 +166,7 @@ def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchma
         solved = each[(each["problem"] == name) & (each["verdict"] == "solved")]
         known = best.get(str(name))
         first = None if solved.empty else solved.sort_values("seconds", kind="stable").iloc[0]
-        sizes = {part: runs[f"size_{part}"].max() for part in ("variables", "constraints", "nonzeros", "integers")}
+        sizes = {part: runs[f"size_{part}"].max() for part in benchmark_set.SIZES}
         made.append(
             {
                 "problem": name,

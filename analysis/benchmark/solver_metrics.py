@@ -242,7 +242,7 @@ def _trail(pairs: Any) -> list[tuple[float, float]]:
 
 def _progress(row: Mapping[Any, Any], verdict: str) -> list[tuple[float, float]]:
     """Times and values of a run's incumbents, with its answer at the end; empty without a verified value."""
-    if not (row["verified"] is True or row["verified"] is np.True_):
+    if not _is_verified(row):
         return []
     trail = _trail(row["incumbents"])
     if verdict == "solved" or not trail:
@@ -371,9 +371,9 @@ def shifted_geometric_mean(seconds: ArrayLike, shift: float = SHIFT_S) -> float:
     return float(np.exp(np.log(values + shift).mean()) - shift) if values.size else float("nan")
 
 
-def penalised(table: pd.DataFrame, penalty: float = PENALTY) -> pd.Series[float]:
-    """Seconds of every run; censored runs count as ``penalty`` times their limit (PAR-k)."""
-    return table["seconds"].where(table["verdict"] == "solved", penalty * table["limit_s"]).astype(float)
+def penalised(table: pd.DataFrame) -> pd.Series[float]:
+    """Seconds of every run; censored runs count as :data:`PENALTY` times their limit (PAR-k)."""
+    return table["seconds"].where(table["verdict"] == "solved", PENALTY * table["limit_s"]).astype(float)
 
 
 def commonly_solved(table: pd.DataFrame, solvers: Sequence[str]) -> list[str]:
@@ -396,7 +396,7 @@ def attempted_all(table: pd.DataFrame) -> list[str]:
     return sorted(ran.index[ran == table["problem"].nunique()])
 
 
-def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALTY) -> pd.DataFrame:
+def summary(table: pd.DataFrame, shift: float = SHIFT_S) -> pd.DataFrame:
     """Compare solvers over one class of problems.
 
     Parameters
@@ -408,7 +408,7 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALT
     -------
     DataFrame
         One row per solver that ran, most solved first: ``problems`` (number run), the count of every verdict,
-        ``mean_penalised_s`` (shifted geometric mean with censored runs at ``penalty`` limits; NaN unless the solver
+        ``mean_penalised_s`` (shifted geometric mean with censored runs at :data:`PENALTY` limits; NaN unless the solver
         ran on every problem), ``mean_common_s`` over the ``common`` problems (solved by every solver that ran on all
         problems and solved at least one; NaN for other solvers), ``mean_solved_s`` over the problems that the solver
         itself solved (not comparable between solvers), ``median_integral_s``.
@@ -421,7 +421,7 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALT
     for solver, group in table[table["verdict"] != "unavailable"].groupby("solver"):
         mine = group[group["verdict"] == "solved"]
         shared = mine[mine["problem"].isin(common)]["seconds"]
-        penalties = penalised(group, penalty)
+        penalties = penalised(group)
         known = solver in everywhere and bool(penalties.notna().all())  # without a limit there is no penalty
         rows.append(
             {
@@ -471,7 +471,7 @@ def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
 # sensitivity ------------------------------------------------------------------------------------------------------
 
 
-def sensitivity(table: pd.DataFrame, variants: pd.Series[Any], shift: float = SHIFT_S) -> pd.DataFrame:
+def sensitivity(table: pd.DataFrame, variants: pd.Series[Any]) -> pd.DataFrame:
     """How means and ranks change with what should not matter: seeds, and orders of rows and columns.
 
     Parameters
@@ -500,8 +500,7 @@ def sensitivity(table: pd.DataFrame, variants: pd.Series[Any], shift: float = SH
     means = pd.DataFrame(
         {
             variant: {
-                solver: shifted_geometric_mean(penalised(one_run_each(mine)), shift)
-                for solver, mine in part.groupby("solver")
+                solver: shifted_geometric_mean(penalised(one_run_each(mine))) for solver, mine in part.groupby("solver")
             }
             for variant, part in runs.groupby("variant")
         }
@@ -586,7 +585,6 @@ def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
 def by_accuracy(
     runs: pd.DataFrame,
     best: Mapping[str, BestKnown],
-    accuracies: Sequence[float] = ACCURACIES,
     combined: Callable[[pd.DataFrame], pd.DataFrame] = one_run_each,
 ) -> pd.DataFrame:
     """Compare solvers of linear programs at matched achieved accuracy.
@@ -600,7 +598,7 @@ def by_accuracy(
         :func:`summary` at every eps, with the column ``accuracy``.
     """
     tables = []
-    for accuracy in accuracies:
+    for accuracy in ACCURACIES:
         table = combined(verdicts(runs, best, accuracy))
         tables.append(summary(table[table["linear"].astype(bool)]).assign(accuracy=accuracy))
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    return pd.concat(tables, ignore_index=True)

@@ -78,9 +78,11 @@ class RoutedChannels(Formulation):
     problem = "MILP"
     parameters = (
         *rule_parameters("k"),
-        Parameter("layers", int, default=2, help="layers (virtual channels) available"),
+        Parameter("layers", int, default=2, help="layers (virtual channels) available", least=1),
         Parameter("objective", str, default="load", help="least load, or fewest layers", choices=OBJECTIVES),
-        Parameter("load", float, default=0.0, help="largest load, for objective=channels; 0 for any [shards / link]"),
+        Parameter(
+            "load", float, default=0.0, help="largest load, for objective=channels; 0 for any [shards / link]", least=0
+        ),
         demand_parameter(),
     )
     meaning = "largest load [shards / link bandwidth], or layers of virtual channels"
@@ -138,12 +140,6 @@ class RoutedChannels(Formulation):
         """
         given = cls._completed(parameters)
         layers, limit, chosen = (given.pop(name) for name in ("layers", "load", "objective"))
-        if layers < 1:
-            msg = f"{cls.name}: layers={layers}; a route needs at least 1"
-            raise NotApplicable(msg)
-        if not 0 <= limit < np.inf:
-            msg = f"{cls.name}: load={limit}; give a finite number of at least 0"
-            raise NotApplicable(msg)
         if limit > 0 and chosen == "load":
             msg = f"{cls.name}: load={limit} limits nothing with objective=load; use objective=channels"
             raise NotApplicable(msg)

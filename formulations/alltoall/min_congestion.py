@@ -61,7 +61,9 @@ class ChosenPaths(PathFlow, Formulation):
     problem = "MILP"
     parameters = (
         *rule_parameters("disjoint"),
-        Parameter("kappa", int, default=1, help="different paths of each pair, which share its demand equally"),
+        Parameter(
+            "kappa", int, default=1, help="different paths of each pair, which share its demand equally", least=1
+        ),
         demand_parameter(),
     )
     meaning = "largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]"
@@ -83,9 +85,6 @@ class ChosenPaths(PathFlow, Formulation):
         """The problem on a topology; errors as :func:`.path_flow.prepare_paths`, and for fewer than kappa paths."""
         given = cls._completed(parameters)
         kappa = given["kappa"]
-        if kappa < 1:
-            msg = f"{cls.name}: kappa={kappa} selects no path; give at least 1"
-            raise NotApplicable(msg)
         data = path_flow.prepare_paths(cls, instance, given, kappa)
         if kappa > 1:
             data.check_enough()

@@ -69,7 +69,7 @@ class LayeredRoutes(Formulation):
     sense = "min"
     problem = "MILP"
     parameters = (
-        Parameter("layers", int, default=4, help="layers (virtual channels) available"),
+        Parameter("layers", int, default=4, help="layers (virtual channels) available", least=1),
         Parameter(
             "routes",
             str,
@@ -130,9 +130,6 @@ class LayeredRoutes(Formulation):
         """
         routing = ChosenPaths.prepare(instance, {})
         layers = cls._completed(parameters)["layers"]
-        if layers < 1:
-            msg = f"{cls.name}: layers={layers}; a route needs at least 1"
-            raise NotApplicable(msg)
         routes = None if needed is None else chosen_paths(routing, needed)
         return cls(routing.topology, routes, layers)
 

@@ -153,7 +153,7 @@ def prepare_paths(kind: type[_Paths], instance: object, parameters: Settings, ka
         For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
     topology, traffic = demanded_traffic(instance, parameters, kind.name)
-    rule = read_rule(parameters, kind.name)
+    rule = read_rule(parameters)
     data = kind(topology, rule, traffic=traffic, kappa=kappa)
     check_reach(topology, rule, kind.name, None if traffic is None else data.commodities)
     return data

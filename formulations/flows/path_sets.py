@@ -71,26 +71,16 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
     """The ``--set`` parameters of a model over path sets."""
     return (
         Parameter("paths", str, default=default, help="which paths each pair may use", choices=KINDS),
-        Parameter("k", int, default=PathRule.k, help="paths per pair, for paths=k", only_with={"paths": ("k",)}),
-        Parameter("lmax", int, default=0, help="maximum path length [arcs]; 0 for no limit"),
+        Parameter(
+            "k", int, default=PathRule.k, help="paths per pair, for paths=k", only_with={"paths": ("k",)}, least=1
+        ),
+        Parameter("lmax", int, default=0, help="maximum path length [arcs]; 0 for no limit", least=0),
     )
 
 
-def read_rule(parameters: Settings, where: str) -> PathRule:
-    """Read the rule given by :func:`rule_parameters`.
-
-    Raises
-    ------
-    NotApplicable
-        For k below 1, or a negative lmax.
-    """
+def read_rule(parameters: Settings) -> PathRule:
+    """The rule given by :func:`rule_parameters`."""
     stated, k, lmax = cast("Kind", parameters["paths"]), int(parameters["k"]), int(parameters["lmax"])
-    if k < 1:
-        msg = f"{where}: k={k} leaves no path; give at least 1"
-        raise NotApplicable(msg)
-    if lmax < 0:
-        msg = f"{where}: lmax={lmax} is not a path length; give at least 1, or 0 for any length"
-        raise NotApplicable(msg)
     return PathRule(stated, k, lmax or None)
 
 

@@ -69,7 +69,7 @@ PARAMETERS = (
         CollectiveSpec("all-to-all"),
         "broadcast, scatter, gather, all-gather, all-to-all, or file:PATH without sums",
     ),
-    Parameter("root", int, 0, "root of broadcast, scatter and gather"),
+    Parameter("root", int, 0, "root of broadcast, scatter and gather", least=0),
     *unphased_rounds.PARAMETERS,
 )
 

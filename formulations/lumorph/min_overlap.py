@@ -164,7 +164,7 @@ class Overlap(PathFlow, Formulation):
         for name in changed_from_defaults(rule_parameters("k"), given) if model == "arc" else ():
             msg = f"{NAME}: {name}={given[name]} has no effect on arcs; give model=path for a route set"
             raise NotApplicable(msg)
-        rule = PathRule("all") if model == "arc" else read_rule(given, NAME)
+        rule = PathRule("all") if model == "arc" else read_rule(given)
         pairs = (circuits.sources, circuits.targets)
         check_reach(instance, rule, NAME, pairs)
         return cls(in_circuits(instance), rule, circuits=circuits, model=model)

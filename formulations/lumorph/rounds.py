@@ -123,7 +123,7 @@ PARAMETERS = (
         CollectiveSpec("all-gather"),
         "broadcast, scatter, gather, all-gather, all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH",
     ),
-    Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce"),
+    Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce", least=0),
     PIECES,
     Parameter(
         "composition",
@@ -142,10 +142,10 @@ PARAMETERS = (
     Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (coded, algorithm-2: 1)"),
     ROUTES,
     Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
-    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)"),
-    Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)"),
-    Parameter("rmin", int, 0, "minimum number of rounds; 0 for the best bound (coded, printed: 1)"),
-    Parameter("rmax", int, 0, "maximum number of rounds per phase; 0 for a sufficient number (coded: 5)"),
+    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)", least=0),
+    Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)", least=0),
+    Parameter("rmin", int, 0, "minimum number of rounds; 0 for the best bound (coded, printed: 1)", least=0),
+    Parameter("rmax", int, 0, "maximum number of rounds per phase; 0 for a sufficient number (coded: 5)", least=0),
     Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
     Parameter(
         "symmetry",

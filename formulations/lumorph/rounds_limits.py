@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 def refuse_numbers(where: str, given: Settings) -> None:
     """Refuse numbers out of range, and those that exclude each other."""
-    for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
-        if int(given[name]) < 0:
-            msg = f"{where}: {name}={given[name]} is negative; use 0 for the default"
-            raise NotApplicable(msg)
     rmin, rmax, paths = (int(given[name]) for name in ("rmin", "rmax", "paths"))
     if 0 < rmax < rmin:
         msg = f"{where}: rmin={rmin} is above rmax={rmax}; remove one of them"

@@ -85,7 +85,7 @@ PARAMETERS = (
         CollectiveSpec("all-reduce"),
         "reduce, reduce-scatter, all-reduce, or file:PATH with sums",
     ),
-    Parameter("root", int, 0, "root of reduce"),
+    Parameter("root", int, 0, "root of reduce", least=0),
     *unphased_rounds.PARAMETERS,
 )
 

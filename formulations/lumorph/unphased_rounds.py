@@ -36,9 +36,9 @@ PARAMETERS = (
     PIECES,
     Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (algorithm-2: 1)"),
     ROUTES,
-    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
-    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
-    Parameter("rmax", int, 0, "maximum number of rounds; 0 for a sufficient number"),
+    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's", least=0),
+    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's", least=0),
+    Parameter("rmax", int, 0, "maximum number of rounds; 0 for a sufficient number", least=0),
     Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
 )
 

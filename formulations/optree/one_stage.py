@@ -59,7 +59,9 @@ class AllToAll(Formulation):
     example = "wdm-ring:n=8,wavelengths=4"
     sense = "min"
     problem = "MILP"
-    parameters = (Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number"),)
+    parameters = (
+        Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number", least=0),
+    )
     meaning = "wavelengths"
     variables: ClassVar = {"x": ("route", "wavelength"), "y": ("wavelength",)}
     constraints: ClassVar = {"choose": ("pair",), "conflict": ("arc", "wavelength"), "symmetry": ("lower",)}
@@ -124,9 +126,6 @@ class AllToAll(Formulation):
             msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
             raise NotApplicable(msg)
         colours = cls._completed(parameters)["colours"]
-        if colours < 0:
-            msg = f"{NAME}: colours={colours}; give a number of wavelengths, or 0 for that of Lemma 1"
-            raise NotApplicable(msg)
         return cls(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
 
     def sets(self) -> dict[str, Sequence[Any]]:

@@ -88,8 +88,10 @@ class TreeChoice(Formulation):
             choices=COUNTS,
         ),
         Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
-        Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time"),
-        Parameter("clock", float, default=0.0, help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none"),
+        Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time", least=0),
+        Parameter(
+            "clock", float, default=0.0, help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none", least=0
+        ),
         Parameter(
             "conversion",
             str,
@@ -137,9 +139,6 @@ class TreeChoice(Formulation):
             msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
             raise NotApplicable(msg)
         size, clock = given["data"], given["clock"]
-        if not (0 <= size < math.inf and 0 <= clock < math.inf):
-            msg = f"{NAME}: data={size} bytes and clock={clock} Hz must be at least 0 and finite"
-            raise NotApplicable(msg)
         if clock and not size:
             msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
             raise NotApplicable(msg)

@@ -114,6 +114,7 @@ class RingTraffic(Formulation):
             int,
             default=0,
             help="wavelengths each way, on all fibres; 0: the ring's own, or a server's ports",
+            least=0,
         ),
         *_TRAFFIC,
         Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
@@ -176,9 +177,6 @@ class RingTraffic(Formulation):
         """
         given = cls._completed(parameters)
         count = given["wavelengths"]
-        if count < 0:
-            msg = f"{NAME}: wavelengths={count}; give a number of wavelengths, or 0 for the instance's own"
-            raise NotApplicable(msg)
         if isinstance(instance, ServerPool):
             if instance.n < 3:
                 msg = f"{NAME}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"

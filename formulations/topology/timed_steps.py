@@ -79,9 +79,6 @@ def prepared(
         msg = f"{where}: needs a standing topology all of whose nodes are ranks, such as ring:8"
         raise NotApplicable(msg)
     n = instance.n
-    if not (0 <= delay < np.inf and 0 <= startup < np.inf and ports >= 0):
-        msg = f"{where}: delay={delay:g}, startup={startup:g}, ports={ports}: give finite numbers of at least 0"
-        raise NotApplicable(msg)
     try:
         steps = collective_steps(algorithm, n, "" if collective == USUAL else collective)
     except BadInput as reason:

@@ -114,7 +114,9 @@ class Wiring(Formulation):
             help="bytes over the busiest circuit, or byte-hops per byte",
             choices=OBJECTIVES,
         ),
-        Parameter("parallel", int, default=0, help="maximum circuits per pair of servers; 0: as many as it has ports"),
+        Parameter(
+            "parallel", int, default=0, help="maximum circuits per pair of servers; 0: as many as it has ports", least=0
+        ),
         Parameter(
             "rings",
             str,
@@ -210,9 +212,6 @@ class Wiring(Formulation):
         """
         pool, given = server_pool(instance, NAME), cls._completed(parameters)
         parallel = given["parallel"]
-        if parallel < 0:
-            msg = f"{NAME}: parallel={parallel}; give the maximum number of circuits of a pair, or 0 for no limit"
-            raise NotApplicable(msg)
         if not pool.groups:
             stated = {name: given[name] for name in ("rings", "all_reduce")}
             for name in changed_from_defaults(cls.parameters, stated):

@@ -306,9 +306,6 @@ def _peers(needed: int, limits: Limits, algorithm: str) -> None:
 
 def _recursive(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
     radix = settings["radix"]
-    if radix < 2:
-        msg = f"recursive: radix={radix} must be at least 2 (simultaneous peers + 1)"
-        raise NotApplicable(msg)
     p = call.ranks.size
     _peers(min(radix, p) - 1, limits, f"recursive: radix={radix}")
     pattern = recursive(p, radix, settings["scheme"], near=settings["order"] == "near-first")
@@ -379,9 +376,6 @@ def _trees(call: Call, parents: Sequence[I64], batch: int) -> Pattern:
 def _batch(settings: Mapping[str, Any], limits: Limits, children: int) -> int:
     """Chunks that enter a tree every step: ``batch``, or as many as the lasers can send to all children at once."""
     batch = int(settings["batch"])
-    if batch < 0:
-        msg = f"tree: batch={batch} must be at least 1 (0 for as many as the lasers can send)"
-        raise NotApplicable(msg)
     if batch or limits.load is None:
         return max(batch, 1)
     return max(limits.wavelengths * (limits.ports or 1) * limits.load // max(children, 1), 1)
@@ -445,7 +439,9 @@ def _squares(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, An
     return _composed(call, exchange(radices), order)
 
 
-_BATCH = Parameter("batch", int, 0, "chunks that enter a tree every step; 0 for as many as the lasers can send")
+_BATCH = Parameter(
+    "batch", int, 0, "chunks that enter a tree every step; 0 for as many as the lasers can send", least=0
+)
 #: The algorithms by name.
 ALGORITHMS: dict[str, Algorithm] = {
     one.name: one
@@ -455,7 +451,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "Recursive exchange with radix - 1 peers (LUMORPH-2, LUMORPH-4)",
             _recursive,
             (
-                Parameter("radix", int, 2, "simultaneous peers + 1: 2 doubles, 4 quadruples"),
+                Parameter("radix", int, 2, "simultaneous peers + 1: 2 doubles, 4 quadruples", least=2),
                 Parameter(
                     "scheme",
                     str,

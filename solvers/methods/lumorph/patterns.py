@@ -56,16 +56,7 @@ class Pattern:
         return int(self.step.size)
 
     def backwards(self) -> Pattern:
-        """The pattern backwards in time, with every transfer reversed and adding.
-
-        Raises
-        ------
-        ValueError
-            For a pattern that sums already.
-        """
-        if self.adds.any():
-            msg = "a pattern that sums has no reverse"
-            raise ValueError(msg)
+        """The pattern, which sums nothing, backwards in time: every transfer is reversed and adds."""
         when = self.steps - 1 - self.step
         order = np.argsort(when, kind="stable")
         return Pattern(

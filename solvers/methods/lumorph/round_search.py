@@ -227,16 +227,8 @@ class PhaseSearch:
 
     @property
     def rounds(self) -> int:
-        """Rounds of the best schedule.
-
-        Raises
-        ------
-        RuntimeError
-            Before there is one.
-        """
-        if self.best is None:
-            msg = "no schedule yet; call construct() first"
-            raise RuntimeError(msg)
+        """Rounds of the best schedule, once there is one."""
+        assert self.best is not None
         return self.best.rounds
 
     @property

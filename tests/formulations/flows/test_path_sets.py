@@ -18,10 +18,10 @@ from opticoll.formulations.flows.path_sets import (
     from_arrays,
     k_shortest_paths,
     path_violations,
-    read_rule,
+    rule_parameters,
     to_arrays,
 )
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, read_parameters
 from opticoll.instances import Topology, parse
 
 GRAPHS = ("ring:6", "petersen", "mesh:2x4", "genkautz:n=7,d=3", "hypercube:3", "dgx1", "hypercube:2+host=1.5")
@@ -132,7 +132,7 @@ def test_a_pair_without_a_path_is_named():
         build_path_set(parse("ring:8"), PathRule("all", lmax=2), "test")
     for rule in ({"paths": "k", "k": 0}, {"lmax": -1}):
         with pytest.raises(NotApplicable):
-            read_rule({"paths": "disjoint", "k": PathRule.k, "lmax": 0} | rule, "test")
+            read_parameters(rule_parameters("disjoint"), rule, "test")
 
 
 def test_zero_capacity_is_refused_where_it_stands():

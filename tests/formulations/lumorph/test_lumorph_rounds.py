@@ -373,7 +373,7 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
         ("ring:4", {}, "lasers"),
         ("lightpath:2x2,lasers=1", {"collective": "all-gater"}, "all-gather"),
         ("lightpath:2x2,lasers=1", {"collective": "broadcast", "root": 4}, "root"),
-        ("lightpath:2x2,lasers=1", {"root": -1}, "negative"),
+        ("lightpath:2x2,lasers=1", {"root": -1}, "at least 0"),
         ("lightpath:2x2,lasers=1", {"paths": -1}, "paths"),
         ("lightpath:2x2,lasers=1", {"pieces": 0}, "chunks"),
         ("lightpath:2x2,lasers=1", {"routes": "xy"}, "routes"),
