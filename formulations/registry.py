@@ -238,7 +238,7 @@ def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] 
     """
     results: list[Bound] = []
     taken = {bound.name: "opticoll" if not is_own(model) else "the formulation" for bound in others}
-    for function in plugins.own_bounds(model.name):
+    for function in plugins.bounds_on(model.name):
         own = getattr(function, "__name__", "<lambda>")
         name = "bound" if own == "<lambda>" else own
         value = function(instance, model) if len(signature(function).parameters) > 1 else function(instance)

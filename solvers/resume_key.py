@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opticoll import own_code, plugins
+from opticoll import package_code, plugins
 from opticoll.formulations import is_registered
 from opticoll.formulations.model import forms_of, is_own
 from opticoll.formulations.registry import formulation as formulation_named
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.run import Plan
     from opticoll.solvers.task import Task
 
-own_code.digest()  # of the code as it is loaded: the files may change while this process runs
+package_code.digest()  # of the code as it is loaded: the files may change while this process runs
 
 
 @exits_refused()
@@ -54,7 +54,7 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
             "form": plan.form,
             **chosen,
             "settings": settings,
-            "code": own_code.digest(),
+            "code": package_code.digest(),
             "solvers": versions_of(task, plan),
             **{name: getattr(task, name) for name in LIMITS},
             **({"exact": True} if task.exact else {}),

@@ -385,7 +385,7 @@ class Repaired(Fields, frozen=True, kw_only=True):
 
 
 class Environment(Fields, frozen=True, kw_only=True):
-    """Machine and software of a run; ``code`` is the digest of opticoll's own code (:mod:`opticoll.own_code`)."""
+    """Machine and software of a run; ``code`` is the digest of opticoll's own code (:mod:`opticoll.package_code`)."""
 
     host: str | None = None
     platform: str | None = None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from opticoll import own_code
+from opticoll import package_code
 from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver_metrics
 from opticoll.analysis.benchmark.runs import FIELDS, PUBLISHED, read_runs
 from opticoll.analysis.benchmark.study_comparison import class_listings, wrong_listings
@@ -134,7 +134,7 @@ def compare(
     made = solver_comparison.compared(plain, best, accuracy, combined=_one_each)
     other = rows[rows["message"].str.contains(OTHER_OBJECTIVE, regex=False)]
     misstated = {str(name): part["problem_name"].nunique() for name, part in other.groupby("contestant")}
-    changed = rows[rows["contestant"].str.endswith(HERE) & (rows["code"] != own_code.digest())]
+    changed = rows[rows["contestant"].str.endswith(HERE) & (rows["code"] != package_code.digest())]
     other_code = {str(name): len(part) for name, part in changed.groupby("contestant")}
     return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows), misstated, other_code)
 

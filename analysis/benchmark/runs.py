@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from opticoll import own_code
+from opticoll import package_code
 from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_known, problems_named
 from opticoll.errors import BadFile, OpticollError, SolverUnavailable
 from opticoll.formulations import formulation
@@ -303,7 +303,7 @@ def missing(
     chosen: Iterable[BenchmarkProblem], solvers: Sequence[str], folder: Path, conditions: Conditions
 ) -> dict[BenchmarkProblem, list[tuple[object, ...]]]:
     """The cells of every problem that have no run by this code in a folder; those that HiGHS solves fast first."""
-    code = own_code.digest()
+    code = package_code.digest()
     versions = {solver: solver_version(solver) for solver in solvers}
     done = {
         row.cell
@@ -401,7 +401,7 @@ def _row(cell: tuple[Any, ...], conditions: Conditions, calibrated: float | None
             "machine": machine(),
             "calibration_s": calibrated,
             "load": round(os.getloadavg()[0], 2),
-            "code": own_code.digest(),
+            "code": package_code.digest(),
             **known,
         }
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from opticoll import own_code, plugins
+from opticoll import package_code, plugins
 from opticoll.analysis.ledger.claim import Claim, ClaimRow, Laboratory, Measurement
 from opticoll.analysis.ledger.statements import claims_of
 from opticoll.analysis.papers.paper_figure import PAPERS, modules_about
@@ -216,7 +216,7 @@ def _version(origin: Environment | None) -> tuple[str | None, str | None] | None
 
 def _environment() -> Environment:
     """That of this process, with the digest of all code: a claim is measured by the code of its paper, too."""
-    return msgspec.structs.replace(environment(), code=own_code.whole_digest())
+    return msgspec.structs.replace(environment(), code=package_code.whole_digest())
 
 
 def _states(row: ClaimRow, claim: Claim) -> bool:

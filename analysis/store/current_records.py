@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from opticoll import own_code, plugins
+from opticoll import package_code, plugins
 from opticoll.analysis.store import schema
 from opticoll.errors import BadInput
 from opticoll.shared_files import rewrite
@@ -92,7 +92,7 @@ def _same_code() -> str:
     changed = f"""len([name for name in json_keys(plugins)
         if json_extract_string('{known}', name) <> json_extract_string(plugins, name)]) > 0"""
     own = "environment.code"
-    return f"""CASE WHEN {own} IS NULL THEN NULL WHEN {own} <> '{own_code.digest()}' THEN false
+    return f"""CASE WHEN {own} IS NULL THEN NULL WHEN {own} <> '{package_code.digest()}' THEN false
         WHEN plugins IS NULL THEN true WHEN {changed} THEN false WHEN json_contains('{known}', plugins) THEN true END"""
 
 

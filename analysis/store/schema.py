@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NewType, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from opticoll import own_code
+from opticoll import package_code
 from opticoll.analysis import CHECKOUT, opticoll_version
 from opticoll.solvers.task import (
     Environment,
@@ -48,7 +48,7 @@ def environment() -> Environment:
         platform=platform.platform(),
         python=platform.python_version(),
         opticoll=opticoll_version(),
-        code=own_code.digest(),
+        code=package_code.digest(),
         git_commit=_commit(),
         cpus=_cpus(),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from opticoll import own_code
+from opticoll import package_code
 from opticoll.analysis.rendering import Listing, Printed
 from opticoll.solvers.task import Requested
 
@@ -184,7 +184,7 @@ def _changes(cell: Cell, row: Row) -> list[str]:
     changes: list[str] = []
     if pd.isna(row["code"]):
         changes.append("computed by unknown code")
-    elif row["code"] != own_code.digest():
+    elif row["code"] != package_code.digest():
         changes.append("code changed")
     if row["instance_hash"] != cell.facts.get("instance_hash"):
         changes.append("the instance changed")

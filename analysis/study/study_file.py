@@ -420,7 +420,7 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
     Files that settings name enter it with their present content. The version of a solver that is missing here is
     unknown; those that opticoll requires, and so are the same on every machine of a study, enter it.
     """
-    from opticoll.own_code import digest as code_digest
+    from opticoll.package_code import digest as code_digest
     from opticoll.solvers.adapters.interface import distribution_version
     from opticoll.solvers.resume_key import ALWAYS_USED, EXACT_USED
 

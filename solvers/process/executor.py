@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll import own_code, plugins
+from opticoll import package_code, plugins
 from opticoll.arguments import whole_number
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.solvers.process.isolation import call_isolated
@@ -197,7 +197,7 @@ class OtherCode(BadOption):
 
 @dataclass(frozen=True)
 class Code:
-    """The code of opticoll in a process: version, and digest (:mod:`opticoll.own_code`)."""
+    """The code of opticoll in a process: version, and digest (:mod:`opticoll.package_code`)."""
 
     version: str
     digest: str
@@ -208,9 +208,9 @@ class Code:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            return cls(version("opticoll"), own_code.digest())
+            return cls(version("opticoll"), package_code.digest())
         except PackageNotFoundError:
-            return cls("of unknown version", own_code.digest())
+            return cls("of unknown version", package_code.digest())
 
     def __str__(self) -> str:
         return f"opticoll {self.version} with code {self.digest[:12]}"

@@ -333,7 +333,7 @@ def contributed(attribute: str) -> list[Any]:
     return [one for _, module in load_known() for one in items(module, attribute)]
 
 
-def own_bounds(formulation: str) -> list[Callable[..., Any]]:
+def bounds_on(formulation: str) -> list[Callable[..., Any]]:
     """Bounds on a formulation contributed by plug-ins."""
     return [function for _, bounds in load_known() for function in functions(getattr(bounds, BOUNDS, {}), formulation)]
 

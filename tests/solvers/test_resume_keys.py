@@ -88,7 +88,7 @@ def test_a_model_follows_the_layer_that_compiles_it_and_every_run_the_code(
     assert followed(task, upgrade, "pyomo")
     assert not followed(task, upgrade, "cvxpy")
     before = resume_key(task)
-    monkeypatch.setattr("opticoll.own_code.digest", lambda: "other")
+    monkeypatch.setattr("opticoll.package_code.digest", lambda: "other")
     assert resume_key(task) != before
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from opticoll import own_code
+from opticoll import package_code
 from opticoll.analysis.benchmark import run_comparison, runs
 from opticoll.analysis.benchmark.benchmark_set import best_known, problems_named
 from opticoll.analysis.cli.main import cli
@@ -79,7 +79,7 @@ def test_a_run_is_judged_stored_and_not_repeated(tmp_path):
 def test_runs_by_other_code_are_made_again_and_named(tmp_path, monkeypatch):
     made(tmp_path, NAME)
     assert run_comparison.compare([tmp_path], published=False).other_code == {}
-    monkeypatch.setattr(own_code, "digest", lambda: "of other code")
+    monkeypatch.setattr(package_code, "digest", lambda: "of other code")
     compared = run_comparison.compare([tmp_path], published=False)
     assert list(compared.other_code.values()) == [1]
     assert any("1 runs were made by other code" in remark for remark in compared.remarks())

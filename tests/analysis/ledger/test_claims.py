@@ -619,7 +619,7 @@ def test_rows_of_another_version_are_measured_again(ledger_of, store, monkeypatc
     (first,) = book.ledger((), store)
     assert list(book.ledger((), store, resume=True)) == [first]
     with monkeypatch.context() as patch:
-        patch.setattr("opticoll.own_code.whole_digest", lambda: "other")
+        patch.setattr("opticoll.package_code.whole_digest", lambda: "other")
         (again,) = book.ledger((), store, resume=True)
     assert again["measured_at"] > first["measured_at"]
     (once_more,) = book.ledger((), store, resume=True)

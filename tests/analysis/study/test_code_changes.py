@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import py_compile
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +14,7 @@ import pytest
 from msgspec import structs
 
 import opticoll as oc
-from opticoll import own_code
+from opticoll import package_code
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.store import Store, schema
@@ -35,11 +33,11 @@ Change = Callable[[str], None]
 @pytest.fixture
 def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
     """Pretend that the package's code has another digest; an empty one stands for its own."""
-    own = own_code.digest()
+    own = package_code.digest()
 
     def change(digest: str) -> None:
         schema.environment.cache_clear()
-        monkeypatch.setattr(own_code, "digest", lambda *_: digest or own)
+        monkeypatch.setattr(package_code, "digest", lambda *_: digest or own)
 
     yield change
     monkeypatch.undo()
@@ -66,7 +64,7 @@ def package(tmp_path: Path) -> Path:
     for name in ("errors.py", "solvers/a.py", "instances/data/t.csv", "formulations/f.py", "analysis/plots/p.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"one\ntwo\n")
-    for part in own_code.OF_RUNS:
+    for part in package_code.OF_RUNS:
         (root / part).mkdir(parents=True, exist_ok=True)
     return root
 
@@ -79,7 +77,6 @@ def package(tmp_path: Path) -> Path:
         ("solvers/deep/er/b.py", b"", True),
         ("instances/data/t.csv", b"1\n", True),
         ("errors.py", b"1\n", True),
-        ("formulations/fast.abi3.so", b"", True),
         ("analysis/store/s.py", b"", True),
         ("solvers/a.py", b"one\r\ntwo\r\n", False),
         ("analysis/plots/p.py", b"1\n", False),
@@ -90,40 +87,25 @@ def package(tmp_path: Path) -> Path:
     ],
 )
 def test_what_the_digest_covers(name: str, content: bytes, counts: bool, package: Path) -> None:
-    before = own_code.digest_of(package)
+    before = package_code.digest_of(package)
     (package / name).parent.mkdir(parents=True, exist_ok=True)
     (package / name).write_bytes(content)
-    assert (own_code.digest_of(package) != before) == counts
+    assert (package_code.digest_of(package) != before) == counts
 
 
-def test_the_digest_of_a_copy_a_linked_layer_bytecode_and_an_archive(package: Path, tmp_path: Path) -> None:
-    own, copy = own_code.digest_of(package), tmp_path / "copy"
+def test_the_digest_of_a_copy_and_a_linked_layer_is_the_same(package: Path, tmp_path: Path) -> None:
+    own, copy = package_code.digest_of(package), tmp_path / "copy"
     shutil.copytree(package, copy)
     shutil.move(copy / "solvers", tmp_path / "solvers")
     (copy / "solvers").symlink_to(tmp_path / "solvers")
-    assert own_code.digest_of(copy) == own
-    digests = {own}
-    for value in ("one", "two"):
-        source = tmp_path / "source.py"
-        source.write_text(f"{value} = 1\n")
-        for _ in range(2):
-            py_compile.compile(str(source), str(copy / "solvers" / "b.pyc"), dfile="b.py", doraise=True)
-            os.utime(source, (1, 1))  # bytecode holds the date of its source
-        digests.add(own_code.digest_of(copy))
-    assert len(digests) == 3
-    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
-        archive.write(package / "errors.py", "opticoll/errors.py")
-    inside = own_code.digest_of(tmp_path / "package.zip" / "opticoll")
-    with zipfile.ZipFile(tmp_path / "package.zip", "a") as archive:
-        archive.writestr("opticoll/more.py", "")
-    assert own_code.digest_of(tmp_path / "package.zip" / "opticoll") != inside
+    assert package_code.digest_of(copy) == own
 
 
 def test_every_file_of_the_layers_that_solve_counts() -> None:
-    listed = [path for part in own_code.OF_RUNS for path in (own_code.ROOT / part).rglob("*") if path.is_file()]
+    listed = [path for part in package_code.OF_RUNS for path in (package_code.ROOT / part).rglob("*") if path.is_file()]
     files = [path for path in listed if "__pycache__" not in path.parts and not path.name.startswith(".")]
     assert len(files) > 300
-    assert [path for path in files if not path.name.endswith(own_code.SUFFIXES)] == []
+    assert [path for path in files if not path.name.endswith(package_code.SUFFIXES)] == []
 
 
 # studies --------------------------------------------------------------------------------------------------------------
@@ -262,7 +244,7 @@ METHOD = Method(
 def test_a_copy_of_the_package_runs_again_what_an_edit_may_change(tmp_path: Path) -> None:
     places = [tmp_path / "first", tmp_path / "second"]
     for place in places:
-        shutil.copytree(own_code.ROOT, place / "opticoll", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(package_code.ROOT, place / "opticoll", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("solvers/solve.py", "analysis/plots/style.py"):
         with (places[name.startswith("solvers")] / "opticoll" / name).open("a") as file:
             file.write("\n# another line\n")
@@ -272,7 +254,7 @@ def test_a_copy_of_the_package_runs_again_what_an_edit_may_change(tmp_path: Path
     )
     command = [sys.executable, "-m", "opticoll", "study", str(study), "--store", str(tmp_path / "store"), "--json"]
     ended = []
-    for place in (own_code.ROOT.parent, places[0], places[1], own_code.ROOT.parent):
+    for place in (package_code.ROOT.parent, places[0], places[1], package_code.ROOT.parent):
         environment = {**os.environ, "PYTHONPATH": str(place)}
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True)
         ended.append([json.loads(done.stdout)[status] for status in ("done", "skipped")])

@@ -1,7 +1,7 @@
-"""A digest of this package's own code, for resume keys, stored records and the workers of a cluster.
+"""A digest of the package's code, for resume keys, stored records and the workers of a cluster.
 
-Versions do not tell two states of the code apart. What counts is whatever can be imported, and the tables beside it;
-neither its place nor its dates nor its line endings do. Bytecode counts only where it stands in for missing source.
+Versions do not tell two states of the code apart. What counts is the source, and the tables beside it; neither its
+place nor its dates nor its line endings do.
 """
 
 from __future__ import annotations
@@ -9,25 +9,19 @@ from __future__ import annotations
 import os
 from functools import cache
 from hashlib import sha256
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 #: What makes the row of a run: the layers that solve it, and those parts of the fourth that state and record it.
 #: Plots, reports, claims and the command line do not change a row.
 OF_RUNS = ("instances", "formulations", "solvers", "analysis/study", "analysis/store")
 #: Endings of the files that count.
-SUFFIXES = (".py", ".pyc", ".csv", *EXTENSION_SUFFIXES)
+SUFFIXES = (".py", ".csv")
 ROOT = Path(__file__).parent
-#: Bytes at the start of bytecode that hold its date.
-_DATED = 16
 
 
 @cache
 def digest(parts: tuple[str, ...] = OF_RUNS) -> str:
-    """SHA-256 of the code in these folders of the package and beside them, read once a process.
-
-    An archive from which the package is imported counts as a whole.
-    """
+    """SHA-256 of the code in these folders of the package and beside them, read once a process."""
     return digest_of(ROOT, parts)
 
 
@@ -38,21 +32,14 @@ def whole_digest() -> str:
 
 def digest_of(root: Path, parts: tuple[str, ...] = OF_RUNS) -> str:
     """As :func:`digest`, of the package in a folder, as its files are now."""
-    archive = next((place for place in root.parents if place.is_file()), None)
-    if archive is not None:
-        return sha256(archive.read_bytes()).hexdigest()
     names = [entry.name for entry in os.scandir(root) if entry.name.endswith(SUFFIXES)]
     for part in parts:
         names += _below(root, part)
-    known, content = set(names), sha256()
+    content = sha256()
     for name in sorted(names):
-        if name.endswith(".pyc") and name[:-1] in known:
-            continue
         with open(f"{root}/{name}", "rb") as file:  # noqa: PTH123  half the time of Path.read_bytes
             data = file.read()
-        if name.endswith(".pyc"):
-            data = data[_DATED:]
-        elif name.endswith((".py", ".csv")) and b"\r" in data:
+        if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
         content.update(f"{name}\0{len(data)}\0".encode())
         content.update(data)
