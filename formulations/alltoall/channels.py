@@ -49,7 +49,7 @@ from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.flows.path_flow import largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Parameter, PyomoModel
 from opticoll.formulations.variables import TIME, Axis, entries, path_names
 
 if TYPE_CHECKING:
@@ -81,7 +81,12 @@ class RoutedChannels(Formulation):
         Parameter("layers", int, default=2, help="layers (virtual channels) available", least=1),
         Parameter("objective", str, default="load", help="least load, or fewest layers", choices=OBJECTIVES),
         Parameter(
-            "load", float, default=0.0, help="largest load, for objective=channels; 0 for any [shards / link]", least=0
+            "load",
+            float,
+            default=0.0,
+            help="largest load, for objective=channels; 0 for any [shards / link]",
+            least=0,
+            only_with={"objective": ("channels",)},
         ),
         demand_parameter(),
     )
@@ -140,9 +145,6 @@ class RoutedChannels(Formulation):
         """
         given = cls._completed(parameters)
         layers, limit, chosen = (given.pop(name) for name in ("layers", "load", "objective"))
-        if limit > 0 and chosen == "load":
-            msg = f"{cls.name}: load={limit} limits nothing with objective=load; use objective=channels"
-            raise NotApplicable(msg)
         return cls(ChosenPaths.prepare(instance, given), layers, chosen, limit)
 
     def sets(self) -> dict[str, Axis | Sequence[Any]]:

@@ -47,7 +47,7 @@ Methods may return the routes of the arc form as paths: x has one entry per circ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -76,7 +76,6 @@ from opticoll.formulations.model import (
     NotApplicable,
     Parameter,
     PyomoModel,
-    changed_from_defaults,
 )
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import (
@@ -111,7 +110,7 @@ class Overlap(PathFlow, Formulation):
             "seed", int, default=0, help="seed of circuits=permutation", only_with={"circuits": ("permutation",)}
         ),
         Parameter("model", str, default="arc", help="on arcs as printed, or over a route set", choices=("arc", "path")),
-        *rule_parameters("k"),
+        *(replace(one, only_with={**one.only_with, "model": ("path",)}) for one in rule_parameters("k")),
     )
     meaning = "overlap Lambda: circuits on the busiest arc"
     constraints: ClassVar = {
@@ -161,9 +160,6 @@ class Overlap(PathFlow, Formulation):
         text, seed, model = given["circuits"], given["seed"], given["model"]
         circuits = read_circuits(text, instance, seed, NAME)
         _refuse_unreachable(instance, circuits)
-        for name in changed_from_defaults(rule_parameters("k"), given) if model == "arc" else ():
-            msg = f"{NAME}: {name}={given[name]} has no effect on arcs; give model=path for a route set"
-            raise NotApplicable(msg)
         rule = PathRule("all") if model == "arc" else read_rule(given)
         pairs = (circuits.sources, circuits.targets)
         check_reach(instance, rule, NAME, pairs)

@@ -90,7 +90,12 @@ class TreeChoice(Formulation):
         Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
         Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time", least=0),
         Parameter(
-            "clock", float, default=0.0, help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none", least=0
+            "clock",
+            float,
+            default=0.0,
+            help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none",
+            least=0,
+            only_with={"data": ()},
         ),
         Parameter(
             "conversion",
@@ -139,9 +144,6 @@ class TreeChoice(Formulation):
             msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
             raise NotApplicable(msg)
         size, clock = given["data"], given["clock"]
-        if clock and not size:
-            msg = f"{NAME}: clock={clock} applies only to the time of a message; set data=BYTES too"
-            raise NotApplicable(msg)
         cost = step_times.StepCost(clock or math.inf, given["conversion"])
         return cls(fibres, fabric, depth, size, cost)
 

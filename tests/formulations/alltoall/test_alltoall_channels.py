@@ -209,7 +209,7 @@ def test_the_search_finds_the_fewest_layers():
     [
         ("ring:4", {"layers": 0}, "layers=0"),
         ("ring:4", {"load": -1.0}, "load=-1"),
-        ("ring:4", {"load": 2.0}, "limits nothing"),
+        ("ring:4", {"load": 2.0}, "no effect with objective=load"),
         ("ring:4", {"load": 1.0, "objective": "channels"}, None),
     ],
 )
