@@ -110,8 +110,8 @@ class StepFlow(Formulation):
             help="NICs and switches pass data on within a step, or every arc takes its own step",
         ),
         demand_parameter(),
-        Parameter("alpha", float, default=0.0, help="fixed time of every step, for alpha_beta_time"),
-        Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
+        Parameter("alpha", float, default=0.0, help="fixed time of every step, for alpha_beta_time", least=0),
+        Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time", least=0),
     )
     meaning = "time of all steps, sum of U_t [shards / link bandwidth]"
     shards = True
@@ -166,9 +166,6 @@ class StepFlow(Formulation):
             )
             raise NotApplicable(msg)
         alpha, beta = given["alpha"], given["beta"]
-        if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
-            msg = f"{cls.name}: alpha={alpha} and beta={beta} must be finite and nonnegative"
-            raise NotApplicable(msg)
         aggregate = given["aggregate"]
         if aggregate == "source":
             groups = ConcurrentFlow.by_source(topology, traffic)

@@ -53,9 +53,6 @@ def plain_rounds(kind: type[Unphased], instance: object, parameters: Settings | 
     """
     given = kind._completed(parameters)
     rmax, use_bounds = given.pop("rmax"), given.pop("bounds")
-    if rmax < 0:
-        msg = f"{kind.name}: rmax={rmax} is negative; use 0 for the default"
-        raise NotApplicable(msg)
     return RoundModel.prepare(instance, given), rmax, use_bounds
 
 

@@ -73,17 +73,20 @@ class Plane(Formulation):
     sense = "min"
     problem = "MILP"
     parameters = (
-        Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]"),
-        Parameter("memory", float, default=0.0, help="memory of a server for weights [GiB]; 0: no limit"),
+        Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]", least=0),
+        Parameter("memory", float, default=0.0, help="memory of a server for weights [GiB]; 0: no limit", least=0),
         Parameter(
             "weight_bytes",
             float,
             default=8.0,
             help="bytes per weight, including its gradient",
+            least=0,
             only_with={"memory": ()},
         ),
-        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], in addition to the operators"),
-        Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the minimum over all topologies"),
+        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], in addition to the operators", least=0),
+        Parameter(
+            "alpha", float, default=0.0, help="slow-down by forwarding; 0: the minimum over all topologies", least=0
+        ),
         Parameter(
             "operators",
             str,
@@ -142,7 +145,10 @@ class Plane(Formulation):
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
-        strategy_traffic.refuse_numbers(NAME, numbers)
+        for key in ("bandwidth", "weight_bytes"):
+            if not numbers[key]:
+                msg = f"{NAME}: {key}=0; use a number above 0"
+                raise NotApplicable(msg)
         given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
         times: tuple[dict[int, float], ...] = ()
         if measured:

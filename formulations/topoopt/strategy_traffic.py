@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.training.training_jobs import traffic_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from opticoll.formulations.topoopt.strategy import Plane
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training.training_jobs import Traffic, TrainingJob
@@ -119,21 +116,6 @@ def job_pool(data: Plane, x: I64) -> ServerPool:
     return ServerPool(
         data.pool.n, data.pool.degree, matrix, groups=[AllReduceGroup(m, size) for m, size in together.items()]
     )
-
-
-def refuse_numbers(where: str, numbers: Mapping[str, float]) -> None:
-    """Refuse numbers among the parameters that are out of range.
-
-    Raises
-    ------
-    NotApplicable
-        If one is.
-    """
-    for key, value in numbers.items():
-        positive = key in {"bandwidth", "weight_bytes"}
-        if not 0 <= value < np.inf or (positive and value == 0):
-            msg = f"{where}: {key}={value}; use a finite number {'above 0' if positive else 'of at least 0'}"
-            raise NotApplicable(msg)
 
 
 def parts_of_job(job: TrainingJob) -> tuple[tuple[TrainingJob, ...], list[int]]:

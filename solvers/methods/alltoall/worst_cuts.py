@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import MethodMismatch
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.method import Answer, Method
@@ -105,11 +104,6 @@ def run_tree_packing(context: Context) -> Answer:
     The trees are those of :mod:`opticoll.formulations.flows.tree_packing`. The flow towards a rank follows the trees; a
     reduce-scatter is the all-gather of the reversed topology, backwards. An all-reduce is both at the same time, with
     equal shares summed at all ranks; the formulation's bounds state its distance from the optimum.
-
-    Raises
-    ------
-    MethodMismatch
-        For a negative number of trees.
     """
     from opticoll.formulations.flows.tree_packing import pack
     from opticoll.formulations.flows.worst_cuts import reversed_arcs
@@ -117,9 +111,6 @@ def run_tree_packing(context: Context) -> Answer:
     context.remaining()
     topology, name = context.instance, context.formulation.name
     most = int(context.parameters["trees"]) or None
-    if most is not None and most < 0:
-        msg = f"tree-packing: trees={most} is negative; use 0 for as many trees per shard as the optimum needs"
-        raise MethodMismatch(msg)
     ahead, back = name != "alltoall.reduce-scatter", name in {"alltoall.reduce-scatter", "alltoall.all-reduce"}
     packings: list[TreePacking] = []
     values: dict[str, F64] = {}
@@ -158,7 +149,7 @@ TREE_PACKING = Method(
     title="Packed spanning trees",
     summary="trees from every root that attain the worst cut, in integers; switches only forward",
     serves=("alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"),
-    parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit"),),
+    parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit", least=0),),
     run=run_tree_packing,
 )
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.servers import ServerPool
@@ -140,9 +139,6 @@ def run_alternating(context: Context) -> Answer:
     """
     settings, data = context.parameters, context.data
     rounds, steps = int(settings["rounds"]), int(settings["steps"])
-    if rounds < 1 or steps < 1:
-        msg = f"alternating: rounds={rounds}, steps={steps}; use at least one of each"
-        raise BadInput(msg)
 
     def answer(best: Planned, count: int) -> Answer:
         least = data.time(best.x.astype(float))
@@ -174,8 +170,8 @@ METHOD = Method(
     summary="MCMC over strategies for fixed circuits, TopologyFinder for a fixed strategy, in turn",
     serves=("topoopt.strategy",),
     parameters=(
-        Parameter("rounds", int, default=10, help="limit on rounds of both planes, k in the paper"),
-        Parameter("steps", int, default=2000, help="moves of the chain in one round"),
+        Parameter("rounds", int, default=10, help="limit on rounds of both planes, k in the paper", least=1),
+        Parameter("steps", int, default=2000, help="moves of the chain in one round", least=1),
         Parameter(
             "start",
             str,
