@@ -66,10 +66,10 @@ def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None], *, durable: bool = True) -> None:
+def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None]) -> None:
     """Replace the content of ``path``, given or written by a function; readers see either the old or the new file.
 
-    ``durable`` flushes it to disk first, so that it also survives a crash of the machine.
+    It is flushed to disk first, so that it also survives a crash of the machine.
     """
     temporary = _temporary(path.parent)
     try:
@@ -78,9 +78,8 @@ def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None], *, du
                 content(file)
             else:
                 file.write(content.encode() if isinstance(content, str) else content)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

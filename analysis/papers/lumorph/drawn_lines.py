@@ -63,7 +63,6 @@ def optical(
     lasers: int = 16,
     waveguides: int = 64,
     routing: str = "min-overlap",
-    per_wavelength: bool = True,
     check: bool = False,
 ) -> Line:
     """The all-reduce of one of :data:`OPTICAL` on a LIGHTPATH grid.
@@ -77,7 +76,7 @@ def optical(
     mesh = parse(f"lightpath:{grid},lasers={lasers},waveguides={waveguides}")
     limits, wanted = Limits(lasers, waveguides, load=None), collective("all-reduce", mesh.n)
     pattern, _ = pattern_of(algorithm, wanted, mesh, limits, **parameters)
-    options: Any = {"routing": routing, "per_wavelength": per_wavelength}
+    options: Any = {"routing": routing, "per_wavelength": True}
     schedule = realised(mesh, limits, pattern, **options)
     # A circuit of one byte a microsecond, a buffer of one byte.
     times = timeline(schedule, 1.0 / mesh.n, Machine(0.0, 1.0, lasers, 8e-3, "changes"))
