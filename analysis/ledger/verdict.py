@@ -132,7 +132,15 @@ def decide(choices: Sequence[Choice], witness: str | None = None) -> Verdict:
     Reproduced if the claim holds under the natural reading, not reproduced if it does not; refuted if it holds under no
     reading and there is a ``witness``, a case that anybody can check. If no reading is marked as natural, what is lost
     or unpublished decides: the verdict is open, unless all readings agree.
+
+    Raises
+    ------
+    ValueError
+        Without a reading.
     """
+    if not choices:
+        msg = "a verdict needs at least one reading"
+        raise ValueError(msg)
     holds = [choice.verdict is Verdict.REPRODUCED for choice in choices]
     natural = [choice.verdict is Verdict.REPRODUCED for choice in choices if choice.natural]
     if not any(holds):

@@ -181,11 +181,6 @@ def test_invalid_patterns_are_refused(make, word):
         make()
 
 
-def test_sums_have_no_reverse():
-    with pytest.raises(ValueError, match="reverse"):
-        recursive(4, 2).backwards().backwards()
-
-
 # the index all-to-all -----------------------------------------------------------------------------------------
 
 
