@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, ModelError
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -262,8 +262,18 @@ def metrics(problem: Any, value: float | None) -> dict[str, float | None]:
 
 
 def stated_traffic(problem: Any) -> F64 | None:
-    """The parameter ``demand`` as a matrix [shards], ``(N, N)``; None if it is 1 between all ranks or not declared."""
-    return traffic_of({"demand": getattr(problem, "demand", UNIFORM)}, _instance(problem))
+    """The parameter ``demand`` as a matrix [shards], ``(N, N)``; None if it is 1 between all ranks or not declared.
+
+    Raises
+    ------
+    ModelError
+        If it is declared, but the object does not keep it.
+    """
+    stated = getattr(problem, "demand", None)
+    if stated is None and any(one.name == "demand" for one in problem.parameters):
+        msg = f"{problem.name}: the object keeps no demand; make it by prepare(), or set self.demand in __init__"
+        raise ModelError(msg)
+    return traffic_of({"demand": UNIFORM if stated is None else stated}, _instance(problem))
 
 
 def traffic(problem: Any) -> F64:

@@ -336,34 +336,48 @@ class Formulation:
     # the data
 
     @classmethod
-    def prepare(cls, instance: Any, parameters: Settings | None = None, *more: Any) -> Self:
-        """The problem on an instance, all parameters given.
+    def prepare(cls, instance: Any, parameters: Settings | None = None, *needed: Any) -> Self:
+        """The problem on an instance.
+
+        Parameters
+        ----------
+        instance
+            The instance.
+        parameters
+            Values by name, converted to their types; the others have their defaults. A function that makes data
+            (``Parameter.constructs``) stays as it is.
+        needed
+            Values of the solution of ``needs``, if there is one.
 
         Raises
         ------
         NotApplicable
             Where the formulation does not make sense.
-        """
-        return cls(instance, *more, **(parameters or {}))
-
-    @classmethod
-    def _completed(cls, parameters: Settings | None) -> dict[str, Any]:
-        """Value of every parameter, for :meth:`prepare`: as given, converted to its type, or its default.
-
-        A function that makes data (``Parameter.constructs``) stays as it is.
-
-        Raises
-        ------
         BadInput
             As for :func:`read_parameters`.
         """
-        given = dict(parameters or {})
-        made = {one.name: given.pop(one.name) for one in cls.parameters if one.constructs and one.name in given}
-        return {**read_parameters(cls.parameters, given, cls.name), **made}
+        stated = dict(parameters or {})
+        made = {one.name: stated.pop(one.name) for one in cls.parameters if one.constructs and one.name in stated}
+        given = {**read_parameters(cls.parameters, stated, cls.name), **made}
+        problem = cls._prepare(instance, dict(given), *needed)
+        if "demand" in given and not hasattr(problem, "demand"):
+            vars(problem)["demand"] = given["demand"]  # also of a frozen dataclass
+        return problem
+
+    @classmethod
+    def _prepare(cls, instance: Any, given: dict[str, Any], *needed: Any) -> Self:
+        """The problem on an instance, the value of every parameter given."""
+        return cls(instance, *needed, **given)
 
     @property
     def demand_matrix(self) -> NDArray[np.float64]:
-        """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, else 1."""
+        """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, else 1.
+
+        Raises
+        ------
+        ModelError
+            If the object has that parameter, but was not made by :meth:`prepare` and does not keep ``self.demand``.
+        """
         from opticoll.formulations import declared_axes
 
         return declared_axes.traffic(self)

@@ -80,7 +80,7 @@ class AllGather(Formulation):
     topology: Topology
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
         return cls(all_to_all_topology(instance, cls.name))
 

@@ -56,7 +56,6 @@ from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links, ent
 if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import I64, Topology
-    from opticoll.types import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +106,7 @@ class AllReduction(Formulation):
         return np.setdiff1d(np.arange(self.topology.n), self.topology.terminals)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
         return cls(all_to_all_topology(instance, cls.name))
 

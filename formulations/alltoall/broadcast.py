@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Broadcast(Formulation):
     root: int
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology.
 
         Raises
@@ -89,7 +89,7 @@ class Broadcast(Formulation):
             If the root is not one of its ranks.
         """
         topology = all_to_all_topology(instance, cls.name)
-        root = cls._completed(parameters)["root"]
+        root = given["root"]
         if not 0 <= root < topology.num_ranks:
             msg = f"{cls.name}: root={root} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
             raise BadInput(msg)

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import Topology
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 OBJECTIVES = ("load", "channels")
 #: Relative tolerance of the stated load.
@@ -134,7 +134,7 @@ class RoutedChannels(Formulation):
         return Dependencies(self.paths)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology.
 
         Raises
@@ -143,7 +143,6 @@ class RoutedChannels(Formulation):
             If the instance is not a connected topology of at least two ranks, a pair has no path, or a parameter is
             out of range.
         """
-        given = cls._completed(parameters)
         layers, limit, chosen = (given.pop(name) for name in ("layers", "load", "objective"))
         return cls(ChosenPaths.prepare(instance, given), layers, chosen, limit)
 

@@ -23,7 +23,7 @@ because the paper solves it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Child(Formulation):
     flow: ConcurrentFlow
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None, needed: Values | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
         """The problem under ``needed``, the values of a solution of ``alltoall.master``.
 
         Raises
@@ -88,7 +88,6 @@ class Child(Formulation):
             If the instance is not a topology of at least two ranks with a path for every demand, or ``source`` is
             not one of its ranks or sends nothing.
         """
-        given = cls._completed(parameters)
         topology, traffic = demanded_traffic(instance, given, cls.name)
         sends = np.asarray([True] * topology.num_ranks if traffic is None else traffic.any(axis=1))
         number = numbered_source(given["source"], topology, np.flatnonzero(sends), cls.name)

@@ -104,9 +104,8 @@ class LinkFlow(Formulation):
         return mask
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
-        given = cls._completed(parameters)
         topology, traffic = demanded_traffic(instance, given, cls.name)
         sources, targets, amount = pairs_of(topology, traffic)
         flow = ConcurrentFlow.by_commodity(topology, sources, targets, amount, block=not given["printed"])

@@ -19,7 +19,7 @@ the demand. The paper reports solving it at N=1000, d=4 in 40 minutes with MOSEK
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, Topology
-    from opticoll.types import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +72,9 @@ class Master(Formulation):
     flow: ConcurrentFlow
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
-        return cls(ConcurrentFlow.by_source(*demanded_traffic(instance, cls._completed(parameters), cls.name)))
+        return cls(ConcurrentFlow.by_source(*demanded_traffic(instance, given, cls.name)))
 
     @property
     def topology(self) -> Topology:

@@ -49,7 +49,7 @@ from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links, entries
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Values
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 class ChosenPaths(PathFlow, Formulation):
@@ -81,9 +81,8 @@ class ChosenPaths(PathFlow, Formulation):
     derived = path_flow.derived
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.path_flow.prepare_paths`, and for fewer than kappa paths."""
-        given = cls._completed(parameters)
         kappa = given["kappa"]
         data = path_flow.prepare_paths(cls, instance, given, kappa)
         if kappa > 1:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 class PathConcurrentFlow(PathFlow, Formulation):
@@ -73,9 +73,9 @@ class PathConcurrentFlow(PathFlow, Formulation):
     repair = path_flow.repaired_flow
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
-        return path_flow.prepare_paths(cls, instance, cls._completed(parameters))
+        return path_flow.prepare_paths(cls, instance, given)
 
     def sets(self) -> dict[str, list[Any]]:
         """Pairs of ranks, and their paths: (s,t,i) is the i-th of (s,t)."""

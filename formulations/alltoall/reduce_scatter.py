@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +72,7 @@ class ReduceScatter(Formulation):
     topology: Topology
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
         return cls(all_to_all_topology(instance, cls.name))
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, Topology
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 #: Maximum number of chunks per shard.
 MOST_CHUNKS = 64
@@ -98,7 +98,7 @@ class ChunkSteps(Formulation):
     model: str
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -107,7 +107,6 @@ class ChunkSteps(Formulation):
             If the instance is not a strongly connected topology of at least two ranks without switches, there are
             fewer steps than its diameter, or the number of chunks is not in 1..64.
         """
-        given = cls._completed(parameters)
         topology = all_to_all_topology(instance, cls.name)
         if topology.num_ranks < topology.n:
             msg = (

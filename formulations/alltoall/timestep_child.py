@@ -25,7 +25,7 @@ may bring more than it must.) Its source sends f / F_s.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, Topology
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class StepChild(Formulation):
     time: float
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None, needed: Values | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
         """The problem under ``needed``, the values of a solution of ``alltoall.timestep-mcf`` by source.
 
         Raises
@@ -93,7 +93,6 @@ class StepChild(Formulation):
             If the instance is not a topology of at least two ranks with a path for every demand, some demand has a
             distance above the number of steps, or ``source`` is not one of its ranks or sends nothing.
         """
-        given = cls._completed(parameters)
         chosen = given.pop("source")
         master = StepFlow.prepare(instance, {**given, **dict(cls.needs.settings)})
         topology, senders = master.topology, np.searchsorted(master.topology.terminals, master.groups.sources)

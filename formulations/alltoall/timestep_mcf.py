@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, Mask, Topology
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class StepFlow(Formulation):
     relays: str = "pass"
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -152,7 +152,6 @@ class StepFlow(Formulation):
         BadInput
             For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
         """
-        given = cls._completed(parameters)
         topology, traffic = demanded_traffic(instance, given, cls.name)
         relays = given["relays"]
         between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]

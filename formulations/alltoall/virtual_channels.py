@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class LayeredRoutes(Formulation):
         return Dependencies(self.known_routes)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None, needed: Values | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
         """The problem for ``needed``, the values of a solution of ``alltoall.min-congestion``.
 
         Raises
@@ -129,7 +129,7 @@ class LayeredRoutes(Formulation):
             is not a routing.
         """
         routing = ChosenPaths.prepare(instance, {})
-        layers = cls._completed(parameters)["layers"]
+        layers = given["layers"]
         routes = None if needed is None else chosen_paths(routing, needed)
         return cls(routing.topology, routes, layers)
 

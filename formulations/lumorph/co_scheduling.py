@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Settings
 
 NAME = "lumorph.co-scheduling"
 
@@ -84,7 +83,7 @@ class CallBatches(Formulation):
         return float(self.time.sum())
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -92,7 +91,7 @@ class CallBatches(Formulation):
         NotApplicable
             For anything but a training iteration, or one without calls of more than one GPU, or with too many.
         """
-        return cls(*timed_calls(instance, cls._completed(parameters), NAME))
+        return cls(*timed_calls(instance, given, NAME))
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Calls, GPUs, and the pairs (j,k) that may share a batch."""

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import I64, Mask
-    from opticoll.types import Settings
 
 NAME = "lumorph.forwarded-rounds"
 PARAMETERS = (
@@ -176,7 +175,7 @@ class ForwardedRounds(Formulation):
         return B.where(~self.given[B["q"], B["v"]]).keyed("r q v")
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -184,7 +183,7 @@ class ForwardedRounds(Formulation):
         NotApplicable
             As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that sum.
         """
-        plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, parameters)
+        plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, given)
         if plain.collective.summing:
             msg = f"{NAME}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"
             raise NotApplicable(msg)

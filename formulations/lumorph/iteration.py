@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training.training_iteration import Stage
-    from opticoll.types import Settings
 
 NAME = "lumorph.iteration"
 #: Maximum number of variables x.
@@ -150,7 +149,7 @@ class StagedCalls(Formulation):
         return b.astype(np.int64), j[pair].astype(np.int64), k[pair].astype(np.int64)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -159,7 +158,6 @@ class StagedCalls(Formulation):
             As for ``lumorph.co-scheduling``, for an iteration that does not state its stages, and for ``first=calls``
             without ``overlap``.
         """
-        given = cls._completed(parameters)
         member, time, call = timed_calls(instance, given, NAME)
         assert isinstance(instance, TrainingIteration)
         if not instance.stages:

@@ -90,7 +90,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Settings
 
 NAME = "lumorph.min-overlap"
 
@@ -139,7 +138,7 @@ class Overlap(PathFlow, Formulation):
         return self.circuits.sources, self.circuits.targets
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -150,7 +149,6 @@ class Overlap(PathFlow, Formulation):
             If the instance is not a topology of at least two ranks, a circuit has no path, or the route rule allows
             none.
         """
-        given = cls._completed(parameters)
         if not isinstance(instance, Topology):
             msg = f"{NAME}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
             raise NotApplicable(msg)

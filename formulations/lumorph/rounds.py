@@ -103,7 +103,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
-    from opticoll.types import Settings
 
 __doc__ = f"{__doc__}\n{round_programs.__doc__}"
 
@@ -274,7 +273,7 @@ class RoundModel(Formulation):
         )
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -284,7 +283,6 @@ class RoundModel(Formulation):
         BadInput
             For an invalid collective, or parameters out of range.
         """
-        given = cls._completed(parameters)
         if not isinstance(instance, Topology):
             msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
             raise NotApplicable(msg)

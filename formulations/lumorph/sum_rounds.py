@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.instances.topology import I64, Mask
-    from opticoll.types import Settings
 
 NAME = "lumorph.sum-rounds"
 PARAMETERS = (
@@ -200,7 +199,7 @@ class SumModel(Formulation):
         return Index.grid(r=self.horizon).join(Index.of_mask("d c", self.member.T)).keyed("r d c")
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -208,7 +207,7 @@ class SumModel(Formulation):
         NotApplicable
             As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that copy.
         """
-        plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, parameters)
+        plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, given)
         if not plain.collective.summing:
             msg = f"{NAME}: {plain.collective.name!r} copies and does not sum; use lumorph.rounds"
             raise NotApplicable(msg)

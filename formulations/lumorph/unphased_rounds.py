@@ -43,7 +43,7 @@ PARAMETERS = (
 )
 
 
-def plain_rounds(kind: type[Unphased], instance: object, parameters: Settings | None) -> tuple[RoundModel, int, bool]:
+def plain_rounds(kind: type[Unphased], instance: object, parameters: Settings) -> tuple[RoundModel, int, bool]:
     """``plain``, ``rmax`` and ``use_bounds`` from the parameters.
 
     Raises
@@ -51,8 +51,8 @@ def plain_rounds(kind: type[Unphased], instance: object, parameters: Settings | 
     NotApplicable
         As for :func:`opticoll.formulations.lumorph.rounds.prepare`.
     """
-    given = kind._completed(parameters)
-    rmax, use_bounds = given.pop("rmax"), given.pop("bounds")
+    given = dict(parameters)
+    rmax, use_bounds = int(given.pop("rmax")), bool(given.pop("bounds"))
     return RoundModel.prepare(instance, given), rmax, use_bounds
 
 

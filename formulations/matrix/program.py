@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.topology import F64
-    from opticoll.types import Settings
 
     Values = Mapping[str, F64]
 
@@ -88,7 +87,7 @@ class FileProgram(Formulation):
         self.problem = "MILP" if program.integer.any() else "LP"
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem of a program.
 
         Raises

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.variables import Links
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
     Values = Mapping[str, F64]
 
@@ -78,7 +78,7 @@ class StatedModel(FileProgram):
         self.model = program
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem of a stated program.
 
         Raises

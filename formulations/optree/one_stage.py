@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Settings
 
 NAME = "optree.one-stage"
 #: Maximum number of nodes whose pairs are listed and checked.
@@ -113,7 +112,7 @@ class AllToAll(Formulation):
         return count * (self.routes + hops + self.fibres.arcs + 2) - 2
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -125,7 +124,7 @@ class AllToAll(Formulation):
         if fibres.n > MOST_NODES:
             msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
             raise NotApplicable(msg)
-        colours = cls._completed(parameters)["colours"]
+        colours = given["colours"]
         return cls(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
 
     def sets(self) -> dict[str, Sequence[Any]]:

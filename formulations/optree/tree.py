@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.optree.radix_trees import RadixGraph
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64
-    from opticoll.types import Settings
 
 NAME = "optree.tree"
 
@@ -124,7 +123,7 @@ class TreeChoice(Formulation):
         return walks(self.fabric)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -134,7 +133,6 @@ class TreeChoice(Formulation):
             data or a clock out of range.
         """
         fibres = whole_fibres(instance, NAME)
-        given = cls._completed(parameters)
         fabric = fabric_of(fibres, given["count"])
         if fibres.n > MOST_NODES:
             msg = f"{NAME}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer"

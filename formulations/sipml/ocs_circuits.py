@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Settings
 
 NAME = "sipml.ocs-circuits"
 MODELS = ("counts", "switches")
@@ -110,7 +109,7 @@ class OcsCircuits(Formulation):
         return np.maximum(self.degree + 1 - fuller, 1)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -124,7 +123,6 @@ class OcsCircuits(Formulation):
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"
             raise NotApplicable(msg)
-        given = cls._completed(parameters)
         transfers = transfers_of(instance.traffic, given["bandwidth"], f"{NAME}: {instance.spec}")
         return cls(instance, transfers, given["model"])
 

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Settings
 
 NAME = "sipml.placement"
 RULES = ("distance", "degree")
@@ -172,7 +171,7 @@ class Placement(Formulation):
         return first, second
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -186,7 +185,6 @@ class Placement(Formulation):
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
             raise NotApplicable(msg)
-        given = cls._completed(parameters)
         k, degree, replicas, bandwidth = (given[name] for name in ("k", "degree", "replicas", "bandwidth"))
         if not 1 <= k <= MOST_DEVICES or replicas < 1 or k * replicas > 10**6:
             msg = f"{NAME}: k={k}, replicas={replicas}; use 1 to {MOST_DEVICES} GPUs per group and at least 1 group"

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
@@ -164,7 +164,7 @@ class RingTraffic(Formulation):
         return walks(self.n, self.transfers.source, self.transfers.target)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -175,7 +175,6 @@ class RingTraffic(Formulation):
         BadInput
             For unknown or empty traffic, or a bandwidth that is not positive.
         """
-        given = cls._completed(parameters)
         count = given["wavelengths"]
         if isinstance(instance, ServerPool):
             if instance.n < 3:

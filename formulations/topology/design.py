@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 NAME = "topology.design"
@@ -129,7 +129,7 @@ class Design(Formulation):
         return tail, head
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Design:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Design:
         """Prepare the data of the model.
 
         Raises
@@ -147,7 +147,6 @@ class Design(Formulation):
                 "other traffic"
             )
             raise NotApplicable(msg)
-        given = cls._completed(parameters)
         limits = {name: given[name] for name in ("rack", "cables", "uplinks")}
         data = design_data(instance.n, instance.degree, given["directed"], **limits)
         return cls(**vars(data))

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 NAME = "topology.matchings"
@@ -114,7 +114,7 @@ class TopologyMatchings(Formulation):
         return np.argwhere(self.demand > 0)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> TopologyMatchings:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologyMatchings:
         """Prepare the data of the model.
 
         Raises
@@ -125,7 +125,6 @@ class TopologyMatchings(Formulation):
             For a demand that cannot be read.
         """
         pool = pool_of_nodes(instance, NAME)
-        given = cls._completed(parameters)
         return matchings_data(
             stated_demand(pool.n, given, NAME),
             given["switches"] or pool.degree,

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 NAME = "topology.sequence"
@@ -239,7 +239,7 @@ class TopologySequence(Formulation):
         return float(amounts[0]) if amounts.min() == amounts.max() else None
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> TopologySequence:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologySequence:
         """Prepare the data of the model.
 
         Raises
@@ -250,7 +250,7 @@ class TopologySequence(Formulation):
         BadInput
             For a demand or a start that cannot be read.
         """
-        pool, given = pool_of_nodes(instance, NAME), cls._completed(parameters)
+        pool = pool_of_nodes(instance, NAME)
         unit_s = shard_seconds(given["shard"], given["bandwidth"], NAME)
         delay, startup = (relative(given[name], unit_s, f"{NAME}: {name}") for name in ("delay", "startup"))
         return sequence_data(

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.instances.topology import F64, Mask
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 NAME = "topology.steps"
@@ -109,7 +109,7 @@ class TopologySteps(Formulation):
         return len(self.steps), len(self.topologies)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> TopologySteps:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologySteps:
         """Prepare the data of the model; ``times`` is the function that routes the steps.
 
         Raises
@@ -119,7 +119,7 @@ class TopologySteps(Formulation):
         BadInput
             For an algorithm that is unknown or does not fit the number of nodes.
         """
-        return cls(*timed_steps.prepared(NAME, instance, **cls._completed(parameters)))
+        return cls(*timed_steps.prepared(NAME, instance, **given))
 
     @property
     def _cost(self) -> F64:

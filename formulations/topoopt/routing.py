@@ -17,7 +17,7 @@ Flows of s on circuits into s are fixed at 0. The minimum of the maximum load of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, Topology
-    from opticoll.types import Settings
 
 NAME = "topoopt.routing"
 #: Maximum number of servers: larger flow matrices are too large for any solver here.
@@ -101,7 +100,7 @@ class FixedCircuits(Formulation):
         return self.flow.topology
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> FixedCircuits:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> FixedCircuits:
         """Prepare the data of the model; ``circuits`` is the function that makes the design with the given circuits.
 
         Raises
@@ -113,7 +112,6 @@ class FixedCircuits(Formulation):
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
             raise NotApplicable(msg)
-        given = cls._completed(parameters)
         design: CircuitDesign = given["circuits"](pool)
         if given["traffic"] == "all":
             return flow_over(design)

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Settings
 
 NAME = "topoopt.strategy"
 #: Bandwidth of an interface [bytes/s]: 100 Gb/s.
@@ -125,7 +124,7 @@ class Plane(Formulation):
         return self.computing + float((self.cost * x).sum())
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -136,7 +135,7 @@ class Plane(Formulation):
             If there are no measurements for ``operators=measured``.
         """
         pool = server_pool(instance, NAME)
-        numbers, family = cls._completed(parameters), dict(pool.parameters)
+        numbers, family = given, dict(pool.parameters)
         measured = numbers.pop("operators") == "measured"
         name = str(family.get("traffic", ""))
         if name not in JOBS:

@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Settings
 
     #: Group, and order of the ring as text.
     RingIndex = tuple[int, str]
@@ -201,7 +200,7 @@ class Wiring(Formulation):
         return tail, head
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -210,7 +209,7 @@ class Wiring(Formulation):
             For anything but a server pool with traffic, a negative ``parallel``, more ports than ``parallel`` allows to
             use, or a choice of rings where nothing is all-reduced.
         """
-        pool, given = server_pool(instance, NAME), cls._completed(parameters)
+        pool = server_pool(instance, NAME)
         parallel = given["parallel"]
         if not pool.groups:
             stated = {name: given[name] for name in ("rings", "all_reduce")}

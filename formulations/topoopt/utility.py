@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.servers import ServerPool
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Settings
 
 NAME = "topoopt.utility"
 DISCOUNTS = ("halves", "factorial", "every", "first")
@@ -125,7 +124,7 @@ class CircuitUtility(Formulation):
         return np.cumsum(values)
 
     @classmethod
-    def prepare(cls, instance: object, parameters: Settings | None = None) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model.
 
         Raises
@@ -135,7 +134,6 @@ class CircuitUtility(Formulation):
             all-reduced.
         """
         pool = server_pool(instance, NAME)
-        given = cls._completed(parameters)
         demand = pool.traffic if given["traffic"] == "all" else pool.point_to_point
         if not demand.any():
             msg = f"{NAME}: {pool.spec} has no point-to-point traffic; use traffic=all"

@@ -82,7 +82,4 @@ def prepared(
             method = method_named(str(parameters[one.name]))
             assert method is not None
             made[one.name] = method.construct
-    problem = kind.prepare(instance, {**parameters, **made}, *(() if needed is None else (needed,)))
-    if "demand" in parameters and not hasattr(problem, "demand"):
-        object.__setattr__(problem, "demand", parameters["demand"])  # for `demand_matrix`, also of a frozen dataclass
-    return problem
+    return kind.prepare(instance, {**parameters, **made}, *(() if needed is None else (needed,)))

@@ -24,8 +24,10 @@ from opticoll.analysis.cli.main import cli
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
 from opticoll.analysis.study.study_file import Cell
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, ModelError
 from opticoll.formulations import formulation
+from opticoll.formulations.alltoall.master import Master
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import sweep_cut_bound
 from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import Topology, parse
@@ -697,7 +699,16 @@ def test_nothing_may_be_written_with_a_unit_and_nan_is_named():
 
 @pytest.mark.parametrize("name", ["master", "link-mcf", "path-mcf", "timestep-mcf", "min-congestion"])
 def test_the_demand_of_a_problem_is_the_given_one(name):
-    plan = make_plan(Task(f"alltoall.{name}", "ring:4", settings={"demand": "permutation:1"}))
     wanted = read_demand("permutation:1", parse("ring:4"), "demand")
     assert not np.array_equal(wanted, wanted.T)
-    assert np.array_equal(plan.problem.demand_matrix, wanted)
+    plan = make_plan(Task(f"alltoall.{name}", "ring:4", settings={"demand": "permutation:1"}))
+    prepared = formulation(f"alltoall.{name}").prepare(parse("ring:4"), {"demand": "permutation:1"})
+    for problem in (plan.problem, prepared):
+        assert np.array_equal(problem.demand_matrix, wanted)
+
+
+def test_a_problem_that_keeps_no_demand_does_not_pass_for_uniform():
+    topology = parse("ring:4")
+    made = Master(ConcurrentFlow.by_source(topology, read_demand("permutation:1", topology, "demand")))
+    with pytest.raises(ModelError, match="keeps no demand; make it by prepare"):
+        _ = made.demand_matrix
