@@ -19,6 +19,9 @@ Arc form (``model=arc``), as printed:  min Lambda  s.t.
     no_exit[k]        sum_out(d_k) x_ak <= 0                                              (15)
     arrive[k]         sum_in(d_k) x_ak = 1                                                (16)
 
+Rows are for all k and a. A row needs an arc: ``balance`` is stated where v has any, ``enter_once`` and ``no_return``
+where one enters v or s_k, ``leave_once`` and ``no_exit`` where one leaves v or d_k.
+
 Corrections: (16) is printed with right-hand side 0, which makes the model infeasible; the appendix prints (14) and (15)
 a second time with in(v) at d; the sums of (13)-(16) are over the arcs at s or d, not at every v; circuits are indexed
 by their position in the list, so pairs may repeat. Cycles disjoint from the path satisfy the model; they never help

@@ -14,7 +14,7 @@ Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 th
 min (max V / B) t  s.t.
     chord[p,h]     t + v_p / (h (h+1)) c_p >= v_p (2h+1) / (h (h+1))    1 <= h < max(high_p, 2)
   model=sets
-    walk[d,k,a]    inflow of f_dk, idle_dk and over_d at node a = their outflow
+    walk[d,k,a]    inflow of f_dk, idle_dk and over_d at node a = their outflow    k <= a <= e_k; 0 < a < n for k = 0
     light[d]       sum of f_d0 and idle_d0 that start at node 0 + sum_p over_dp <= W
     serve[p]       c_p - sum_dk f_dkp - sum_d over_dp <= 0
   model=arcs
@@ -22,7 +22,8 @@ min (max V / B) t  s.t.
     serve[p]       c_p - sum_dw x_pdw <= 0
 
 with v_p = V_p / max V: the chords of t >= v_p / c_p. high_p is the minimum number of circuits with which p meets the
-bounds ``arc-load`` and ``cut`` on T, at most 2 W. Walks and chords: :mod:`opticoll.formulations.sipml`.
+bounds ``arc-load`` and ``cut`` on T, at most 2 W. A walk begins at node k, 0 or the head of a crossing circuit, and
+ends at node e_k; walks and chords are defined in :mod:`opticoll.formulations.sipml`.
 
 T, and ``transfer_s`` of the metrics, is in seconds if ``bandwidth`` is in bytes/s, and in bytes per circuit with the
 default bandwidth of 1.
@@ -207,7 +208,7 @@ class RingTraffic(Formulation):
             return {**whole, "wavelength": range(self.wavelengths)}
         return {
             **whole,
-            "circuit": [(d, v, *P[p]) for d, v, p in walk.circuits],
+            "circuit": [(d, k, *P[p]) for d, k, p in walk.circuits],
             "idle": walk.idle.labels,
             "crossing": [(d, *P[p]) for d, p in walk.crossings],
             "walk": walk.nodes.labels,
@@ -243,7 +244,7 @@ class RingTraffic(Formulation):
         return b.minimize(moves.unit_time * t)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo: ``c[i,j]``, ``t``; ``f[d,v,i,j]``, ``idle[d,v,a]``, ``over[d,i,j]`` or ``x[i,j,d,w]``."""
+        """The model in Pyomo: ``c[i,j]``, ``t``; ``f[d,k,i,j]``, ``idle[d,k,a]``, ``over[d,i,j]`` or ``x[i,j,d,w]``."""
         from pyomo.core import quicksum
 
         sipml_sizes.refuse_large_ring(self)

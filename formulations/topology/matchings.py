@@ -8,6 +8,7 @@ Data    D_ij >= 0 demand [shards], (n,n); delay >= 0 before a matching [shards /
 Vars    x_hkij in {0,1} circuit from i to j in a configuration, where D_ij > 0, (s,K,n,n); z_hk in {0,1} whether the
         switch sets a k-th matching, (s,K); t_hk >= 0 how long it holds it [shards / link bandwidth], (s,K);
         w_hkij >= 0 shards that the circuit carries, where D_ij > 0, (s,K,n,n); T >= 0 makespan
+        [shards / link bandwidth]
 
 min T      s.t.
     ports_out[h,k,i]      sum_j x_hkij <= z_hk
@@ -27,7 +28,10 @@ and configurations. A switch is dark during a delay, on its own: the others go o
 
 Exactness. A circuit carries t_hk x_hkij at most, which is a product: as a node has one circuit in a configuration,
 ``sending`` and ``receiving`` state w_hkij <= t_hk, and ``lit`` needs no constant but D_ij, for no pair needs more than
-its demand. The last three rows choose one of the orders of configurations and switches, which are alike.
+its demand. The last three rows choose one of the orders of configurations and switches, which are alike:
+they compare an ``earlier`` configuration, any but the last, with the next one, and an ``upper`` switch, any but the
+last, with the next one. All rows are for all indices but where a condition stands; a node that sends nothing has no
+``ports_out`` and ``sending``, one that receives nothing no ``ports_in`` and ``receiving``.
 
 Delay. With ``first`` the switches begin dark, and each matching takes the delay. Otherwise the first matching of every
 switch stands already; the optimum is then one delay less, with the same matchings.

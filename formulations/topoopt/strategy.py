@@ -9,12 +9,15 @@ Data    m_k parts of kind k, (K,); R_kc, A_kc all-reduce and point-to-point byte
         :mod:`opticoll.instances.training.training_jobs`);
         t_kc computing time of one part on a server [s], (K,C); n servers with d interfaces of b = ``bandwidth``
         [bytes/s]; M = ``memory`` of a server [bytes], with ``weight_bytes`` per weight; C = ``computing`` [s], the same
-        for every strategy; alpha_c
+        for every strategy; alpha_c >= 0 slow-down by forwarding of what is sent point to point [-], see below
 Vars    x_kc in 0 .. m_k parts of kind k placed as c, integer, (K,C), where k can be placed as c
 
 min C + sum_kc (t_kc + (R_kc + alpha_c A_kc) / (n d b)) x_kc  s.t.
     parts[k]   sum_c x_kc = m_k
     memory     sum_kc W_kc x_kc <= M                                                  (memory > 0)
+
+``memory`` is stated divided by M, so that its coefficients are shares of the memory whatever its size. The data of both
+builds hold alpha_c A_kc as one number, the byte-hops of a part.
 
 ``operators=list-1`` takes the layers of List 1, with t = 0. ``operators=measured`` uses the operators that the authors
 measured on this number of servers (16 or 128), with their times: parts run sequentially, so t adds up to Eq. (1)'s
