@@ -255,7 +255,8 @@ def judge(
 ) -> Judgement:
     """Judge what checked values and recomputed bounds prove, within a relative tolerance.
 
-    ``closed_forms`` may only contradict the value; ``needed`` is the run whose solution is the data of this one.
+    ``closed_forms`` that are not among the bounds may only contradict the value; ``needed`` is the run whose solution
+    is the data of this one.
     """
     sense, objective, verified = problem.sense, checked.objective, checked.verified
     bound = verify.tightest(bounds, sense)

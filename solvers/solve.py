@@ -142,7 +142,9 @@ def _prepared(
         needed = solve_needed(task, read, plan, budget)
         plan, start, refutation = budget.limited(second, budget.deadline, least_s=READING_S)
     except LimitReached as reached:
-        msg = f"{reached} while {task.instance} was read and prepared; raise the limit or use a smaller instance"
+        remedy = "; raise the limit or use a smaller instance"
+        interrupted = reached.termination is Termination.INTERRUPTED
+        msg = f"{reached} while {task.instance} was read and prepared{'' if interrupted else remedy}"
         raise LimitSpent(msg, reached.termination) from None
     return plan, read, needed, start, refutation
 
@@ -162,9 +164,12 @@ def finish(state: RunState, solved: Solved, needed: Run | None, analytic: list[B
     if checked.verified and best is not None and not met(state, checked.objective, best):
         checked = state.asked("objective", checked, at_optimum, problem, solved, checked, best, gathered.optimum)
     closed_forms: list[Bound] = []
+    bounds = gathered.bounds
     if gathered.analytic is None:  # else they are among the analytic bounds
         closed_forms = state.asked("closed_forms", [], problem.closed_forms)
-    judgement = judge(problem, state.task.tol, solved, checked, gathered.bounds, closed_forms, needed)
+        if not met(state, checked.objective, best):  # the others took too long
+            bounds = [*bounds, *closed_forms]
+    judgement = judge(problem, state.task.tol, solved, checked, bounds, closed_forms, needed)
     state.notes += judgement.notes
     if judgement.proof in PROVEN and solved.outcome.termination is Termination.TOLERANCE:  # bounds reach it
         solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.OPTIMAL))

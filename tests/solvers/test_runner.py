@@ -20,6 +20,8 @@ from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.export import export
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.resume_key import resume_key
+from opticoll.solvers.run import Solved
+from opticoll.solvers.run_state import RunState
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages, plain
 
@@ -312,6 +314,17 @@ def test_a_time_limit_is_a_row_with_a_bound():
     assert run.termination is Termination.TIME_LIMIT
     assert run.bound is not None
     assert run.proof in {Proof.BOUND_ONLY, Proof.CERTIFIED_GAP, Proof.FEASIBLE}
+
+
+def test_closed_forms_are_bounds_where_the_others_take_too_long(monkeypatch):
+    class Late(RunState):
+        def analytic(self, bounds):
+            return None
+
+    monkeypatch.setattr(solve, "RunState", Late)
+    monkeypatch.setattr(solve, "solve_model", lambda state: Solved(Outcome(Termination.TIME_LIMIT)))
+    run = solve.solve(Task("alltoall.link-mcf", "torus:4x4", method="highs-simplex", time_limit_s=60.0))
+    assert (run.proof, run.bound) == (Proof.BOUND_ONLY, pytest.approx(1 / 8))
 
 
 def test_a_memory_limit_is_a_row():
