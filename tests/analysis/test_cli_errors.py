@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib.abc
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from case_families import each
 
+from opticoll.__main__ import program
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 
@@ -197,6 +200,20 @@ def test_an_unexpected_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd:
     monkeypatch.setenv("OPTICOLL_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         main(RING)
+
+
+def test_interrupted_before_the_first_command_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupting(importlib.abc.MetaPathFinder):
+        def find_spec(self, name: str, path: Any, target: Any = None) -> None:
+            if name == "opticoll.analysis.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "opticoll.analysis.cli.main")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    assert program() == 130
+    assert capfd.readouterr() == ("", "opticoll: interrupted\n")
 
 
 def test_interrupted_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
