@@ -15,8 +15,8 @@ Vars    y_pl in {0,1} the pair of p takes path p on layer l, (|P|, L); w_el in {
 min Lambda      (``objective=load``)      or      min sum_l z_l      (``objective=channels``)      s.t.
     choose[k]       sum_{p in P_k} sum_l y_pl = 1
     congestion[a]   sum_{p through a} D_p sum_l y_pl <= c_a Lambda      or      <= c_a load      (load > 0)
-    occur[k,e,l]    sum_{p in P_k: e in E_p} y_pl <= w_el
-    order[e,l]      u_bl - u_al >= 1 - m (1 - w_el)                     e = (a,b)
+    occur[k,e,l]    sum_{p in P_k: e in E_p} y_pl <= w_el               for e on some path of k
+    order[e,l]      u_bl - u_al >= 1 - m (1 - w_el)                     for e = (a,b) in E
     use[k,l]        sum_{p in P_k} y_pl <= z_l                          (objective=channels)
     symmetry[l]     z_l >= z_{l+1}                                      (objective=channels)
 
@@ -102,7 +102,7 @@ class RoutedChannels(Formulation):
     constraints: ClassVar = {
         "choose": ("commodity",),
         "congestion": ("arc",),
-        "occur": ("use", "layer"),
+        "occur": ("occurrence", "layer"),
         "order": ("dependency", "layer"),
         "use": ("commodity", "layer"),
         "symmetry": ("lower",),
@@ -147,13 +147,13 @@ class RoutedChannels(Formulation):
         return cls(ChosenPaths.prepare(instance, given), layers, chosen, limit)
 
     def sets(self) -> dict[str, Axis | Sequence[Any]]:
-        """Pairs, paths (s,t,i), dependencies (a,b), uses (s,t,a,b), and layers from 1."""
+        """Pairs, paths (s,t,i), dependencies (a,b), occurrences (s,t,a,b), and layers from 1."""
         L, E = range(1, self.layers + 1), self.dependencies.axis()
         K, of, _ = named_paths(self.paths)
         pair, dependency, _ = self.dependencies.of_pairs
-        uses = [(*K[k], *E.members[e]) for k, e in zip(pair.tolist(), dependency.tolist(), strict=True)]
+        occurrences = [(*K[k], *E.members[e]) for k, e in zip(pair.tolist(), dependency.tolist(), strict=True)]
         P = Axis("path", self.paths.paths, lambda _: path_names(self.paths), [p for k in K for p in of[k]])
-        return {"commodity": K, "path": P, "dependency": E, "use": uses, "layer": L, "lower": L[:-1]}
+        return {"commodity": K, "path": P, "dependency": E, "occurrence": occurrences, "layer": L, "lower": L[:-1]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
@@ -168,17 +168,19 @@ class RoutedChannels(Formulation):
         b.row("choose", pairs.of(taken) @ y == 1)
         if self.dependencies.size:
             pair, of, _ = self.dependencies.of_pairs
-            uses = Index.table("use", {"use": np.arange(of.size), "commodity": pair, "dependency": of})
-            uses = uses.join(layers).keyed("use layer")
-            a, e = self.dependencies.pairs.T
-            E = Index.table("dependency", {"dependency": np.arange(a.size), "a": a, "b": e})
+            occurrences = Index.table(
+                "occurrence", {"occurrence": np.arange(of.size), "commodity": pair, "dependency": of}
+            )
+            occurrences = occurrences.join(layers).keyed("occurrence layer")
+            first, second = self.dependencies.pairs.T
+            E = Index.table("dependency", {"dependency": np.arange(first.size), "a": first, "b": second})
             E = E.join(layers).keyed("dependency layer")
             has = Index.table("path", dict(zip(("path", "dependency"), self.dependencies.uses, strict=True)))
             placed = Index.table("arc", {"arc": np.unique(self.dependencies.pairs)}).join(layers).keyed("arc layer")
             w, u = b.var("w", upper=1, integer=True, over=E), b.var("u", upper=m - 1, over=placed)
             having = taken.join(has)
-            occurring = uses.of(having, commodity="commodity", dependency="dependency")
-            b.row("occur", occurring @ y <= uses.of(E, dependency="dependency") @ w, over=uses)
+            occurring = occurrences.of(having, commodity="commodity", dependency="dependency")
+            b.row("occur", occurring @ y <= occurrences.of(E, dependency="dependency") @ w, over=occurrences)
             b.row("order", (E.of(placed, arc="b") - E.of(placed, arc="a")) @ u >= 1 - m * (1 - w), over=E)
         arcs = Index.table("arc", {"arc": np.unique(paths.arcs)})
         room = c[arcs["arc"]]

@@ -12,9 +12,9 @@ Vars    y_rl in {0,1} route r uses layer l, (|R|, L); w_el in {0,1} dependency e
 
 min sum_l z_l  s.t.
     assign[r]      sum_l y_rl = 1
-    occur[r,e,l]   w_el >= y_rl                                e in E_r
+    occur[r,e,l]   w_el >= y_rl                                for e in E_r
     use[r,l]       z_l >= y_rl
-    order[e,l]     u_bl - u_al >= 1 - m (1 - w_el)             e = (a,b)
+    order[e,l]     u_bl - u_al >= 1 - m (1 - w_el)             for e = (a,b) in E
     symmetry[l]    z_l >= z_{l+1}
 
 Such an order exists if and only if a layer has no dependency cycle (m is the smallest valid constant, since positions
@@ -89,7 +89,7 @@ class LayeredRoutes(Formulation):
     }
     constraints: ClassVar = {
         "assign": ("route",),
-        "occur": ("use", "layer"),
+        "occur": ("occurrence", "layer"),
         "use": ("route", "layer"),
         "order": ("dependency", "layer"),
         "symmetry": ("lower",),
@@ -134,17 +134,18 @@ class LayeredRoutes(Formulation):
         return cls(routing.topology, routes, layers)
 
     def sets(self) -> dict[str, Axis | Sequence[Any]]:
-        """Routes by their pair (s,t), dependencies (a,b), uses of them, and layers from 1."""
+        """Routes by their pair (s,t), dependencies (a,b), their occurrences (s,t,a,b), and layers from 1."""
         routes, L, E = self.known_routes, range(1, self.layers + 1), self.dependencies.axis()
         R = pair_names(self.topology, routes.sources, routes.targets)
-        uses = [(*R[r], *E.members[e]) for r, e in zip(*(one.tolist() for one in self.dependencies.uses), strict=True)]
+        owner, of = (one.tolist() for one in self.dependencies.uses)
+        occurrences = [(*R[r], *E.members[e]) for r, e in zip(owner, of, strict=True)]
 
         def named(_values: object) -> dict[str, list[str]]:
             known = path_names(routes)
             return {"commodity": known["commodity"], "route": known["path"]}
 
         route = Axis("route", routes.paths, named, R)
-        return {"route": route, "dependency": E, "use": uses, "layer": L, "lower": L[:-1]}
+        return {"route": route, "dependency": E, "occurrence": occurrences, "layer": L, "lower": L[:-1]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
@@ -152,20 +153,21 @@ class LayeredRoutes(Formulation):
 
         b, m, layers = Cvx(self), self.topology.arcs, Index.grid(layer=self.layers)
         routes, (owner, of) = Index.grid(route=self.known_routes.paths), self.dependencies.uses
-        a, e = self.dependencies.pairs.T
+        first, second = self.dependencies.pairs.T
         E = (
-            Index.table("dependency", {"dependency": np.arange(a.size), "a": a, "b": e})
+            Index.table("dependency", {"dependency": np.arange(first.size), "a": first, "b": second})
             .join(layers)
             .keyed("dependency layer")
         )
-        uses = Index.table("use", {"use": np.arange(of.size), "route": owner, "dependency": of})
-        uses = uses.join(layers).keyed("use layer")
+        occurrences = Index.table("occurrence", {"occurrence": np.arange(of.size), "route": owner, "dependency": of})
+        occurrences = occurrences.join(layers).keyed("occurrence layer")
         taken = Index.grid(route=len(routes), layer=self.layers)
-        placed = Index.table("arc", {"arc": np.union1d(a, e)}).join(layers).keyed("arc layer")
+        placed = Index.table("arc", {"arc": np.union1d(first, second)}).join(layers).keyed("arc layer")
         y, w = b.var("y", upper=1, integer=True, over=taken), b.var("w", upper=1, integer=True, over=E)
         z, u = b.var("z", upper=1, integer=True), b.var("u", upper=m - 1, over=placed)
         b.row("assign", routes.of(taken) @ y == 1)
-        b.row("occur", uses.of(E, dependency="dependency") @ w >= uses.of(taken, route="route") @ y, over=uses)
+        occurring = occurrences.of(E, dependency="dependency") @ w
+        b.row("occur", occurring >= occurrences.of(taken, route="route") @ y, over=occurrences)
         b.row("use", taken.of(layers) @ z >= y, over=taken)
         b.row("order", (E.of(placed, arc="b") - E.of(placed, arc="a")) @ u >= 1 - m * (1 - w), over=E)
         if self.layers > 1:
