@@ -99,20 +99,28 @@ def untouched(problem: Any) -> Iterator[None]:
     """
     from cvxpy.utilities.canonical import Canonical
 
-    before: dict[int, tuple[Any, set[str]]] = {id(problem): (problem, set(vars(problem)))}
+    before: dict[int, tuple[Any, int]] = {id(problem): (problem, len(vars(problem)))}
+    parts: dict[type, bool] = {}  # whether it is an expression, by type: asking its abstract class takes long
     left = [problem.objective, *problem.constraints]
     while left:
         one = left.pop()
-        if id(one) not in before:
-            before[id(one)] = one, set(vars(one))
-            left += one.args
-            left += (part for part in vars(one).values() if isinstance(part, Canonical))
+        if id(one) in before:
+            continue
+        before[id(one)] = one, len(vars(one))
+        left += one.args
+        for part in vars(one).values():
+            kind = type(part)
+            if kind not in parts:
+                parts[kind] = issubclass(kind, Canonical)
+            if parts[kind]:
+                left.append(part)
     try:
         yield
     finally:
-        for one, known in before.values():
-            for name in vars(one).keys() - known:
-                delattr(one, name)
+        for one, count in before.values():
+            if len(vars(one)) > count:  # what is new stands last
+                for name in list(vars(one))[count:]:
+                    delattr(one, name)
 
 
 def back_end(problem: Any) -> str | None:
