@@ -64,6 +64,10 @@ def _few_steps(form: StandardForm) -> dict[str, Setting]:
     return {STEPS: FEWEST_STEPS + form.row_lower.size // ROWS_A_STEP} if large else {}
 
 
+class OtherForm(BadInput, AttributeError):
+    """The attribute of the modelling layer in which a model is not stated: ``hasattr`` finds that it has none."""
+
+
 class Model:
     """The stated model of a formulation on an instance, which can be changed by hand and solved.
 
@@ -164,7 +168,7 @@ class Model:
     def _in(self, form: str) -> Any:
         if self.form != form:
             msg = f"model: it is stated in {self.form}; write oc.model(..., form={form!r})"
-            raise BadInput(msg)
+            raise OtherForm(msg)
         return self._stated
 
     @property
