@@ -89,6 +89,12 @@ class Faulty(oc.Formulation):
             {}["lacking"]
         if self.fault == "memory":
             raise MemoryError
+        if self.fault == "large":
+            import time
+            held = []
+            for _ in range(40):
+                held.append(b"x" * 2**24)
+                time.sleep(0.05)
         while self.fault == "endless" and not Path(__file__).with_name("over").exists():
             pass
         model = pyo.ConcreteModel()
@@ -155,3 +161,12 @@ def test_formulations_of_users_are_built_here_for_what_their_builds_keep(faulty:
 def test_what_cannot_be_sent_is_built_here(faulty: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "is_own", lambda problem: False)
     assert end_of("unsendable", {})[:2] == ("optimal", 2.0)
+
+
+def test_a_build_in_a_worker_ends_at_the_memory_limit(faulty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build holds 640 MiB at most and then goes on, so that without a limit it is solved."""
+    monkeypatch.setattr(building, "is_own", lambda problem: False)
+    ending, objective, message = end_of("large", {"memory_limit": 0.1})
+    assert (ending, objective) == ("memory-limit", None)
+    assert "while the model was built" in str(message)
+    assert end_of("large", {"memory_limit": 4.0})[:2] == ("optimal", 2.0)
