@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+_OURS = "opticoll"
 _SOURCE = ("", "r", 1)  # modulefinder's description of a module of source text
 
 
@@ -48,6 +49,8 @@ def _finder() -> Any:
 
     class Finder(ModuleFinder):
         def find_module(self, name: str, path: Any, parent: Any = None) -> Any:
+            if parent is None and name == _OURS:  # which does not count: hundreds of files, in a checkout
+                raise ImportError(name)
             try:
                 return super().find_module(name, path, parent)
             except (AttributeError, TypeError) as error:  # a package without __init__.py
@@ -80,7 +83,7 @@ def changed(digests: Mapping[str, str]) -> str | None:
 
 def _is_outside(name: str, file: object, own: str) -> bool:
     top = name.partition(".")[0]
-    ours = top in {"opticoll", "__main__", "__mp_main__"} or top.startswith("opticoll_plugin_")
+    ours = top in {_OURS, "__main__", "__mp_main__"} or top.startswith("opticoll_plugin_")
     return bool(file) and not ours and (top == own or not is_installed(str(file)))
 
 

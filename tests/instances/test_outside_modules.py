@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from slow_cases import marked
 
 import opticoll as oc
-from opticoll import plugins
+from opticoll import outside_modules, plugins
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.outside_modules import modules_of
@@ -464,3 +465,12 @@ def test_a_claim_is_measured_again_when_a_module_of_its_plug_in_changes(tmp_path
         (row,) = json.loads(capfd.readouterr().out)
         assert row["measured"] == value
     assert len(list((tmp_path / "store" / "claims").iterdir())) == 2
+
+
+def test_the_package_itself_is_not_searched():
+    """In a checkout, its hundreds of files stand outside installed packages."""
+    finder = outside_modules._finder()
+    finder.load_module(
+        "__main__", io.StringIO("import opticoll.solvers.solve\nfrom opticoll import store\n"), "", ("", "r", 1)
+    )
+    assert list(finder.modules) == ["__main__"]
