@@ -705,7 +705,7 @@ def _check_parameters(cls: type[Formulation], where: str) -> None:
         if clash is not None:
             msg = f"{where}: the parameter {clash!r} has the name of an attribute; choose another, or define __init__"
             raise BadInput(msg)
-    elif not states(cls, "prepare"):
+    elif not (states(cls, "prepare") or states(cls, "_prepare")):
         try:
             inspect.signature(cls.__init__).bind_partial(**{one.name: one.default for one in cls.parameters})
         except TypeError:
