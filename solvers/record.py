@@ -55,10 +55,11 @@ def record_of(
     plan, task, out, form = state.plan, state.task, solved.outcome, solved.form
     plugins.check_imports()
     model = model_info(plan, out, form, refuted=solved.refuted and judgement.infeasible_by is not None)
+    used = plugin_digests(plan)
     told = plan.instance.notes if isinstance(plan.instance, MatrixProgram | Topology) else ()
     message = joined_messages(out.message, *state.notes, *(f"{NOTE}{note}." for note in told))
     return Record(
-        key=plan_key(task, plan, None if needed is None else needed.record.key),
+        key=plan_key(task, plan, None if needed is None else needed.record.key, used),
         formulation=plan.problem.name,
         paper=paper_of(plan.problem),
         instance=plan.instance.spec,
@@ -92,6 +93,6 @@ def record_of(
         needed=None if needed is None else Needed.of(needed.record),
         repaired=checked.repaired,
         start=state.start,
-        plugins=plugin_digests(plan) or None,
-        versions=versions_of(task, plan),
+        plugins=used or None,
+        versions=versions_of(task, plan, used),
     )

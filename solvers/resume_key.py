@@ -19,6 +19,8 @@ from opticoll.solvers.plan import make_plan, needed_task
 from opticoll.solvers.task import LIMITS, digest, texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.solvers.run import Plan
     from opticoll.solvers.task import Task
 
@@ -31,11 +33,14 @@ def resume_key(task: Task) -> str:
     return plan_key(task, make_plan(task))
 
 
-def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
+def plan_key(task: Task, plan: Plan, needed: str | None = None, digests: Mapping[str, str] | None = None) -> str:
     """The resume key of a task whose plan is already made.
 
-    ``needed`` is the key of the run whose solution the formulation takes as data, if there is one and it is known.
+    ``needed`` is the key of the run whose solution the formulation takes as data, if there is one and it is known;
+    ``digests`` are the :func:`plugin_digests` of the plan, if they are known.
     """
+    if digests is None:
+        digests = plugin_digests(plan)
     settings = texts(plan.settings)
     chosen: dict[str, str | None] = {}
     if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice
@@ -55,11 +60,11 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None) -> str:
             **chosen,
             "settings": settings,
             "code": package_code.digest(),
-            "solvers": versions_of(task, plan),
+            "solvers": versions_of(task, plan, digests),
             **{name: getattr(task, name) for name in LIMITS},
             **({"exact": True} if task.exact else {}),
             **({} if needed is None else {"needed": needed}),
-            **({"plugins": plugin_digests(plan)} if plugin_digests(plan) else {}),
+            **({"plugins": digests} if digests else {}),
         }
     )
 
@@ -80,8 +85,10 @@ PLUGINS_USE = ("numpy", "scipy")
 EXACT_USED = ("python-flint",)
 
 
-def versions_of(task: Task, plan: Plan) -> dict[str, str | None]:
+def versions_of(task: Task, plan: Plan, digests: Mapping[str, str]) -> dict[str, str | None]:
     """Versions of the solvers and numerical libraries that a run may use, by distribution or command.
+
+    ``digests`` are the :func:`plugin_digests` of the plan.
 
     Our own methods use HiGHS and the solver that a parameter names; a method of a plug-in may use any, and plug-ins use
     the libraries of arrays. A model that is built depends on the layer that compiles it.
@@ -93,7 +100,7 @@ def versions_of(task: Task, plan: Plan) -> dict[str, str | None]:
     if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice
         form = task.form or forms_of(plan.problem)[0]
     always = ALWAYS_USED + LAYERS.get(form or "", ())
-    always += (EXACT_USED if task.exact else ()) + (PLUGINS_USE if plugin_digests(plan) else ())
+    always += (EXACT_USED if task.exact else ()) + (PLUGINS_USE if digests else ())
     return {one.distribution: one.version() for one in used} | {name: distribution_version(name) for name in always}
 
 

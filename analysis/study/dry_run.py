@@ -196,7 +196,7 @@ def _changes(cell: Cell, row: Row) -> list[str]:
         names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
         changes += [f"plug-in changed: {', '.join(names)}"] if names else []
         known = _mapping(row["versions"])
-        for name, version in versions_of(cell.task, plan).items() if known else ():
+        for name, version in versions_of(cell.task, plan, after).items() if known else ():
             if known.get(name) != version:
                 changes.append(f"{name} {known.get(name)} -> {version}")
     return changes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from cases import CASES, first_case
@@ -179,3 +180,36 @@ def test_a_known_needed_key_is_not_computed_again(monkeypatch: pytest.MonkeyPatc
     key, needed = plan_key(task, plan), resume_key(planning.needed_task(task, plan))
     monkeypatch.setattr(keys_of_runs, "needed_task", None)
     assert plan_key(task, plan, needed) == key
+
+
+SCRIPT = """
+import opticoll as oc
+class Flow(oc.Formulation):
+    name, sense = "script.flow", "max"
+    def pyomo(self):
+        import pyomo.core as pyo
+        model = pyo.ConcreteModel()
+        model.x = pyo.Var(bounds=(0, 1))
+        model.total = pyo.Objective(expr=model.x, sense=pyo.maximize)
+        return model
+    def residuals(self, values):
+        return {"most": float(values["x"]) - 1}
+    def objective(self, values):
+        return float(values["x"])
+"""
+
+
+def test_the_code_of_a_script_is_read_once_a_solve(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    digest_of = keys_of_runs.code_digest
+
+    def reading(value: object) -> str:
+        read.append(value)
+        return digest_of(value)
+
+    monkeypatch.setattr(keys_of_runs, "code_digest", reading)
+    script: dict[str, Any] = {"__name__": "__main__"}
+    exec(SCRIPT, script)
+    record = oc.solve(script["Flow"], "ring:4").record
+    assert read == [script["Flow"]]
+    assert dict(record.plugins or {}) == {"script.flow": digest_of(script["Flow"])}
