@@ -164,7 +164,7 @@ def check(
     if other is not None:
         return other(model, instance, path, parameters)
     document = read_document(path)
-    if is_schedule(document):
+    if is_schedule(document, path):
         if document.get("kind") == "rounds":
             return check_rounds(model, instance, path, parameters, document)
         if document.get("kind") == "configurations":
@@ -678,7 +678,7 @@ def read_document(path: Path) -> dict[str, Json]:
     if isinstance(document, dict) and str(document.get("format")).startswith("opticoll-topology/"):
         msg = f"{path}: is a topology, not a solution document; its name as an instance is file:{path}"
         raise BadFile(msg)
-    if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
+    if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document, path)):
         msg = f"{path}: is not a solution document (format {FORMAT!r}); save a solution as such a file"
         raise BadFile(msg)
     return document

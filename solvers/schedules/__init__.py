@@ -7,7 +7,6 @@ link_schedule       steps of (arc, chunk): from timed routes or by list scheduli
 lowering            a link schedule as a program: thread blocks, buffers, dependencies
 msccl_xml           programs as MSCCL XML, laid out, written and read
 schedule_json       link schedules and routes as JSON, written and read; any schedule file against a topology
-foreign_schedules   schedules of TE-CCL, msccl-tools and ForestColl, read and executed
 interpreter         execution of programs; static_checks are made before, runtimes are their limits
 
 Programs are made of thread blocks, as the MSCCL interpreter runs them.

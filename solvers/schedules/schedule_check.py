@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from opticoll.extensions import parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from opticoll.types import Json
 
 
 #: Reasons for rejecting a schedule.
@@ -62,6 +68,28 @@ class ScheduleCheck:
         """Time of a valid schedule; None if it has none."""
         result = self.metrics.get("time", self.metrics.get("async_time"))
         return float(result) if isinstance(result, (int, float)) else None
+
+
+@dataclass(frozen=True)
+class ScheduleFormat:
+    """A format of schedule files that an extension reads (:attr:`opticoll.extensions.Extension.schedules`).
+
+    Parameters
+    ----------
+    recognises
+        Whether a file is of the format, given its parsed JSON (None for XML) and its path.
+    execute
+        The verdict on the file, given the same, a topology and the collective that it must perform: ``alltoall`` with
+        1 shard between all ranks, ``allgather``, ... Malformed files raise :class:`opticoll.errors.BadFile`.
+    """
+
+    recognises: Callable[[Any, Path], bool]
+    execute: Callable[[Any, Path, Any, str], ScheduleCheck]
+
+
+def format_of(document: Json, path: Path) -> ScheduleFormat | None:
+    """The format of another tool that a file has, see :class:`ScheduleFormat`; None if it has none."""
+    return next((one for one in parts("schedules") if one.recognises(document, path)), None)
 
 
 @contextmanager

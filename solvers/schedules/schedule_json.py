@@ -49,7 +49,6 @@ from opticoll.instances.readers import reading
 from opticoll.instances.topology import Topology
 from opticoll.nearest_names import nearest
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, Move, moves_document, run_moves
-from opticoll.solvers.schedules.foreign_schedules import foreign_tool, is_tree_file, read_foreign, run_sends, run_trees
 from opticoll.solvers.schedules.link_schedule import (
     LinkSteps,
     RouteTable,
@@ -61,7 +60,7 @@ from opticoll.solvers.schedules.link_schedule import (
 )
 from opticoll.solvers.schedules.msccl_xml import read_xml
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded, usage
-from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+from opticoll.solvers.schedules.schedule_check import ScheduleCheck, format_of, refused
 from opticoll.solvers.schedules.shard_routes import amounts_of
 
 if TYPE_CHECKING:
@@ -177,9 +176,9 @@ def configurations_document(instance: Instance, schedule: SequenceSchedule) -> d
     }
 
 
-def is_schedule(document: Any) -> bool:
+def is_schedule(document: Any, path: Path) -> bool:
     """Whether a JSON document has the format of a schedule, ours or that of another tool."""
-    return foreign_tool(document) is not None or (isinstance(document, dict) and document.get("format") == FORMAT)
+    return (isinstance(document, dict) and document.get("format") == FORMAT) or format_of(document, path) is not None
 
 
 def load(path: Path) -> Any:
@@ -201,7 +200,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     BadFile
         If it is invalid, or for another instance.
     """
-    if not is_schedule(document):
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         msg = f"{path}: not a schedule (format {FORMAT!r})"
         raise BadFile(msg)
     refuse_other_document(document, path, topology)
@@ -478,7 +477,7 @@ def verify_file(
     alpha: float = 0.0,
     beta: float = 1.0,
 ) -> ScheduleCheck:
-    """Execute the schedule in an ``.xml`` (MSCCL, ForestColl) or JSON file (also TE-CCL, msccl-tools) on a topology.
+    """Execute the schedule in an ``.xml`` (MSCCL) or JSON file on a topology; also in those of other tools.
 
     ``traffic`` is the demand between ranks, ``(N, N)``, that an all-to-all must send; None for 1 shard between all.
     ``root`` is the rank of a broadcast, counted from 0.
@@ -496,10 +495,8 @@ def verify_file(
     if path.suffix.lower() == ".xml":
         if traffic is not None:
             return refused("demand", "MSCCL XML holds equal shards between all ranks, and the demand is another")
-        if is_tree_file(path):
-            if collective != "allgather":
-                return refused("collective", f"the file is a schedule for allgather, not for {collective}")
-            return _with_bound(run_trees(path, instance), instance, collective)
+        if (other := format_of(None, path)) is not None:
+            return _with_bound(other.execute(None, path, instance, collective), instance, collective)
         return verify_program(read_xml(path), instance, collective, alpha=alpha, beta=beta)
     document = load(path)
     return verify_document(document, path, instance, collective, traffic=traffic, root=root, alpha=alpha, beta=beta)
@@ -517,13 +514,11 @@ def verify_document(
     beta: float = 1.0,
 ) -> ScheduleCheck:
     """Execute the schedule in a JSON document; errors as in :func:`verify_file`."""
-    if foreign_tool(document) is not None:
-        sends = read_foreign(document, path, topology)
-        if sends.collective != collective:
-            return refused("collective", f"the file is a schedule for {sends.collective}, not for {collective}")
-        if collective == "alltoall" and (other := _other_demand(None, topology, traffic)) is not None:
-            return other
-        return _with_bound(run_sends(sends, topology), topology, collective, traffic)
+    if (form := format_of(document, path)) is not None:
+        verdict = form.execute(document, path, topology, collective)
+        if verdict.valid and collective == "alltoall":
+            verdict = _other_demand(None, topology, traffic) or verdict
+        return _with_bound(verdict, topology, collective, traffic)
     schedule = read_schedule(document, path, topology)
     performed = schedule.collective if isinstance(schedule, LinkSteps | CollectiveSteps) else "alltoall"
     if performed != collective:

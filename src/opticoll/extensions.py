@@ -58,6 +58,8 @@ class Extension:
         Functions that make a section of the report from a store and its findings, or return None.
     remarks
         Functions that say something about a verified solution, or return None: ``opticoll check``.
+    schedules
+        Formats of schedule files, objects of :class:`opticoll.solvers.schedules.schedule_check.ScheduleFormat`.
     kinds
         Kinds of objects that plug-ins contribute to it.
     """
@@ -73,6 +75,7 @@ class Extension:
     examples: Mapping[str, str] = field(default_factory=dict)
     sections: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
 
     @property

@@ -28,7 +28,7 @@ NAMED_AFTER = {
     "analysis": ("@click.command", "@click.group(invoke"),
 }
 #: Rooms that register themselves (:mod:`opticoll.extensions`), and that nothing of the library imports or names.
-EXTENSIONS = ("benchmark", "conjectures", "designs", "ledger", "papers", "training")
+EXTENSIONS = ("benchmark", "conjectures", "designs", "foreign_schedules", "ledger", "papers", "training")
 #: File names that every extension may have, with one meaning.
 PER_EXTENSION = {"extension", "descriptions", "report_section"}
 #: What every registry is called, in the folder of what it registers.
