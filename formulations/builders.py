@@ -373,7 +373,7 @@ class Pyo(_Builder):
         if along and not keys:
             return SparseVariables({}, name, along)
         x = pyo.Var([_alone(key) for key in keys], domain=domain) if along else pyo.Var(domain=domain)
-        self.model.add_component(name, x)
+        self._add(name, x)
         self.variables[name] = along
         items = list(x.values())
         for bound, state, free in ((lower, "setlb", 0.0 if signed else -np.inf), (upper, "setub", np.inf)):
@@ -386,6 +386,12 @@ class Pyo(_Builder):
                     getattr(item, state)(bound)
         return x if len(keys) == math.prod(shape) else SparseVariables({key: x[key] for key in x}, name, along)
 
+    def _add(self, name: str, component: Any) -> None:
+        if hasattr(self.model, name):
+            msg = f"{self.problem.name}: Pyomo's models have an attribute {name!r} already; give {name!r} another name"
+            raise ModelError(msg)
+        self.model.add_component(name, component)
+
     def data(self, name: str, values: ArrayLike, *, where: Callable[..., object] | None = None) -> pyo.Param:
         """Data that can change in the model, by index: all entries, or those for whose labels ``where`` is true."""
         import pyomo.core as pyo
@@ -395,7 +401,7 @@ class Pyo(_Builder):
             _alone(key): number for key, number in zip(keys, numbers, strict=True) if where is None or where(*key)
         }
         param = pyo.Param(list(entries), initialize=entries, mutable=True, within=pyo.Any)
-        self.model.add_component(name, param)
+        self._add(name, param)
         return param
 
     def row(
@@ -427,10 +433,10 @@ class Pyo(_Builder):
         else:
             keys, _ = self._ordered(name, over, along)
         if not along:
-            self.model.add_component(name, pyo.Constraint(expr=rule()))
+            self._add(name, pyo.Constraint(expr=rule()))
         elif keys:
             rows = pyo.Constraint([_alone(key) for key in keys], rule=lambda _, *key: _unless_empty(rule(*key)))
-            self.model.add_component(name, rows)
+            self._add(name, rows)
         else:
             return
         self.constraints[name] = along

@@ -103,6 +103,18 @@ def test_undeclared_names_and_axes_without_members_are_refused(layer):
         layer(Open(parse("ring:3"))).var("f")
 
 
+def test_names_of_pyomo_itself_are_refused():
+    class Loads(Cube):
+        variables = {"clone": ("row",)}  # noqa: RUF012
+        constraints = {"load": ()}  # noqa: RUF012
+
+    b = Pyo(Loads(None))
+    with pytest.raises(ModelError, match="Pyomo's models have an attribute 'clone' already; give 'clone' another name"):
+        b.var("clone")
+    with pytest.raises(ModelError, match="attribute 'load' already"):
+        b.row("load", lambda: (0, 1, 2))
+
+
 def test_rows_of_another_shape_are_refused():
     b = Cvx(Cube(None))
     x = b.var("x")
