@@ -40,13 +40,12 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import channels_routes
 from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic
-from opticoll.formulations.alltoall.min_congestion import ChosenPaths
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.declared_axes import axes_arrays
-from opticoll.formulations.flows import path_flow
+from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.flow_checks import demand_metrics
-from opticoll.formulations.flows.path_flow import largest_load, named_paths, unit_capacities
+from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Parameter, PyomoModel
@@ -113,7 +112,7 @@ class RoutedChannels(Formulation):
     describe = channels_routes.described
     links = channels_routes.links
 
-    routing: ChosenPaths
+    routing: PathFlow
     layers: int
     chosen: str
     limit: float
@@ -144,7 +143,7 @@ class RoutedChannels(Formulation):
             out of range.
         """
         layers, limit, chosen = (given.pop(name) for name in ("layers", "load", "objective"))
-        return cls(ChosenPaths.prepare(instance, given), layers, chosen, limit)
+        return cls(path_flow.prepare_paths(cls.name, instance, given), layers, chosen, limit)
 
     def sets(self) -> dict[str, Axis | Sequence[Any]]:
         """Pairs, paths (s,t,i), dependencies (a,b), occurrences (s,t,a,b), and layers from 1."""
@@ -283,7 +282,7 @@ class RoutedChannels(Formulation):
     def bounds(self) -> list[Bound]:
         """Bounds of the load over these paths, or 1 layer, or 2 if forced dependencies have a cycle."""
         if self.chosen == "load":
-            return self.routing.bounds()
+            return path_bounds.share_bounds(self.routing)
         if acyclic(self.topology.arcs, self.dependencies.forced):
             return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
         return [Bound("forced-cycle", 2.0, "dependencies of all paths of some pairs have a cycle", "alltoall")]
@@ -293,14 +292,14 @@ class RoutedChannels(Formulation):
         if self.layers == 1 and not acyclic(self.topology.arcs, self.dependencies.forced):
             return Bound("forced-cycle", np.inf, "dependencies of all paths of some pairs have a cycle", "alltoall")
         if self.limit:
-            best = max(self.routing.bounds(), key=lambda bound: bound.value)
+            best = max(path_bounds.share_bounds(self.routing), key=lambda bound: bound.value)
             if best.value > rounding.up(self.limit * (1 + TOLERANCE)):
                 return Bound(best.name, np.inf, f"the load is at least {best.value:g}: {best.reason}", "alltoall")
         return None
 
     def certify(self, duals: Values) -> Bound | None:
         """Bound on the load proven by the duals of ``congestion`` as arc lengths."""
-        return self.routing.certify(duals) if self.chosen == "load" else None
+        return path_bounds.share_certificate(self.routing, duals) if self.chosen == "load" else None
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The value under the name of the objective, ranks and the path set."""

@@ -33,6 +33,7 @@ Routes over sets that are too large to list (``paths=all``) contain their own pa
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -44,15 +45,21 @@ from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links, entries
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from fractions import Fraction
+
     from opticoll.formulations.model import Values
+    from opticoll.formulations.variables import Array
+    from opticoll.instances.topology import F64, Topology
     from opticoll.types import Json
 
 
-class ChosenPaths(PathFlow, Formulation):
+@dataclass(frozen=True, eq=False)
+class ChosenPaths(Formulation):
     """The problem: one or kappa paths for every pair."""
 
     name = "alltoall.min-congestion"
@@ -73,102 +80,117 @@ class ChosenPaths(PathFlow, Formulation):
     variables: ClassVar = {"x": ("path",), "Lambda": ()}
     constraints: ClassVar = {"congestion": ("arc",), "choose": ("commodity",)}
 
-    bounds = path_bounds.share_bounds
-    certify = path_bounds.share_certificate
-    arrays = path_flow.arrays
-    repair = path_flow.repair
-    estimate = path_flow.estimate
-    derived = path_flow.derived
+    routing: PathFlow
+
+    @property
+    def topology(self) -> Topology:
+        """The graph."""
+        return self.routing.topology
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.path_flow.prepare_paths`, and for fewer than kappa paths."""
-        kappa = given["kappa"]
-        data = path_flow.prepare_paths(cls, instance, given, kappa)
-        if kappa > 1:
-            data.check_enough()
-        return data
-
-    def check_enough(self) -> None:
-        """Refuse a path set in which some pair has fewer than kappa paths.
-
-        Raises
-        ------
-        NotApplicable
-            If there is such a pair.
-        """
-        count = np.diff((path_bounds.fewest_arcs(self) if self.rule.kind == "all" else self).paths.first)
-        k = int(np.argmin(count))
-        if count[k] < self.kappa:
-            s, t = (self.topology.labels[ends[k]] for ends in self.commodities)
-            msg = (
-                f"{self.name}: {s} to {t} has {count[k]} of the kappa={self.kappa} different paths ({self.rule}); "
-                "give a smaller kappa or more paths"
-            )
-            raise NotApplicable(msg)
+        routing = replace(path_flow.prepare_paths(cls.name, instance, given), kappa=given["kappa"])
+        if routing.kappa > 1:
+            few = path_bounds.fewest_arcs(routing) if routing.rule.kind == "all" else routing
+            count = np.diff(few.paths.first)
+            k = int(np.argmin(count))
+            if count[k] < routing.kappa:
+                s, t = (routing.topology.labels[ends[k]] for ends in routing.commodities)
+                msg = (
+                    f"{cls.name}: {s} to {t} has {count[k]} of the kappa={routing.kappa} different paths "
+                    f"({routing.rule}); give a smaller kappa or more paths"
+                )
+                raise NotApplicable(msg)
+        return cls(routing)
 
     def sets(self) -> dict[str, list[Any]]:
         """Pairs of ranks, and their paths: (s,t,i) is the i-th of (s,t)."""
-        K, of, _ = named_paths(self.paths)
+        K, of, _ = named_paths(self.routing.paths)
         return {"commodity": K, "path": [p for k in K for p in of[k]]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``A diag(D) x <= Lambda c``, ``B x = kappa`` (arcs not on any path have no row)."""
         import cvxpy as cp
 
-        b, A, B = Cvx(self), self.paths.incidence.tocsr(), self.paths.membership
-        c, D = self.topology.capacity, self.amount[self.paths.pair]
+        b, A, B = Cvx(self), self.routing.paths.incidence.tocsr(), self.routing.paths.membership
+        c, D = self.topology.capacity, self.routing.amount[self.routing.paths.pair]
         x = b.var("x", upper=1, integer=True)
-        Lambda = b.var("Lambda", upper=largest_load(self), integer=unit_capacities(self))
-        used = np.unique(self.paths.arcs)
+        Lambda = b.var("Lambda", upper=largest_load(self.routing), integer=unit_capacities(self.routing))
+        used = np.unique(self.routing.paths.arcs)
         rows = Index.table("arc", {"arc": used})
         b.row("congestion", A[used] @ cp.multiply(D, x) <= Lambda * c[used], over=rows)
-        b.row("choose", B @ x == self.kappa)
-        return b.minimize(Lambda / self.kappa)
+        b.row("choose", B @ x == self.routing.kappa)
+        return b.minimize(Lambda / self.routing.kappa)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[s,t,i]``, ``Lambda``, ``congestion[a]``, ``choose[s,t]``."""
         from pyomo.core import quicksum
 
-        b, (K, of, over) = Pyo(self), named_paths(self.paths)
+        b, (K, of, over) = Pyo(self), named_paths(self.routing.paths)
         (A,) = b.sets("arc")
-        c, amount = entries(self.topology.capacity, A), dict(zip(K, self.amount.tolist(), strict=True))
+        c, amount = entries(self.topology.capacity, A), dict(zip(K, self.routing.amount.tolist(), strict=True))
         D = {p: amount[k] for k in K for p in of[k]}
         whole = all(number.is_integer() for number in amount.values()) and all(room == 1 for room in c.values())
         x = b.var("x", upper=1, integer=True)
-        Lambda = b.var("Lambda", upper=self.kappa * sum(amount.values()) / min(c.values()), integer=whole)
+        Lambda = b.var("Lambda", upper=self.routing.kappa * sum(amount.values()) / min(c.values()), integer=whole)
         b.row(
             "congestion",
             lambda a: quicksum(D[p] * x[p] for p in over[a]) <= c[a,] * Lambda,
             where=lambda a: a in over,
         )
-        b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == self.kappa)
-        return b.minimize(Lambda / self.kappa)
+        b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == self.routing.kappa)
+        return b.minimize(Lambda / self.routing.kappa)
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``choose``, ``congestion``, of whole numbers, and of the paths themselves."""
-        return path_flow.residuals(self, values)
+        return path_flow.residuals(self.routing, values)
 
     def objective(self, values: Values) -> float:
         """The largest load per capacity of the paths taken, recomputed."""
-        return path_flow.objective(self, values)
+        return path_flow.objective(self.routing, values)
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The load, the path set, and whether the load meets an analytic bound that holds for every path set.
 
         ``paths_per_pair`` is kappa, the paths that a pair takes; ``paths`` is |P|, all that may be taken.
         """
-        over_all = path_bounds.share_bound_over_all(self)
+        over_all = path_bounds.share_bound_over_all(self.routing)
         proven = None if value is None else bool(value <= over_all * (1 + 1e-9))
         ranks = {"max_load": value, "T": value, "ranks": self.topology.num_ranks}
-        demand = {} if self.traffic is None else demand_metrics(self.flow)
-        return {**ranks, **demand, "paths_per_pair": self.kappa, **path_flow.set_metrics(self, over_all, proven)}
+        demand = {} if self.routing.traffic is None else demand_metrics(self.routing.flow)
+        paths = path_flow.set_metrics(self.routing, over_all, proven)
+        return {**ranks, **demand, "paths_per_pair": self.routing.kappa, **paths}
 
     def links(self, values: Values) -> Links:
         """Load of every arc, with every route carrying its share of the demand, within the time Lambda / kappa."""
-        paths, capacity = path_flow.known_paths(self, values), self.topology.capacity
-        load = path_flow.carried(self, paths, np.asarray(values["x"], dtype=float)) * capacity
+        paths, capacity = path_flow.known_paths(self.routing, values), self.topology.capacity
+        load = path_flow.carried(self.routing, paths, np.asarray(values["x"], dtype=float)) * capacity
         return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """The choice x and Lambda, the paths if the solution contains its own, and duals."""
+        return path_flow.arrays(self.routing, names)
+
+    def repair(self, values: Values) -> dict[str, F64] | None:
+        """Every pair on its kappa paths of largest x, and the Lambda of these."""
+        return path_flow.repair(self.routing, values)
+
+    def bounds(self) -> list[Bound]:
+        """Bounds of the fluid problem rounded up to whole paths, and those from paths that may not be split."""
+        return path_bounds.share_bounds(self.routing)
+
+    def certify(self, duals: Values) -> Bound | None:
+        """The bound that the duals of ``congestion`` prove, read as arc lengths, rounded up to whole paths."""
+        return path_bounds.share_certificate(self.routing, duals)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model; lists the path set."""
+        return path_flow.estimate(self.routing)
+
+    def derived(self) -> list[Fraction]:
+        """The amounts, the bound on Lambda, and 1/kappa."""
+        return path_flow.derived(self.routing)
 
 
 FORMULATION = ChosenPaths

@@ -26,6 +26,7 @@ Solutions over sets that are too large to list (method ``column-generation``) co
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -33,12 +34,12 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_bounds, path_flow
-from opticoll.formulations.flows.concurrent_flow import demand_parameter
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demand_parameter
 from opticoll.formulations.flows.flow_checks import flow_metrics
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, named_paths
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, Links
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, Topology
     from opticoll.types import Json
 
 
-class PathConcurrentFlow(PathFlow, Formulation):
+@dataclass(frozen=True, eq=False)
+class PathConcurrentFlow(Formulation):
     """The problem: flows over the paths of a set."""
 
     name = "alltoall.path-mcf"
@@ -67,27 +69,34 @@ class PathConcurrentFlow(PathFlow, Formulation):
     changeable: ClassVar = {"c": ("arc",), "D": ("commodity",)}
     label_invariant = staticmethod(path_flow.label_invariant)
 
-    bounds = path_bounds.set_bounds
-    certify = path_bounds.length_certificate
-    estimate = path_flow.flow_size
-    repair = path_flow.repaired_flow
+    routing: PathFlow
+
+    @property
+    def topology(self) -> Topology:
+        """The graph."""
+        return self.routing.topology
+
+    @property
+    def flow(self) -> ConcurrentFlow:
+        """The problem over all paths, grouped by source."""
+        return self.routing.flow
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
-        return path_flow.prepare_paths(cls, instance, given)
+        return cls(path_flow.prepare_paths(cls.name, instance, given))
 
     def sets(self) -> dict[str, list[Any]]:
         """Pairs of ranks, and their paths: (s,t,i) is the i-th of (s,t)."""
-        K, of, _ = named_paths(self.paths)
+        K, of, _ = named_paths(self.routing.paths)
         return {"commodity": K, "path": [p for k in K for p in of[k]]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``B f >= F D``, ``A f <= c`` (arcs not on any path have no row)."""
-        b, A, B = Cvx(self), self.paths.incidence.tocsr(), self.paths.membership
-        c, D = b.data("c", self.topology.capacity), b.data("D", self.amount)
+        b, A, B = Cvx(self), self.routing.paths.incidence.tocsr(), self.routing.paths.membership
+        c, D = b.data("c", self.topology.capacity), b.data("D", self.routing.amount)
         f, F = b.var("f"), b.var("F")
-        used = np.unique(self.paths.arcs)
+        used = np.unique(self.routing.paths.arcs)
         b.row("serve", B @ f >= F * D)
         b.row("capacity", A[used] @ f <= c[used], over=Index.table("arc", {"arc": used}))
         return b.maximize(F)
@@ -96,8 +105,8 @@ class PathConcurrentFlow(PathFlow, Formulation):
         """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
         from pyomo.core import quicksum
 
-        b, (_, of, over) = Pyo(self), named_paths(self.paths)
-        c, D = b.data("c", self.topology.capacity), b.data("D", self.amount)
+        b, (_, of, over) = Pyo(self), named_paths(self.routing.paths)
+        c, D = b.data("c", self.topology.capacity), b.data("D", self.routing.amount)
         f, F = b.var("f"), b.var("F")
         b.row("serve", lambda *k: quicksum(f[p] for p in of[k]) >= D[k] * F)
         b.row("capacity", lambda a: quicksum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
@@ -105,7 +114,7 @@ class PathConcurrentFlow(PathFlow, Formulation):
 
     def matrix(self) -> StandardForm:
         """The same rows without a modelling layer."""
-        return path_flow.flow_program(self)
+        return path_flow.flow_program(self.routing)
 
     def objective(self, values: Values) -> float:
         """The given F; :meth:`residuals` checks that the paths deliver it."""
@@ -118,15 +127,15 @@ class PathConcurrentFlow(PathFlow, Formulation):
         ``nonnegative`` and ``capacity`` are relative to every arc's own capacity, ``serve`` to F D_k.
         """
         f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
-        paths = self.paths_of(values)
+        paths = self.routing.paths_of(values)
         blocks = ("paths", "nonnegative", "serve", "capacity")
         if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all() or not np.isfinite(F):
             return dict.fromkeys(blocks, np.inf)
-        if path_violations(paths, self.rule) > 0:
+        if path_violations(paths, self.routing.rule) > 0:
             return dict.fromkeys(blocks, np.inf)
         capacity = self.topology.capacity
         unit = max(float(capacity.min(initial=np.inf)), np.finfo(float).tiny)
-        carried = np.bincount(paths.pair, f, paths.pairs) / self.amount
+        carried = np.bincount(paths.pair, f, paths.pairs) / self.routing.amount
         negative = np.repeat(np.maximum(-f, 0.0), paths.length) / capacity[paths.arcs]
         return {
             "paths": 0.0,
@@ -138,8 +147,8 @@ class PathConcurrentFlow(PathFlow, Formulation):
     def arrays(self, names: Collection[str]) -> dict[str, Array]:
         """The flows f and F, the paths if the solution contains its own, and the duals of ``capacity``."""
         units = BANDWIDTHS, f"{BANDWIDTHS} / shard"
-        return path_flow.path_arrays(self, "f", "F", names, units) | path_flow.dual_arrays(
-            self, "capacity", required=True
+        return path_flow.path_arrays(self.routing, "f", "F", names, units) | path_flow.dual_arrays(
+            self.routing, "capacity", required=True
         )
 
     def metrics(self, value: float | None) -> dict[str, Json]:
@@ -147,22 +156,39 @@ class PathConcurrentFlow(PathFlow, Formulation):
 
         ``unrestricted_proven`` is whether F meets that bound to within 1e-6.
         """
-        over_all = min(b.value for b in self.unrestricted_bounds)
+        over_all = min(b.value for b in self.routing.unrestricted_bounds)
         proven = value is not None and bool(value >= over_all * (1 - 1e-6))
-        return flow_metrics(self, value) | path_flow.set_metrics(self, over_all, None if value is None else proven)
+        paths = path_flow.set_metrics(self.routing, over_all, None if value is None else proven)
+        return flow_metrics(self, value) | paths
 
     def links(self, values: Values) -> Links:
         """Flow over every arc, all paths together."""
-        load = arc_load(path_flow.known_paths(self, values), np.asarray(values["f"], dtype=float))
+        load = arc_load(path_flow.known_paths(self.routing, values), np.asarray(values["f"], dtype=float))
         return Links(self.topology, load, self.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+
+    def bounds(self) -> list[Bound]:
+        """Analytic bounds for all paths, and one for the lengths of the paths of the set."""
+        return path_bounds.set_bounds(self.routing)
+
+    def certify(self, duals: Values) -> Bound | None:
+        """The bound of the set that the duals of ``capacity`` prove, read as arc lengths."""
+        return path_bounds.length_certificate(self.routing, duals)
+
+    def repair(self, values: Values) -> dict[str, F64] | None:
+        """An exactly feasible flow in the same proportions, and its F."""
+        return path_flow.repaired_flow(self.routing, values)
+
+    def estimate(self) -> dict[str, int]:
+        """Size of the model; lists the path set."""
+        return path_flow.flow_size(self.routing)
 
     def updates(self) -> dict[str, F64]:
         """Capacities and demands, which can change in a model that is built."""
-        return {"c": self.topology.capacity, "D": self.amount}
+        return {"c": self.topology.capacity, "D": self.routing.amount}
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""
-        return rounding.decimals(self.amount)
+        return rounding.decimals(self.routing.amount)
 
 
 FORMULATION = PathConcurrentFlow

@@ -128,7 +128,7 @@ class LayeredRoutes(Formulation):
             If the instance is not a connected topology of at least two ranks, there is no layer, or ``needed``
             is not a routing.
         """
-        routing = ChosenPaths.prepare(instance, {})
+        routing = ChosenPaths.prepare(instance, {}).routing
         layers = given["layers"]
         routes = None if needed is None else chosen_paths(routing, needed)
         return cls(routing.topology, routes, layers)

@@ -1,7 +1,4 @@
-"""Bounds of models over path sets: arc lengths over the paths of a set, and whole paths with equal shares.
-
-The functions take the formulation (:class:`~opticoll.formulations.flows.path_flow.PathFlow`), and are its methods.
-"""
+"""Bounds of models over path sets: arc lengths over the paths of a set, and whole paths with equal shares."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ min Lambda / kappa  s.t.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, gcd, lcm
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,21 +66,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PathFlow:
-    """A topology and the rule that defines its path set; paths are listed on first use.
+    """The data of a model over paths: commodities, and the rule of their paths, which are listed on first use.
 
-    ``name`` is that of the formulation; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1 between all;
-    ``kappa`` is the number of different paths over which a commodity is split equally, if a solution chooses paths.
+    Parameters
+    ----------
+    name
+        Name of the formulation, for messages.
+    topology, rule
+        The graph, and which of its paths are allowed.
+    traffic
+        Demand between ranks, ``(N, N)``; None for 1 between all.
+    ends
+        Sources and targets of commodities with amount 1, each ``(|K|,)``, which may repeat; None for all pairs of ranks
+        with demand.
+    kappa
+        Number of different paths over which a commodity is split equally, if a solution chooses paths.
+    load_unit
+        Unit of the largest load per capacity.
     """
 
-    name: ClassVar[str]
-
+    name: str
     topology: Topology
     rule: PathRule
-    traffic: F64 | None = field(default=None, kw_only=True)
-    kappa: int = field(default=1, kw_only=True)
-
-    #: Unit of the largest load per capacity.
-    load_unit: ClassVar[str] = TIME
+    traffic: F64 | None = None
+    ends: tuple[I64, I64] | None = None
+    kappa: int = 1
+    load_unit: str = TIME
 
     @cached_property
     def paths(self) -> PathSet:
@@ -95,9 +106,8 @@ class PathFlow:
 
     @cached_property
     def commodities(self) -> tuple[I64, I64]:
-        """Source and target vertices of all ordered pairs of ranks with demand, each ``(|K|,)``."""
-        sources, targets, _ = pairs_of(self.topology, self.traffic)
-        return sources, targets
+        """Source and target vertices of the commodities, each ``(|K|,)``."""
+        return pairs_of(self.topology, self.traffic)[:2] if self.ends is None else self.ends
 
     @cached_property
     def amount(self) -> F64:
@@ -138,11 +148,8 @@ def restriction(data: PathFlow) -> str | None:
     return None if data.rule.unrestricted else f"over the given paths ({data.rule})"
 
 
-_Paths = TypeVar("_Paths", bound=PathFlow)
-
-
-def prepare_paths(kind: type[_Paths], instance: object, parameters: Settings, kappa: int = 1) -> _Paths:
-    """Prepare an all-to-all formulation over path sets.
+def prepare_paths(name: str, instance: object, parameters: Settings) -> PathFlow:
+    """The data of an all-to-all over a path set.
 
     Raises
     ------
@@ -152,10 +159,10 @@ def prepare_paths(kind: type[_Paths], instance: object, parameters: Settings, ka
     BadInput
         For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
-    topology, traffic = demanded_traffic(instance, parameters, kind.name)
+    topology, traffic = demanded_traffic(instance, parameters, name)
     rule = read_rule(parameters)
-    data = kind(topology, rule, traffic=traffic, kappa=kappa)
-    check_reach(topology, rule, kind.name, None if traffic is None else data.commodities)
+    data = PathFlow(name, topology, rule, traffic)
+    check_reach(topology, rule, name, None if traffic is None else data.commodities)
     return data
 
 

@@ -50,7 +50,7 @@ MOST_VARIABLES = 4_000_000
 def overlap_size(data: Overlap) -> dict[str, int]:
     """Size of the model; the path form lists the route set for this, since the model needs it anyway."""
     if data.model == "path":
-        return path_flow.estimate(data)
+        return path_flow.estimate(data.routing)
     topology, count = data.topology, data.circuits.count
     degree = {"in": topology.in_degree, "out": topology.out_degree}
     some = {side: d > 0 for side, d in degree.items()}
@@ -65,7 +65,7 @@ def overlap_size(data: Overlap) -> dict[str, int]:
         "variables": topology.arcs * count + 1,
         "constraints": rows,
         "nonzeros": nonzeros - 2 * loops * count,
-        "integers": topology.arcs * count + int(unit_capacities(data)),
+        "integers": topology.arcs * count + int(unit_capacities(data.routing)),
     }
 
 

@@ -188,11 +188,11 @@ def overlap_cuts(data: Overlap) -> list[Bound]:
     """Cut bounds and the closed form, best first."""
     result = cut_bounds(data.topology, data.commodities)
     shape = grid_shape(data.topology)
-    if shape is not None and unit_capacities(data) and is_mesh(data.topology, shape):
+    if shape is not None and unit_capacities(data.routing) and is_mesh(data.topology, shape):
         value = exchange_overlap(data.circuits, shape)
         if value is not None:
             reason = f"{data.circuits.name} on an intact {shape[0]}x{shape[1]} mesh: XY routes meet the straight cut"
-            exact = data.rule.unrestricted
+            exact = data.routing.rule.unrestricted
             result.append(Bound("recursive-exchange", float(value), reason, exact=exact))
     return sorted(result, key=lambda bound: -bound.value)
 
@@ -200,7 +200,7 @@ def overlap_cuts(data: Overlap) -> list[Bound]:
 def hop_bound(data: Overlap) -> Bound:
     """Bound of unit lengths: every circuit loads at least as many arcs as the distance between its ends."""
     value = length_bound(data, np.ones(data.topology.arcs))
-    total = "number of arcs" if unit_capacities(data) else "capacity of all arcs"
+    total = "number of arcs" if unit_capacities(data.routing) else "capacity of all arcs"
     return Bound("hop-lengths", value, f"hops of all circuits over the {total}, rounded up")
 
 
@@ -234,10 +234,10 @@ def length_bound(data: Overlap, lengths: F64) -> float:
     lengths = np.ldexp(lengths, -rounding.exponent(lengths))
     most = 2.0**52 / (max(s.size, int(topology.capacity.sum())) * topology.n)
     whole = np.maximum(np.floor(lengths / lengths.max() * most), 1.0)
-    if data.rule.kind != "all":
-        reach = data.paths.shortest(whole)
-    elif data.rule.lmax is not None:
-        table = bounded_distances(topology, whole, data.rule.lmax)[-1]
+    if data.routing.rule.kind != "all":
+        reach = data.routing.paths.shortest(whole)
+    elif data.routing.rule.lmax is not None:
+        table = bounded_distances(topology, whole, data.routing.rule.lmax)[-1]
         reach = table[np.searchsorted(topology.terminals, s), d]
     elif (whole == whole[0]).all() and np.isin(s, topology.terminals).all():
         reach = topology.hops[np.searchsorted(topology.terminals, s), d] * whole[0]

@@ -97,9 +97,9 @@ if TYPE_CHECKING:
 NAME = "lumorph.min-overlap"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Overlap(PathFlow, Formulation):
-    """Data of the model: topology with capacities c_a, route rule, circuits, and form (``arc`` or ``path``)."""
+@dataclass(frozen=True, eq=False)
+class Overlap(Formulation):
+    """Data of the model: topology with capacities c_a and routes, circuits, and form (``arc`` or ``path``)."""
 
     name = NAME
     where = "Algorithm 2, (10)-(16)"
@@ -127,18 +127,22 @@ class Overlap(PathFlow, Formulation):
         "arrive": ("circuit",),
     }
 
+    routing: PathFlow
     circuits: Circuits
     model: str
-
-    load_unit: ClassVar[str] = "circuits"
 
     cuts = cached_property(overlap_cuts)
     hop_bound = cached_property(hop_bound)
 
-    @cached_property
+    @property
+    def topology(self) -> Topology:
+        """V and A, with the capacities c_a."""
+        return self.routing.topology
+
+    @property
     def commodities(self) -> tuple[I64, I64]:
         """s_k and d_k, each ``(|L|,)``."""
-        return self.circuits.sources, self.circuits.targets
+        return self.routing.commodities
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
@@ -162,9 +166,8 @@ class Overlap(PathFlow, Formulation):
         circuits = read_circuits(text, instance, seed, NAME)
         _refuse_unreachable(instance, circuits)
         rule = PathRule("all") if model == "arc" else read_rule(given)
-        pairs = (circuits.sources, circuits.targets)
-        check_reach(instance, rule, NAME, pairs)
-        return cls(in_circuits(instance), rule, circuits=circuits, model=model)
+        check_reach(instance, rule, NAME, (circuits.sources, circuits.targets))
+        return cls(routing_of(circuits, instance, rule), circuits, model)
 
     @property
     def variables(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
@@ -175,7 +178,7 @@ class Overlap(PathFlow, Formulation):
         """Circuits (s,d), numbered where they repeat; with ``model=path`` also their paths (s,d,i)."""
         if self.model == "arc":
             return {"circuit": pair_names(self.topology, *self.commodities)}
-        L, of, _ = named_paths(self.paths)
+        L, of, _ = named_paths(self.routing.paths)
         return {"circuit": L, "path": [p for k in L for p in of[k]]}
 
     def cvxpy(self) -> CvxpyModel:
@@ -183,12 +186,12 @@ class Overlap(PathFlow, Formulation):
         import cvxpy as cp
 
         b, topology, count, c = Cvx(self), self.topology, self.circuits.count, self.topology.capacity
-        Lambda = b.var("Lambda", upper=count, integer=unit_capacities(self))
+        Lambda = b.var("Lambda", upper=count, integer=unit_capacities(self.routing))
         if self.model == "path":
-            x, used = b.var("x", upper=1, integer=True), np.unique(self.paths.arcs)
-            A = self.paths.incidence.tocsr()[used]
+            x, used = b.var("x", upper=1, integer=True), np.unique(self.routing.paths.arcs)
+            A = self.routing.paths.incidence.tocsr()[used]
             b.row("congestion", A @ x <= Lambda * c[used], over=Index.table("arc", {"arc": used}))
-            b.row("choose", self.paths.membership @ x == 1)
+            b.row("choose", self.routing.paths.membership @ x == 1)
             return b.minimize(Lambda)
         lumorph_sizes.refuse_large_overlap(self)
         (s, d), vertices = self.commodities, np.arange(topology.n)[:, None]
@@ -216,7 +219,7 @@ class Overlap(PathFlow, Formulation):
         Lambda = b.var("Lambda", upper=len(L), integer=set(c.values()) == {1.0})
         x = b.var("x", upper=1, integer=True)
         if self.model == "path":
-            _, of, over = named_paths(self.paths)
+            _, of, over = named_paths(self.routing.paths)
             b.row("congestion", lambda a: quicksum(x[p] for p in over[a]) <= c[a,] * Lambda, where=lambda a: a in over)
             b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == 1)
             return b.minimize(Lambda)
@@ -251,7 +254,7 @@ class Overlap(PathFlow, Formulation):
         Lambda.
         """
         if not overlap_solution.is_on_arcs(self, values):
-            return path_flow.residuals(self, values)
+            return path_flow.residuals(self.routing, values)
         x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
         count = self.circuits.count
         blocks = (
@@ -280,7 +283,7 @@ class Overlap(PathFlow, Formulation):
         through = np.ones_like(entering, dtype=bool)
         through[s, k] = through[d, k] = False
         off = np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0)
-        fraction = abs(stated - round(stated)) if unit_capacities(self) else 0.0
+        fraction = abs(stated - round(stated)) if unit_capacities(self.routing) else 0.0
         load = x.sum(axis=1) / self.topology.capacity
         return {
             "binary": float(max(off, fraction)),
@@ -294,7 +297,7 @@ class Overlap(PathFlow, Formulation):
     def objective(self, values: Mapping[str, F64]) -> float:
         """Recomputed overlap of the routes; infinite if the values contain no routes."""
         if not overlap_solution.is_on_arcs(self, values):
-            return path_flow.objective(self, values)
+            return path_flow.objective(self.routing, values)
         routes = overlap_solution.traced(self, np.asarray(values["x"], dtype=float))
         return np.inf if routes is None else overlap_solution.overlap(routes)
 
@@ -321,12 +324,6 @@ def _refuse_unreachable(topology: Topology, circuits: Circuits) -> None:
         raise NotApplicable(msg)
 
 
-# The arc form -----------------------------------------------------------------------------------------------------
-
-
-# Solutions --------------------------------------------------------------------------------------------------------
-
-
 def in_circuits(topology: Topology) -> Topology:
     """The topology with the capacities c_a: those of its waveguides and fibres in lowest terms, or 1 everywhere."""
     capacity = np.ones(topology.arcs)
@@ -338,13 +335,16 @@ def in_circuits(topology: Topology) -> Topology:
     return topology.with_arcs(topology.tail, topology.head, capacity)
 
 
-# Bounds -----------------------------------------------------------------------------------------------------------
+def routing_of(circuits: Circuits, topology: Topology, rule: PathRule) -> PathFlow:
+    """The circuits as commodities of amount 1 over the routes of a rule."""
+    ends = (circuits.sources, circuits.targets)
+    return PathFlow(NAME, in_circuits(topology), rule, ends=ends, load_unit="circuits")
 
 
 def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:
     """Data of the arc form for circuits given as arrays, each ``(|L|,)``, without checks."""
-    topology = in_circuits(topology)
-    return Overlap(topology, PathRule("all"), circuits=Circuits(sources, targets, "given"), model="arc")
+    circuits = Circuits(sources, targets, "given")
+    return Overlap(routing_of(circuits, topology, PathRule("all")), circuits, "arc")
 
 
 FORMULATION = Overlap

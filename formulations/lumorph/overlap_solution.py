@@ -33,14 +33,14 @@ def overlap_arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
             return {"circuit": range(count), "commodity": pair_labels(data.topology, *data.commodities)}
 
         x = Array((arc_axis(data.topology), Axis("circuit", count, circuits)))
-        return {"x": x, "Lambda": Array(unit=data.load_unit), **path_flow.dual_arrays(data)}
-    return path_flow.arrays(data, names)
+        return {"x": x, "Lambda": Array(unit="circuits"), **path_flow.dual_arrays(data.routing)}
+    return path_flow.arrays(data.routing, names)
 
 
 def overlap_links(data: Overlap, values: Mapping[str, F64]) -> Links:
     """Number of circuits over every arc, relative to the busiest arc."""
     x = np.asarray(values["x"], dtype=float)
-    load = x.sum(axis=1) if is_on_arcs(data, values) else arc_load(known_paths(data, values), x)
+    load = x.sum(axis=1) if is_on_arcs(data, values) else arc_load(known_paths(data.routing, values), x)
     capacity = data.topology.capacity
     return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), "circuits", "arcs")
 
@@ -48,7 +48,7 @@ def overlap_links(data: Overlap, values: Mapping[str, F64]) -> Links:
 def traced_values(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Trace integral routes in x, without cycles, with their overlap as Lambda; None if x contains no routes."""
     if not is_on_arcs(data, values):
-        return path_flow.repair(data, values)
+        return path_flow.repair(data.routing, values)
     routes = traced(data, np.asarray(values["x"], dtype=float))
     if routes is None:
         return None
@@ -61,7 +61,7 @@ def on_arcs(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64]:
     if data.model != "arc" or is_on_arcs(data, values) or size > MOST_VARIABLES:
         return dict(values)
     try:
-        return values_on_arcs(data, path_flow.chosen_paths(data, values))
+        return values_on_arcs(data, path_flow.chosen_paths(data.routing, values))
     except NotApplicable:  # no routes, which the checker reports
         return dict(values)
 
@@ -76,11 +76,11 @@ def overlap_metrics(data: Overlap, value: float | None) -> dict[str, Json]:
         "circuit_list": data.circuits.name,
         "ranks": data.topology.num_ranks,
         "model": data.model,
-        "path_set": str(data.rule),
+        "path_set": str(data.routing.rule),
         **capacities_of_wafers(data),
         "bounds": {b.name: int(b.value) if b.value.is_integer() else b.value for b in bounds},
         "unrestricted_proven": None if value is None else proven,
-        "conditional_on": None if proven or data.model == "arc" else path_flow.restriction(data),
+        "conditional_on": None if proven or data.model == "arc" else path_flow.restriction(data.routing),
     }
 
 
@@ -144,7 +144,7 @@ def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
         If the values do not contain exactly one path per circuit.
     """
     if not is_on_arcs(data, values):
-        return path_flow.chosen_paths(data, values)
+        return path_flow.chosen_paths(data.routing, values)
     result = traced(data, np.asarray(values["x"], dtype=float))
     if result is None:
         msg = f"{data.name}: the arcs of some circuit do not lead from its source to its destination"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+    from opticoll.formulations.flows.path_flow import PathFlow
     from opticoll.instances.topology import F64, I64
 
     Values = Mapping[str, F64]
@@ -302,7 +303,7 @@ def path_routes(data: Any, values: Values) -> list[Route]:
     """Routes of path variables (path MCF), without steps."""
     from opticoll.formulations.flows.path_flow import carrying_paths
 
-    amounts, pairs = _amounts(data), sorted(carrying_paths(data, values).items())
+    amounts, pairs = _amounts(data.routing), sorted(carrying_paths(data.routing, values).items())
     return [
         route
         for (s, t), ways in pairs
@@ -310,7 +311,7 @@ def path_routes(data: Any, values: Values) -> list[Route]:
     ]
 
 
-def _amounts(data: Any) -> dict[tuple[int, int], float]:
+def _amounts(data: PathFlow) -> dict[tuple[int, int], float]:
     """The demand of every pair of a path flow."""
     pairs = zip(*(ends.tolist() for ends in data.commodities), strict=True)
     return dict(zip(pairs, data.amount.tolist(), strict=True))
@@ -320,10 +321,10 @@ def single_routes(data: Any, values: Values) -> list[Route]:
     """One path per pair, or kappa with equal shares (min-congestion), without steps."""
     from opticoll.formulations.flows.path_flow import taken_routes
 
-    amounts = _amounts(data)
+    amounts = _amounts(data.routing)
     return [
-        Route(s, t, tuple(arcs), 1.0 / data.kappa, amount=amounts[s, t])
-        for (s, t), ways in sorted(taken_routes(data, values).items())
+        Route(s, t, tuple(arcs), 1.0 / data.routing.kappa, amount=amounts[s, t])
+        for (s, t), ways in sorted(taken_routes(data.routing, values).items())
         for arcs in ways
     ]
 

@@ -87,7 +87,7 @@ def test_the_whole_population_is_proven_in_time(name, number):
 def routed(topology, paths, kappa):
     """The least load of kappa paths of every pair, in fractions, by enumeration."""
     plan = make_plan(Task("alltoall.min-congestion", topology, settings={"paths": paths, "kappa": kappa}))
-    listed, capacity = plan.problem.paths, [Fraction(c) for c in topology.capacity.tolist()]
+    listed, capacity = plan.problem.routing.paths, [Fraction(c) for c in topology.capacity.tolist()]
     arcs = [listed.arcs[listed.start[p] : listed.start[p + 1]].tolist() for p in range(listed.paths)]
     best = None
     for chosen in itertools.product(*(itertools.combinations(listed.of_pair(k), kappa) for k in range(listed.pairs))):

@@ -195,7 +195,7 @@ def path_optimum(topology: Topology, **rule: Any) -> float:
     data = path_mcf.PathConcurrentFlow.prepare(topology, rule)
     form = compile_model(build_model(data, "matrix"))
     what = f"path MCF on {topology.spec}"
-    return certified_optimum(form, what, lambda lengths: path_bounds.length_bound(data, lengths), data.residuals)
+    return certified_optimum(form, what, partial(path_bounds.length_bound, data.routing), data.residuals)
 
 
 MEASURES.of("all-paths")(_same_optimum(partial(path_optimum, paths="all")))

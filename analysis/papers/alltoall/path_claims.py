@@ -40,7 +40,7 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
     ratios: dict[str, float] = {}
     for spec in (*scope["networks"], *scope["networks with disabled links"]):
         topology = parse(spec)
-        paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "disjoint"}).paths
+        paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "disjoint"}).routing.paths
         most = max(most, np.bincount(paths.pair).max() / int(topology.out_degree.max()))
         ratios[spec] = certified_flow(topology) / path_optimum(topology, paths="disjoint")
         sweep.add(
@@ -104,7 +104,7 @@ def _even_weights(laboratory: Laboratory) -> Measurement:
     for spec in laboratory.scope["networks"]:
         topology = parse(spec)
         flow = certified_flow(topology)
-        even = even_load(path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "shortest"})) * flow
+        even = even_load(path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "shortest"}).routing) * flow
         single = laboratory.proven("alltoall.min-congestion", spec, method="exact-routing")["objective"] * flow
         measured[spec] = {"one path": round(single, 4), "shortest paths, equal weights": round(even, 4)}
         if min(single, even) > 1 + SAME:
@@ -124,7 +124,7 @@ def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool)
     import scipy.sparse as sp
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "all", "lmax": longest}).paths
+    paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "all", "lmax": longest}).routing.paths
     last = paths.paths
     load = sp.hstack([paths.incidence / k, -sp.csr_array(np.asarray(topology.capacity, dtype=float)[:, None])])
     serve = sp.hstack([paths.membership, sp.csr_array((paths.pairs, 1))])
@@ -264,7 +264,7 @@ def _spread_alike(laboratory: Laboratory) -> Measurement:
             for name, rule in rules.items():
                 for weights in ("equal weights", "best weights"):
                     time = (
-                        even_load(path_mcf.PathConcurrentFlow.prepare(topology, rule))
+                        even_load(path_mcf.PathConcurrentFlow.prepare(topology, rule).routing)
                         if weights == "equal weights"
                         else 1 / path_optimum(topology, **rule)
                     )

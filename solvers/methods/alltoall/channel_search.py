@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.flows.path_bounds import share_bounds
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
@@ -201,7 +202,9 @@ def run(context: Context) -> Answer:
     data: RoutedChannels = context.data
     moves, seed = int(context.parameters["moves"]), context.task.seed
     by_load = data.chosen == "load"
-    enough = max((bound.value for bound in data.routing.bounds()), default=0.0) if by_load else data.limit or np.inf
+    enough = (
+        max((bound.value for bound in share_bounds(data.routing)), default=0.0) if by_load else data.limit or np.inf
+    )
     found: tuple[float, I64, I64] | None = None
     for layers in [data.layers] if by_load else range(1, data.layers + 1):
         found = searched(data, layers, enough, moves, seed, context.deadline)

@@ -225,8 +225,8 @@ def refuse_restricted(context: Context, method: str) -> None:
     MethodMismatch
         If the path set is not that of all simple paths.
     """
-    if not context.data.rule.unrestricted:
-        msg = f"{method} may extract any path, not only {context.data.rule}; use paths=all without lmax"
+    if not context.data.routing.rule.unrestricted:
+        msg = f"{method} may extract any path, not only {context.data.routing.rule}; use paths=all without lmax"
         raise MethodMismatch(msg)
 
 

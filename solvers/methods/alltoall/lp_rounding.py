@@ -33,7 +33,7 @@ def run_lp_rounding(context: Context) -> Answer:
     with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to whole
     paths, is the bound.
     """
-    data: PathFlow = context.data
+    data: PathFlow = context.data.routing
     listed = None if data.rule.kind == "all" else data.paths
     fluid = generate(
         data.topology,
@@ -76,5 +76,5 @@ METHOD = Method(
     serves=SINGLE_PATH,
     parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
     run=run_lp_rounding,
-    refuse=lambda data: single_only(data, "lp-rounding"),
+    refuse=lambda data: single_only(data.routing, "lp-rounding"),
 )

@@ -48,8 +48,8 @@ def run_mcf_extp(context: Context) -> Answer:
         return failed
     assert flow.values is not None
     F = float(flow.values["F"])
-    sources, targets = context.data.commodities
-    demand = context.data.amount.tolist()
+    sources, targets = context.data.routing.commodities
+    demand = context.data.routing.amount.tolist()
     paths: list[list[int]] = []
     pair: list[int] = []
     amount: dict[tuple[int, tuple[int, ...]], float] = {}

@@ -35,7 +35,7 @@ def run_sssp(context: Context) -> Answer:
     order of all these routes, each on the lightest path that the pair does not use yet, whose arcs gain
     D_k/(kappa c_a).
     """
-    data: PathFlow = context.data
+    data: PathFlow = context.data.routing
     best: PathSet | None = None
     orders = int(context.parameters["orders"])
     for number in range(max(orders, 1)):
@@ -88,5 +88,5 @@ METHOD = Method(
     serves=SINGLE_PATH,
     parameters=(Parameter("orders", int, default=1, help="random orders, by consecutive seeds; the best is kept"),),
     run=run_sssp,
-    refuse=lambda data: single_only(data, "sssp over all paths") if data.rule.unrestricted else None,
+    refuse=lambda data: single_only(data.routing, "sssp over all paths") if data.routing.rule.unrestricted else None,
 )

@@ -510,7 +510,7 @@ def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
     """Sources and targets of the commodities, each ``(|K|,)``, and their demands [shards]."""
     data, name = context.data, context.formulation.name
     if name == "alltoall.path-mcf":
-        return data.commodities, data.amount
+        return data.routing.commodities, data.routing.amount
     if name == "alltoall.link-mcf":
         return (data.flow.sources, data.targets), data.amount
     sources, targets, amount = data.flow.demanded()
@@ -527,8 +527,8 @@ def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
     """
     topology, name = context.instance, context.formulation.name
     if name == "alltoall.path-mcf":
-        rule = context.data.rule
-        return rule, None if rule.kind == "all" else context.data.paths
+        rule = context.data.routing.rule
+        return rule, None if rule.kind == "all" else context.data.routing.paths
     if name == "alltoall.link-mcf":
         if context.data.printed:
             msg = "column-generation solves the link MCF without printed=true, whose flows are not sums of paths"

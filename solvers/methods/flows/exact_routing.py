@@ -199,7 +199,7 @@ def run(context: Context) -> Answer:
 
 def bound_and_search(context: Context, known: PathSet | None) -> Answer:
     """Bound, search, branch and bound, starting from known routes if they are better than rounding."""
-    data: PathFlow = context.data
+    data: PathFlow = context.data.routing
     topology, rule, pairs = data.topology, data.rule, data.commodities
     amount = data.amount / data.amount.mean()  # so that coefficients of the master are about 1
     over_all = generate(topology, pairs, pricing_for(topology, pairs, None), tol=1e-8, context=context, amount=amount)

@@ -148,10 +148,10 @@ def _answer(
 ) -> Answer:
     return Answer(
         ending,
-        values=values_of(data, routes),
+        values=values_of(data.routing, routes),
         duals=None if fluid is None else {"congestion": fluid.best},
         solver={"algorithm": algorithm},
-        metrics={**route_metrics(data, routes), **steps, "routing_s": time.monotonic() - begun},
+        metrics={**route_metrics(data.routing, routes), **steps, "routing_s": time.monotonic() - begun},
     )
 
 

@@ -24,9 +24,9 @@ def run_xy_routes(context: Context) -> Answer:
     routes = straight_or_shortest(data.topology, *data.commodities)
     return Answer(
         Termination.TOLERANCE,
-        values=values_of(data, routes),
+        values=values_of(data.routing, routes),
         solver={"algorithm": "row first, then column"},
-        metrics=route_metrics(data, routes),
+        metrics=route_metrics(data.routing, routes),
         message="a heuristic without an optimality proof",
     )
 
@@ -58,9 +58,13 @@ def run_random_shortest(context: Context) -> Answer:
     assert best is not None
     return Answer(
         Termination.TOLERANCE,
-        values=values_of(data, best),
+        values=values_of(data.routing, best),
         solver={"algorithm": "uniform over shortest paths"},
-        metrics={**route_metrics(data, best), "seed": context.task.seed, "mean_draw_load": float(np.mean(loads))},
+        metrics={
+            **route_metrics(data.routing, best),
+            "seed": context.task.seed,
+            "mean_draw_load": float(np.mean(loads)),
+        },
         message="a heuristic without an optimality proof",
     )
 

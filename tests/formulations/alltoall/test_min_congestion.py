@@ -67,7 +67,7 @@ def test_whole_paths_on_unequal_links():
     assert path_flow.round_up(2.4, capacity) == 2.5
     assert path_flow.round_up(2.0, capacity) == 2.0
     assert path_flow.round_up(2.0 + 1e-9, capacity) == pytest.approx(7 / 3)
-    assert path_bounds.rounded(data, Bound("x", 0.4, "")).value == 2.5
+    assert path_bounds.rounded(data.routing, Bound("x", 0.4, "")).value == 2.5
     run = solve.solve(Task(NAME, ring, method="exact-routing", settings={"paths": "all"}))
     assert (run.objective, run.proof) == (3.0, Proof.OPTIMAL)
 
@@ -85,8 +85,8 @@ def test_lengths_certify_no_more_than_the_optimum(spec):
 def test_corrupted_routes_are_refused():
     run = solve.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
     data = run.plan.problem
-    assert max(path_flow.residuals(data, run.values).values()) == 0
-    routes = path_flow.taken_routes(data, run.values)
+    assert max(path_flow.residuals(data.routing, run.values).values()) == 0
+    routes = path_flow.taken_routes(data.routing, run.values)
     assert len(routes) == 7 * 6
     loads = np.bincount([a for (path,) in routes.values() for a in path])
     assert loads.max() == run.objective == run.record["metrics"]["max_load"]
@@ -101,7 +101,7 @@ def test_corrupted_routes_are_refused():
     ):
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         change(broken)
-        assert max(path_flow.residuals(data, broken).values()) > 1e-6
+        assert max(path_flow.residuals(data.routing, broken).values()) > 1e-6
 
 
 def test_sssp_is_seeded_and_more_orders_are_no_worse():
@@ -146,12 +146,12 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
     """Time = paths on the busiest arc / kappa; every path carries 1/kappa of its commodity."""
     data, form = compiled(spec, **paths, kappa=kappa)
     best, x = optimum(form)
-    assert best == pytest.approx(least_load_by_enumeration(data.paths, kappa) / kappa)
+    assert best == pytest.approx(least_load_by_enumeration(data.routing.paths, kappa) / kappa)
     values = data.repair(form.values(x))
     assert max(data.residuals(values).values()) == 0
     assert data.objective(values) == pytest.approx(best)
     assert all(bound.value <= best + 1e-12 for bound in data.bounds())
-    routes = path_flow.taken_routes(data, values)
+    routes = path_flow.taken_routes(data.routing, values)
     assert all(len(ways) == kappa and len({tuple(way) for way in ways}) == kappa for ways in routes.values())
     run = solve.solve(Task(NAME, spec, "exact-routing", settings={**paths, "kappa": kappa, "steps": 5000}))
     assert run.verified
@@ -182,21 +182,21 @@ def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
     best, random = optimum(form)[0], np.random.default_rng(0)
     results = [data.certify({"capacity": random.exponential(size=data.topology.arcs) ** 3}).value for _ in range(20)]
     assert max(results) <= best + 1e-9
-    fluid = replace(data, kappa=1)
+    fluid = replace(data.routing, kappa=1)
     lengths = np.ones(data.topology.arcs)
-    assert path_bounds.length_bound(data, lengths) < path_bounds.length_bound(fluid, lengths)
+    assert path_bounds.length_bound(data.routing, lengths) < path_bounds.length_bound(fluid, lengths)
 
 
 def test_a_repeated_path_does_not_count_twice():
     run = solve.solve(Task(NAME, "ring:4", "exact-routing", settings={"paths": "all", "kappa": 2, "steps": 1000}))
     data, values = run.plan.problem, {name: np.array(array, dtype=float) for name, array in run.values.items()}
-    assert max(path_flow.residuals(data, values).values()) == 0
+    assert max(path_flow.residuals(data.routing, values).values()) == 0
     values["path_arcs"][1] = values["path_arcs"][0]
-    assert path_flow.residuals(data, values)["paths"] == np.inf
+    assert path_flow.residuals(data.routing, values)["paths"] == np.inf
     for change in (("Lambda", (), -1.0), ("x", (0,), -1.0)):
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         broken[change[0]][change[1]] += change[2]
-        assert max(path_flow.residuals(data, broken).values()) > 1e-6
+        assert max(path_flow.residuals(data.routing, broken).values()) > 1e-6
 
 
 @pytest.mark.parametrize(

@@ -104,13 +104,15 @@ def test_fewer_paths_give_no_more_and_their_bounds_hold(spec):
         assert best * (1 + 1e-9) >= F
         assert all(bound.value >= F * (1 - 1e-9) for bound in data.bounds())
         lengths = np.random.default_rng(0).random(data.topology.arcs)
-        assert path_bounds.length_bound(data, lengths) >= F * (1 - 1e-9)
+        assert path_bounds.length_bound(data.routing, lengths) >= F * (1 - 1e-9)
 
 
 def test_the_bound_with_a_longest_path_is_that_of_the_listed_set():
     data = formulation(NAME).prepare(parse("genkautz:n=12,d=4"), {"paths": "all", "lmax": 4})
     lengths = np.random.default_rng(1).random(data.topology.arcs)
-    np.testing.assert_allclose(path_bounds.shortest_lengths(data, lengths), data.paths.shortest(lengths), rtol=1e-12)
+    np.testing.assert_allclose(
+        path_bounds.shortest_lengths(data.routing, lengths), data.routing.paths.shortest(lengths), rtol=1e-12
+    )
 
 
 def test_a_set_is_named_counted_and_held_against_the_unrestricted_bound():
@@ -126,7 +128,7 @@ def test_corrupted_solutions_are_refused():
     run = solve.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
     data = run.plan.problem
     assert max(data.residuals(run.values).values()) <= 1e-9
-    decoded = path_flow.carrying_paths(data, run.values)
+    decoded = path_flow.carrying_paths(data.routing, run.values)
     assert sum(path.amount for path in decoded[0, 9]) == pytest.approx(run.objective)
     for change in (
         lambda v: v["f"].__setitem__(0, 9.0),
@@ -145,7 +147,8 @@ def test_corrupted_solutions_are_refused():
 def test_any_vector_is_repaired_to_a_feasible_flow():
     data, _ = compiled("genkautz:n=7,d=3", paths="k")
     random = np.random.default_rng(2)
-    for f in (random.random(data.paths.paths), np.zeros(data.paths.paths), random.normal(size=data.paths.paths)):
+    count = data.routing.paths.paths
+    for f in (random.random(count), np.zeros(count), random.normal(size=count)):
         repaired = data.repair({"f": f, "F": np.asarray(5.0)})
         assert max(data.residuals(repaired).values()) <= 1e-12
         assert data.objective(repaired) > 0
@@ -336,8 +339,9 @@ def test_the_masters_flow_splits_into_weighted_paths(spec, settings):
     assert run.verified
     assert run.objective == pytest.approx(link.objective, rel=1e-6)
     data, metrics = run.plan.problem, run.record["metrics"]
-    decoded = path_flow.carrying_paths(data, run.values)
-    wanted = dict(zip(zip(*(ends.tolist() for ends in data.commodities), strict=True), data.amount, strict=True))
+    decoded = path_flow.carrying_paths(data.routing, run.values)
+    pairs = zip(*(ends.tolist() for ends in data.routing.commodities), strict=True)
+    wanted = dict(zip(pairs, data.routing.amount, strict=True))
     assert {pair: sum(way.amount for way in ways) for pair, ways in decoded.items()} == pytest.approx(
         {pair: run.objective * amount for pair, amount in wanted.items()}
     )

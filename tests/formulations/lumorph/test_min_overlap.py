@@ -37,7 +37,9 @@ def data_of(spec, **parameters):
 def given_pairs(topology, pairs, **changes):
     s, d = (np.array(ends, dtype=np.int64) for ends in zip(*pairs, strict=True))
     data = min_overlap.unit_data(topology, s, d)
-    return replace(data, model="path", rule=PathRule(**changes)) if changes else data
+    if not changes:
+        return data
+    return replace(data, model="path", routing=replace(data.routing, rule=PathRule(**changes)))
 
 
 def best_of(data, form="cvxpy"):
