@@ -73,8 +73,8 @@ class RoundProgram:
     """One phase: a copying collective on a topology, in at most ``rounds`` rounds.
 
     Routes are those of :func:`~opticoll.formulations.lumorph.route_sets.candidate_routes` with ``routes_kind`` and
-    ``paths``, unless they are ``given`` (for the pairs in the order of :attr:`pairs`). ``fixed`` gives every route one
-    wavelength (:meth:`wave`); ``symmetry`` drops columns that are redundant under relabelling of wavelengths.
+    ``paths``. ``fixed`` gives every route one wavelength (:meth:`wave`); ``symmetry`` drops columns that are redundant
+    under relabelling of wavelengths.
     """
 
     topology: Topology
@@ -85,7 +85,6 @@ class RoundProgram:
     routes_kind: str
     fixed: bool
     symmetry: bool
-    given: RouteSet | None = None
     version: Version = "corrected"
 
     @cached_property
@@ -134,8 +133,6 @@ class RoundProgram:
         NotApplicable
             If there are too many, or a pair has none.
         """
-        if self.given is not None:
-            return self.given
         source, target = np.divmod(self.pairs, self.topology.n)
         return candidate_routes(self.topology, source, target, self.routes_kind, self.paths)
 
@@ -247,7 +244,7 @@ def sufficient_rounds(program: RoundProgram) -> int:
     source = program.collective.pre[np.searchsorted(program.collective.pre[:, 0], chunk), 1]
     results = [-(-_slots(program, source, target) // k), *_around(program, k)]
     mesh = program.topology
-    if isinstance(mesh, LightpathMesh) and mesh.intact and program.given is None:
+    if isinstance(mesh, LightpathMesh) and mesh.intact:
         shape = (int(mesh.shape[0]), int(mesh.shape[1]))
         if program.routes_kind == "straight":
             results.append(-(-_by_shifts(program, shape, source, target) // k))

@@ -160,10 +160,9 @@ PARAMETERS = (
 class RoundModel(Formulation):
     """Data of the model.
 
-    ``collective`` is composed of ``phases``; ``limits`` hold per round; ``given`` programs replace the default
-    programs; ``version`` is the parameter ``program``; ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``,
-    ``use_bounds``, ``symmetry``, ``composition`` are the other parameters. ``routes_stated`` is whether the candidate
-    routes are part of the problem.
+    ``collective`` is composed of ``phases``; ``limits`` hold per round; ``version`` is the parameter ``program``;
+    ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry``, ``composition`` are the
+    other parameters. ``routes_stated`` is whether the candidate routes are part of the problem.
     """
 
     name = NAME
@@ -197,7 +196,6 @@ class RoundModel(Formulation):
     rmax: int
     use_bounds: bool
     symmetry: bool
-    given: tuple[RoundProgram, ...] | None = None
     version: Version = "corrected"
     composition: str = "phases"
     routes_stated: bool = False
@@ -232,8 +230,6 @@ class RoundModel(Formulation):
             If a program is too large to list, ``rmin`` is above the default R_max, or sums may take any course.
         """
         self.refuse_free()
-        if self.given is not None:
-            return self.given
         result = tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
         if self.version != "corrected" and self.rmin > result[0].rounds:
             msg = f"{NAME}: rmin={self.rmin} is above the default rmax={result[0].rounds}; set rmax too"

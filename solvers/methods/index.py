@@ -47,7 +47,6 @@ MODULES = {
     "ring": "lumorph.round_algorithms",
     "ring-first-fit": "sipml.ring_first_fit",
     "ring-sets": "sipml.ring_sets",
-    "round-program": "lumorph.round_program",
     "screened-lp": "flows.screened_lp",
     "sequence-search": "topology.sequence_search",
     "source-flows": "alltoall.source_flows",

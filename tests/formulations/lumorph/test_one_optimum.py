@@ -137,7 +137,6 @@ def test_algorithms_of_another_composition_are_refused(method):
     ("name", "method"),
     [
         (NAME, "certified-rounds"),
-        (NAME, "round-program"),
         (NAME, "ring"),
         ("lumorph.sum-rounds", "combined-rounds"),
         ("lumorph.sum-rounds", "squares"),

@@ -172,7 +172,7 @@ def test_auto_solves_the_coded_model_and_special_methods_refuse_it():
         "highs",
         3,
     )
-    for method in ("certified-rounds", "round-program", "ring", "layer-to-layer"):
+    for method in ("certified-rounds", "ring", "layer-to-layer"):
         with pytest.raises(MethodMismatch, match="program=corrected only"):
             solve(Task(NAME, "lightpath:2x2", method=method, settings=CODED))
 
