@@ -1,8 +1,8 @@
 """Builders of stated models: variables, data and rows by name, along the axes that a formulation declares.
 
-A formulation declares ``variables``, ``constraints`` and ``changeable`` data (what ``oc.model(...).update`` sets): the
-axes of every array by name. From them follow shapes, indices, positions and labels in both modelling layers, so a build
-states nothing but its rows:
+A formulation declares the axes of every array by name: ``variables``, ``constraints``, and the data that
+``oc.model(...).update`` sets (``changeable``). From them follow shapes, indices, positions and labels in both modelling
+layers, so a build states nothing but its rows:
 
     def cvxpy(self):                                        def pyomo(self):
         b, M = Cvx(self), self.topology.incidence()             b = Pyo(self)
@@ -73,6 +73,11 @@ class _Builder:
     def _sets(self) -> Mapping[str, Sequence[Hashable] | Axis]:
         return self.problem.sets()
 
+    def _changeable(self, name: str) -> tuple[NDArray[np.float64], tuple[Axis, ...]]:
+        """An array of data that can change, and its axes."""
+        values, *axes = self.problem.changeable()[name]
+        return np.asarray(values, dtype=float), tuple(self.axis(str(axis)) for axis in axes)
+
     def _shape(self, axes: Sequence[Axis], name: str) -> tuple[int, ...]:
         sizes = tuple(axis.size for axis in axes)
         for axis, size in zip(axes, sizes, strict=True):
@@ -142,11 +147,12 @@ class Cvx(_Builder):
         shape = self._shape(self.axes(kind, name), name)
         return np.ravel_multi_index(tuple(over[column] for column in over.key), shape)
 
-    def data(self, name: str, values: ArrayLike) -> cp.Parameter:
+    def data(self, name: str) -> cp.Parameter:
         """Data that can change in the model, a parameter along its axes."""
         import cvxpy as cp
 
-        return cp.Parameter(self._shape(self.axes("changeable", name), name), name=name, value=np.asarray(values))
+        values, axes = self._changeable(name)
+        return cp.Parameter(self._shape(axes, name), name=name, value=values)
 
     def row(self, name: str, constraint: Any, *, where: ArrayLike | None = None, over: Index | None = None) -> None:
         """The rows of a constraint.
@@ -392,13 +398,16 @@ class Pyo(_Builder):
             raise ModelError(msg)
         self.model.add_component(name, component)
 
-    def data(self, name: str, values: ArrayLike, *, where: Callable[..., object] | None = None) -> pyo.Param:
+    def data(self, name: str, *, where: Callable[..., object] | None = None) -> pyo.Param:
         """Data that can change in the model, by index: all entries, or those for whose labels ``where`` is true."""
         import pyomo.core as pyo
 
-        keys, numbers = _keys(self._members("changeable", name)), np.asarray(values).ravel().tolist()
+        values, axes = self._changeable(name)
+        keys = _keys([axis.members for axis in axes])
         entries = {
-            _alone(key): number for key, number in zip(keys, numbers, strict=True) if where is None or where(*key)
+            _alone(key): number
+            for key, number in zip(keys, values.ravel().tolist(), strict=True)
+            if where is None or where(*key)
         }
         param = pyo.Param(list(entries), initialize=entries, mutable=True, within=pyo.Any)
         self._add(name, param)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from opticoll.types import Json, Setting, Settings
 
     Values = Mapping[str, NDArray[np.float64]]
+    Changeable = Mapping[str, tuple[NDArray[np.float64] | str, ...]]
 
 Form = Literal["cvxpy", "pyomo", "matrix"]
 #: See :class:`PyomoModel`.
@@ -257,8 +258,9 @@ class Formulation:
     A formulation is a subclass; an object of it is the formulation on one instance. The docstring of its module (or of
     the class, for one outside the package) states the mathematics. Required are ``name``, ``sense``, a method that
     states the model (``pyomo`` or ``cvxpy``; of several, the first one in the class is the default form),
-    :meth:`residuals` and :meth:`objective`; everything else has a default. The checker and the bounds use numpy alone,
-    and nothing here calls a solver. A subclass without a name is a base of others.
+    :meth:`residuals` and :meth:`objective`; everything else has a default. A method ``matrix`` states the model as
+    sparse rows and columns, for methods that solve many models. The checker and the bounds use numpy alone, and nothing
+    here calls a solver. A subclass without a name is a base of others.
 
     An object keeps its instance as ``self.instance`` and the stated parameters as attributes of their names. A class
     with data of its own defines ``__init__(self, instance, *, root=0)``, whose arguments with defaults are then its
@@ -290,10 +292,10 @@ class Formulation:
         Meaning of the objective, with its unit in brackets.
     shards
         Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
-    variables, constraints, changeable
-        What every dimension of a variable, of a constraint and of data that :meth:`oc.model(...).update` sets counts:
-        names of axes. Shapes, labels and positions in both builds follow (:mod:`opticoll.formulations.builders`); for
-        one of your own also link loads and routes (:mod:`opticoll.formulations.declared_axes`).
+    variables, constraints
+        What every dimension of a variable or a constraint counts: names of axes. Shapes, labels and positions in both
+        builds follow (:mod:`opticoll.formulations.builders`); for one of your own also link loads and routes
+        (:mod:`opticoll.formulations.declared_axes`).
     units
         The units of variables.
     """
@@ -310,7 +312,6 @@ class Formulation:
     shards: ClassVar[bool] = False
     variables: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     constraints: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    changeable: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     units: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -388,6 +389,10 @@ class Formulation:
         """The members of the axes that are no part of the topology, by name: labels, or a range of numbers."""
         return {}
 
+    def changeable(self) -> Changeable:
+        """Data that ``oc.model(...).update`` changes in a model that is built: by symbol, the array and its axes."""
+        return {}
+
     def cvxpy(self) -> CvxpyModel | cp.Problem:
         """The model in CVXPY's matrix form."""
         self._undefined("cvxpy")
@@ -395,13 +400,6 @@ class Formulation:
     def pyomo(self) -> PyomoModel | pyo.ConcreteModel:
         """The model in Pyomo; the variables are named as in the model, and their indices are its own."""
         self._undefined("pyomo")
-
-    def matrix(self) -> StandardForm:
-        """The model as sparse rows and columns, for methods that solve many models.
-
-        It shares no rows with the builds in CVXPY and Pyomo; a test checks that all give the same matrix.
-        """
-        self._undefined("matrix")
 
     def _undefined(self, method: str) -> NoReturn:
         msg = f"{self.name}: the class {type(self).__name__} does not define {method}"
@@ -426,13 +424,6 @@ class Formulation:
         Such as shares of a total: the exact values of the model's floats, for exact solving. Signs do not matter.
         """
         return ()
-
-    def updates(self) -> Mapping[str, NDArray[np.float64]]:
-        """Data that can change in a model that is built: by their symbols, under which Pyomo models hold parameters.
-
-        Entries are in the order of the parameter. CVXPY models hold parameters of the same names for some of them.
-        """
-        return {}
 
     # the checker
 
@@ -555,9 +546,8 @@ def _check_axes(cls: type[Formulation]) -> None:
 def states(formulation: Formulation | type[Formulation], method: str) -> bool:
     """Whether a formulation defines a method that has a default, such as ``certify`` or ``links``."""
     kind = formulation if isinstance(formulation, type) else type(formulation)
-    return getattr(kind, method) is not getattr(Formulation, method) and (
-        getattr(getattr(kind, method), "__func__", None) is not getattr(getattr(Formulation, method), "__func__", 0)
-    )
+    stated, default = getattr(kind, method, None), getattr(Formulation, method, None)
+    return stated is not default and getattr(stated, "__func__", None) is not getattr(default, "__func__", 0)
 
 
 def is_own(formulation: Formulation | type[Formulation]) -> bool:

@@ -193,7 +193,7 @@ class Model:
         return now != self._original or not self._data_as_stated()
 
     def _data_as_stated(self) -> bool:
-        data = self.formulation.updates()
+        data = _changeable(self.formulation)
         return all(
             np.array_equal(array, _held(data[name], data[name], array.size))
             for name, array in self._parameters().items()
@@ -201,7 +201,7 @@ class Model:
 
     def _parameters(self) -> dict[str, F64]:
         """Current values of the parameters of the model that the formulation can update."""
-        data = self.formulation.updates()
+        data = _changeable(self.formulation)
         if self.form == "cvxpy":
             found = {name: self._stated.param_dict.get(name) for name in data}
             return {name: np.asarray(one.value).ravel() for name, one in found.items() if one is not None}
@@ -285,7 +285,7 @@ class Model:
 
     def _changes_in_place(self, new: Formulation) -> bool:
         """Put new data into the parameters of the model; False if they do not fit into it."""
-        old, now = self.formulation.updates(), new.updates()
+        old, now = _changeable(self.formulation), _changeable(new)
         held = self._parameters()
         same = {name for name in now if name in old and np.array_equal(old[name], now[name])}
         fits = now.keys() == old.keys() and all(old[name].shape == now[name].shape for name in now)
@@ -503,6 +503,11 @@ def _restored(state: bytes) -> Model:
 
 def _value_of(entry: Any) -> float:
     return float(getattr(entry, "value", entry))
+
+
+def _changeable(formulation: Formulation) -> dict[str, F64]:
+    """The data of a formulation that can change in a model, by symbol."""
+    return {name: np.asarray(values, dtype=float) for name, (values, *_) in formulation.changeable().items()}
 
 
 def _held(array: F64, stated: F64, size: int) -> F64:

@@ -43,7 +43,7 @@ from opticoll.formulations.variables import BANDWIDTHS, Axis, incident_arcs, ver
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Values
+    from opticoll.formulations.model import Changeable, Values
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Topology
@@ -67,12 +67,10 @@ class Child(Formulation):
     shards = True
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
-    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
     units: ClassVar = {"f": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
 
     certify = checks.length_certificate
     arrays = checks.flow_arrays
-    updates = checks.flow_updates
     derived = checks.demands
     estimate = checks.flow_estimate
 
@@ -117,12 +115,16 @@ class Child(Formulation):
         """The destinations."""
         return {"destination": vertex_axis("destination", self.topology, self.targets)}
 
+    def changeable(self) -> Changeable:
+        """Capacities and demands."""
+        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "destination")}
+
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        c, D = b.data("c"), b.data("D")
         f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
         b.row("balance", M @ f == F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
@@ -135,7 +137,7 @@ class Child(Formulation):
         b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
         V, R = b.sets("vertex", "destination")
         s = V[self.flow.sources[0]]
-        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand, where=lambda u, t: u == t)
+        c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
         f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
 
         def balance(u: Hashable, t: Hashable) -> object:

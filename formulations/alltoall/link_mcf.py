@@ -48,7 +48,7 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Values
+    from opticoll.formulations.model import Changeable, Values
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Json, Settings
@@ -74,7 +74,6 @@ class LinkFlow(Formulation):
         "delivery": ("commodity",),
         "capacity": ("arc",),
     }
-    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "commodity")}
     units: ClassVar = {"f": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
     label_invariant = staticmethod(equal_demands)
 
@@ -122,18 +121,24 @@ class LinkFlow(Formulation):
         """The pairs of ranks with demand."""
         return {"commodity": pair_axis(self.topology, self.flow.sources, self.targets)}
 
+    def changeable(self) -> Changeable:
+        """Capacities and demands."""
+        if self.printed:
+            return {}
+        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "commodity")}
+
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the sources, ``f 1 <= c``."""
         import cvxpy as cp
 
         b, topology, flow = Cvx(self), self.topology, self.flow
-        F, c = b.var("F"), b.data("c", flow.capacity)
+        F = b.var("F")
         if not self.printed:
-            D = b.data("D", flow.demand)
+            c, D = b.data("c"), b.data("D")
             f = b.var("f", upper=np.where(flow.blocked, 0.0, np.inf))
             b.row("balance", topology.incidence() @ f == F * D, where=flow.served)
         else:
-            f, arrivals = b.var("f"), topology.incidence().maximum(0)
+            c, f, arrivals = flow.capacity, b.var("f"), topology.incidence().maximum(0)
             b.row("conservation", topology.incidence() @ f >= 0, where=self.inner)
             b.row("delivery", (arrivals @ f)[self.targets, np.arange(flow.groups)] >= F * self.amount)
         b.row("capacity", cp.sum(f, axis=1) <= c)
@@ -151,7 +156,7 @@ class LinkFlow(Formulation):
             return quicksum(f[a, s, t] for a in into[u]) - quicksum(f[a, s, t] for a in out_of[u])
 
         if not self.printed:
-            c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand, where=lambda u, s, t: u == t)
+            c, D = b.data("c"), b.data("D", where=lambda u, s, t: u == t)
             f = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf))
             b.row(
                 "balance",
@@ -224,10 +229,6 @@ class LinkFlow(Formulation):
     def repair(self, values: Values) -> dict[str, F64] | None:
         """An exactly feasible flow in the same proportions; values of the sink-inflow reading are not changed."""
         return None if self.printed else checks.repaired_flow(self.flow, values, "f")
-
-    def updates(self) -> dict[str, F64]:
-        """Capacities and demands, which can change in a model that is built."""
-        return {} if self.printed else checks.flow_updates(self)
 
     def links(self, values: Values) -> Links:
         """Flow over every arc, all commodities together."""

@@ -37,7 +37,7 @@ from opticoll.formulations.variables import BANDWIDTHS, Axis, incident_arcs, ver
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Values
+    from opticoll.formulations.model import Changeable, Values
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, Topology
@@ -56,7 +56,6 @@ class Master(Formulation):
     shards = True
     variables: ClassVar = {"g": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
-    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
     units: ClassVar = {"g": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
     label_invariant = staticmethod(equal_demands)
 
@@ -65,7 +64,6 @@ class Master(Formulation):
     certify = checks.length_certificate
     metrics = checks.flow_metrics
     arrays = checks.flow_arrays
-    updates = checks.flow_updates
     derived = checks.demands
     estimate = checks.flow_estimate
 
@@ -85,12 +83,16 @@ class Master(Formulation):
         """The ranks that send."""
         return {"source": vertex_axis("source", self.topology, self.flow.sources)}
 
+    def changeable(self) -> Changeable:
+        """Capacities and demands."""
+        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "source")}
+
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M g >= F D`` without the rows of the sources, ``g 1 <= c``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        c, D = b.data("c"), b.data("D")
         g, F = b.var("g", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
         b.row("balance", M @ g >= F * D, where=self.flow.served)
         b.row("capacity", cp.sum(g, axis=1) <= c)
@@ -102,7 +104,7 @@ class Master(Formulation):
 
         b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
         (S,) = b.sets("source")
-        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        c, D = b.data("c"), b.data("D")
         g, F = b.var("g", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
 
         def balance(u: Hashable, s: Hashable) -> object:

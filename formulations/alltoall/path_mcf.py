@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from fractions import Fraction
 
-    from opticoll.formulations.model import Values
+    from opticoll.formulations.model import Changeable, Values
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64, Topology
@@ -66,7 +66,6 @@ class PathConcurrentFlow(Formulation):
     shards = True
     variables: ClassVar = {"f": ("path",), "F": ()}
     constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",)}
-    changeable: ClassVar = {"c": ("arc",), "D": ("commodity",)}
     label_invariant = staticmethod(path_flow.label_invariant)
 
     routing: PathFlow
@@ -91,10 +90,14 @@ class PathConcurrentFlow(Formulation):
         K, of, _ = named_paths(self.routing.paths)
         return {"commodity": K, "path": [p for k in K for p in of[k]]}
 
+    def changeable(self) -> Changeable:
+        """Capacities and demands."""
+        return {"c": (self.topology.capacity, "arc"), "D": (self.routing.amount, "commodity")}
+
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``B f >= F D``, ``A f <= c`` (arcs not on any path have no row)."""
         b, A, B = Cvx(self), self.routing.paths.incidence.tocsr(), self.routing.paths.membership
-        c, D = b.data("c", self.topology.capacity), b.data("D", self.routing.amount)
+        c, D = b.data("c"), b.data("D")
         f, F = b.var("f"), b.var("F")
         used = np.unique(self.routing.paths.arcs)
         b.row("serve", B @ f >= F * D)
@@ -106,7 +109,7 @@ class PathConcurrentFlow(Formulation):
         from pyomo.core import quicksum
 
         b, (_, of, over) = Pyo(self), named_paths(self.routing.paths)
-        c, D = b.data("c", self.topology.capacity), b.data("D", self.routing.amount)
+        c, D = b.data("c"), b.data("D")
         f, F = b.var("f"), b.var("F")
         b.row("serve", lambda *k: quicksum(f[p] for p in of[k]) >= D[k] * F)
         b.row("capacity", lambda a: quicksum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
@@ -181,10 +184,6 @@ class PathConcurrentFlow(Formulation):
     def estimate(self) -> dict[str, int]:
         """Size of the model; lists the path set."""
         return path_flow.flow_size(self.routing)
-
-    def updates(self) -> dict[str, F64]:
-        """Capacities and demands, which can change in a model that is built."""
-        return {"c": self.topology.capacity, "D": self.routing.amount}
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

@@ -39,7 +39,7 @@ from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Array, Axis, Lin
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable
 
-    from opticoll.formulations.model import Values
+    from opticoll.formulations.model import Changeable, Values
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, Topology
     from opticoll.types import Json
@@ -72,10 +72,8 @@ class StepChild(Formulation):
     shards = True
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
-    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "destination")}
 
     certify = checks.length_certificate
-    updates = checks.flow_updates
     derived = checks.demands
     estimate = checks.flow_estimate
 
@@ -133,12 +131,16 @@ class StepChild(Formulation):
         """The destinations after the last step."""
         return {"destination": vertex_axis("destination", self.topology, np.argmax(self.flow.demand, axis=0))}
 
+    def changeable(self) -> Changeable:
+        """Capacities and demands."""
+        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "destination")}
+
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        c, D = b.data("c"), b.data("D")
         f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
         b.row("balance", M @ f == F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
@@ -151,7 +153,7 @@ class StepChild(Formulation):
         b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
         V, R = b.sets("vertex", "destination")
         s = V[self.flow.sources[0]]
-        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand, where=lambda u, t: u == t)
+        c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
         f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
 
         def balance(u: Hashable, t: Hashable) -> object:

@@ -208,11 +208,6 @@ def flow_arrays(problem: FlowProblem, names: Collection[str]) -> dict[str, Array
     return axes_arrays(problem, "capacity")
 
 
-def flow_updates(problem: FlowProblem) -> dict[str, F64]:
-    """Capacities and demands, which can change in a model that is built."""
-    return {"c": problem.flow.capacity, "D": problem.flow.demand}
-
-
 def demands(problem: FlowProblem) -> Iterable[Fraction]:
     """The demands as fractions."""
     return rounding.decimals(problem.flow.demand)

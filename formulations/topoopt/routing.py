@@ -38,7 +38,7 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Values
+    from opticoll.formulations.model import Changeable, Values
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, Topology
 
@@ -77,7 +77,6 @@ class FixedCircuits(Formulation):
     meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
     variables: ClassVar = {"f": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
-    changeable: ClassVar = {"c": ("arc",), "D": ("vertex", "source")}
     units: ClassVar = {"f": "unit loads"}  # Lambda_0, ``unit_load`` of the metrics
 
     derived = routing_solution.exact_routing_numbers
@@ -87,7 +86,6 @@ class FixedCircuits(Formulation):
     links = routing_solution.routing_links
     certify = checks.length_certificate
     arrays = checks.flow_arrays
-    updates = checks.flow_updates
     estimate = checks.flow_estimate
 
     flow: ConcurrentFlow
@@ -125,12 +123,16 @@ class FixedCircuits(Formulation):
         """The servers that send."""
         return {"source": vertex_axis("source", self.topology, self.flow.sources)}
 
+    def changeable(self) -> Changeable:
+        """Capacities and demands."""
+        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "source")}
+
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f >= F D`` without the rows of the sources, ``f 1 <= c``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        c, D = b.data("c"), b.data("D")
         f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
         b.row("balance", M @ f >= F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
@@ -142,7 +144,7 @@ class FixedCircuits(Formulation):
 
         b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
         (S,) = b.sets("source")
-        c, D = b.data("c", self.flow.capacity), b.data("D", self.flow.demand)
+        c, D = b.data("c"), b.data("D")
         f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
 
         def balance(u: Hashable, s: Hashable) -> object:
