@@ -370,8 +370,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     """
     from opticoll.solvers.schedules import lowering
     from opticoll.solvers.schedules.collective_steps import COLLECTIVES
-    from opticoll.solvers.schedules.schedule_json import verify_file
     from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, cost_model, kind_of
+    from opticoll.solvers.schedules.verification import verify_file
 
     assert run.plan is not None
     assert run.values is not None

@@ -32,8 +32,9 @@ from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.same_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
-from opticoll.solvers.schedules.schedule_json import is_schedule, read_rounds
+from opticoll.solvers.schedules.schedule_json import read_configurations, read_rounds
 from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, holds
+from opticoll.solvers.schedules.verification import is_schedule, verify_document, verify_file
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 from opticoll.types import Json, Settings
@@ -552,16 +553,15 @@ def check_configurations(
     BadFile
         If the document is malformed, too large, or for another instance; also for a formulation without such schedules.
     """
-    from opticoll.solvers.schedules.schedule_json import refuse_other_document
-    from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
+    from opticoll.solvers.schedules.sequence_simulator import run_configurations
 
     if not holds(model, ScheduleKind.CONFIGURATIONS):
         msg = f"{path}: circuits that change are checked as topology.sequence, not as {model.name}"
         raise BadFile(msg)
-    refuse_other_document(document, path, instance)
-    _refuse_other_collective(document, path, "alltoall")
     data: Any = prepared(model, instance, parameters)
-    verdict = run_configurations(read_configurations(document, path, data.n), data)
+    stated = read_configurations(document, path, instance, data.n)
+    _refuse_other_collective(document, path, "alltoall")
+    verdict = run_configurations(stated, data)
     bound = max(bound.value for bound in data.bounds())
     if verdict.valid and verdict.time is not None and 0 < bound < math.inf:
         verdict.metrics.update({"T_bound": bound, "over_bound": verdict.time / bound})
@@ -621,8 +621,6 @@ def check_schedule(
     BadInput
         For other settings.
     """
-    from opticoll.solvers.schedules import schedule_json
-
     if not model.name.startswith("alltoall."):
         msg = f"{path}: a schedule is checked as one of alltoall.master or its siblings, not as {model.name}"
         raise BadFile(msg)
@@ -635,11 +633,9 @@ def check_schedule(
     collective, root = COLLECTIVES.get(model.name, "alltoall"), int(parameters.get("root", 0))
     traffic = traffic_of(parameters, instance) if isinstance(instance, Topology) else None
     if document is None:
-        verdict = schedule_json.verify_file(path, instance, collective, traffic=traffic, root=root, **cost)
+        verdict = verify_file(path, instance, collective, traffic=traffic, root=root, **cost)
     elif isinstance(instance, Topology):
-        verdict = schedule_json.verify_document(
-            document, path, instance, collective, traffic=traffic, root=root, **cost
-        )
+        verdict = verify_document(document, path, instance, collective, traffic=traffic, root=root, **cost)
     else:
         msg = f"{path}: schedules are checked on topologies, but {instance.spec} is not one"
         raise BadFile(msg)

@@ -223,13 +223,13 @@ class Configurations(_Steps):
     @cached_property
     def verdict(self) -> ScheduleCheck:
         """The schedule executed."""
-        from opticoll.solvers.schedules.schedule_json import configurations_document
-        from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
+        from opticoll.solvers.schedules.schedule_json import configurations_document, read_configurations
+        from opticoll.solvers.schedules.sequence_simulator import run_configurations
 
         plan, _ = self.result.solved()
         problem: Any = plan.problem
         document = configurations_document(plan.instance, self.made)
-        return run_configurations(read_configurations(document, Path("schedule"), problem.n), problem)
+        return run_configurations(read_configurations(document, Path("schedule"), plan.instance, problem.n), problem)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -6,7 +6,8 @@ shard_routes        shares of a commodity along paths, read off a flow, and thei
 link_schedule       steps of (arc, chunk): from timed routes or by list scheduling; execution and alpha-beta time
 lowering            a link schedule as a program: thread blocks, buffers, dependencies
 msccl_xml           programs as MSCCL XML, laid out, written and read
-schedule_json       link schedules and routes as JSON, written and read; any schedule file against a topology
+schedule_json       schedules as JSON, written and read
+verification        any schedule file, executed on a topology
 interpreter         execution of programs; static_checks are made before, runtimes are their limits
 
 Programs are made of thread blocks, as the MSCCL interpreter runs them.

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.tree_packing import PackedTree, TreePacking
     from opticoll.instances.topology import Topology
-    from opticoll.types import Json
 
 
 #: Formulations with such schedules, and the name of their collective in files.
@@ -492,18 +491,3 @@ def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence
         msg = f"rank {v}: the sum of chunk {chunk} of {shard} lacks the contribution of {first}"
         return refused("wrong-sum", msg, rank=v, chunk=chunk)
     return refused("missing-chunk", f"rank {v}: chunk {chunk} of {shard} never arrives", rank=v, chunk=chunk)
-
-
-# Documents --------------------------------------------------------------------------------------------------------
-
-
-def moves_document(schedule: CollectiveSteps) -> dict[str, Json]:
-    """A schedule as a JSON-able document of kind "moves", without the fields common to all kinds."""
-    document: dict[str, Json] = {"kind": "moves", "collective": schedule.collective}
-    if schedule.root is not None:
-        document["root"] = schedule.root
-    steps = [
-        [[list(move.path), move.shard, move.chunk, "add" if move.adds else "copy"] for move in step]
-        for step in schedule.steps
-    ]
-    return {**document, "chunks": schedule.chunks, "steps": steps}

@@ -9,12 +9,15 @@ U_t).
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, permutations, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 from opticoll.solvers.schedules.shard_routes import Chunked, amounts_of, cut
@@ -52,16 +55,15 @@ class LinkSteps:
     demand: dict[tuple[int, int], float] | None = None
 
 
-@dataclass(frozen=True)
-class VertexRoute:
+class VertexRoute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A route as a file states it: the vertices of its path, its share of the pair's shard, its virtual channel."""
 
-    source: int
-    target: int
-    path: tuple[int, ...]
-    weight: float
-    chunks: int | None
-    layer: int | None = None
+    source: Annotated[int, Meta(ge=0)]
+    target: Annotated[int, Meta(ge=0)]
+    path: tuple[Annotated[int, Meta(ge=0)], ...]
+    weight: Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+    chunks: Annotated[int, Meta(ge=0)] | None = None
+    layer: Annotated[int, Meta(ge=1, le=1 << 20)] | None = None
 
 
 @dataclass(frozen=True)

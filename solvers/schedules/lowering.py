@@ -37,15 +37,11 @@ from opticoll.solvers.schedules.msccl_xml import ChunkMoves, Layout, write_xml
 from opticoll.solvers.schedules.program import Instruction, Place, Program, Rank, ThreadBlock
 from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, Target, exceeded
 from opticoll.solvers.schedules.schedule_check import many_objects
-from opticoll.solvers.schedules.schedule_json import (
-    collective_document,
-    execute_program,
-    links_document,
-    routes_document,
-)
+from opticoll.solvers.schedules.schedule_json import collective_document, links_document, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of, deal_channels
+from opticoll.solvers.schedules.verification import execute_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,39 +9,31 @@ between them never. The simulator knows the problem (ports, delay, demand) and t
   change, which takes at least the delay if it is charged, all are dark, or with ``overlap`` those that are not in both
   configurations;
 * at no time circuits from a node to another carry more than 1 each;
-* a node sends a chunk when it holds it; with ``relays=step`` over one circuit, if it held it before the configuration,
-  or the change, began;
+* a node sends a chunk when it holds it, along a path of different nodes; with ``relays=step`` over one circuit, if it
+  held it before the configuration, or the change, began;
 * the chunks of every pair amount to its demand, and all arrive.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadFile
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
-from opticoll.solvers.schedules.schedule_json import refuse_other_fields
-from opticoll.solvers.schedules.sequence_schedule import LitCircuits, TimedTransfer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json
+    from opticoll.solvers.schedules.sequence_schedule import LitCircuits
 
 
 #: Amounts relative to the largest demand, and times relative to the end, up to which a violation is round-off.
 AMOUNT, TIME = 1e-6, 1e-9
-#: Most transfers and chunks of a file.
-MAX_ITEMS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,72 +42,6 @@ class StatedSequence:
 
     configurations: list[LitCircuits]
     chunks: list[tuple[int, int, float]]
-
-
-def read_configurations(document: dict[str, Json], path: Path, n: int) -> StatedSequence:
-    """The schedule in a document of kind ``configurations``, for n nodes.
-
-    Raises
-    ------
-    BadFile
-        If it is malformed or too large.
-    """
-    chunks, listed = document.get("chunks"), document.get("configurations")
-    if not isinstance(chunks, list) or not isinstance(listed, list) or not listed:
-        msg = f"{path}: 'chunks' and 'configurations' must be lists"
-        raise BadFile(msg)
-    given = [one.get("transfers") if isinstance(one, dict) else None for one in listed]
-    if len(chunks) + sum(len(one) for one in given if isinstance(one, list)) > MAX_ITEMS:
-        msg = f"{path}: more than {MAX_ITEMS} chunks and transfers"
-        raise BadFile(msg)
-    for i, row in enumerate(chunks):
-        if not _row(row, 3, n, nodes=2) or row[0] == row[1] or not row[2] > 0:
-            msg = f"{path}: chunks[{i}] must be [source, target, amount > 0], not {str(row)[:60]}"
-            raise BadFile(msg)
-    configurations = [
-        _configuration(one, f"{path}: configurations[{k}]", n, len(chunks)) for k, one in enumerate(listed)
-    ]
-    return StatedSequence(configurations, [(row[0], row[1], float(row[2])) for row in chunks])
-
-
-def _number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
-
-
-def _row(row: Json, length: int, n: int, *, nodes: int) -> bool:
-    """Whether a row has this many numbers, of which the first ``nodes`` are nodes."""
-    if not isinstance(row, list) or len(row) != length or not all(map(_number, row)):
-        return False
-    return all(type(v) is int and 0 <= v < n for v in row[:nodes])
-
-
-def _is_transfer(row: Any, n: int, chunks: int) -> bool:
-    """Whether a row has a path of different nodes, a chunk, a start and an end."""
-    if not isinstance(row, list) or len(row) != 4 or not isinstance(row[0], list) or not 2 <= len(row[0]) <= n:
-        return False
-    path = _row(row[0], len(row[0]), n, nodes=len(row[0])) and len(set(row[0])) == len(row[0])
-    return path and all(map(_number, row[1:])) and type(row[1]) is int and 0 <= row[1] < chunks
-
-
-def _configuration(one: Any, where: str, n: int, chunks: int) -> LitCircuits:
-    valid = isinstance(one, dict) and all(_number(one.get(name)) for name in ("start", "end"))
-    if not valid or not all(isinstance(one.get(name), list) for name in ("circuits", "transfers")):
-        msg = f"{where} must have the numbers 'start' and 'end' and the lists 'circuits' and 'transfers'"
-        raise BadFile(msg)
-    refuse_other_fields(one, ("start", "end", "circuits", "transfers"), where)
-    counts = np.zeros((n, n), dtype=np.int64)
-    for i, row in enumerate(one["circuits"]):
-        if not _row(row, 3, n, nodes=2) or row[0] == row[1] or type(row[2]) is not int or not 0 < row[2] <= n * n:
-            msg = f"{where}.circuits[{i}] must be [from, to, number of circuits], not {str(row)[:60]}"
-            raise BadFile(msg)
-        counts[row[0], row[1]] += row[2]
-    transfers = []
-    for i, row in enumerate(one["transfers"]):
-        if not _is_transfer(row, n, chunks):
-            msg = f"{where}.transfers[{i}] must be [path of different nodes, chunk, start, end], not {str(row)[:60]}"
-            raise BadFile(msg)
-        transfers.append(TimedTransfer(tuple(row[0]), row[1], float(row[2]), float(row[3])))
-    return LitCircuits(float(one["start"]), float(one["end"]), counts, transfers)
 
 
 def run_configurations(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck:
@@ -216,6 +142,8 @@ def _held(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | Non
     moves = sorted((move for one in stated.configurations for move in one.transfers), key=lambda move: move.start)
     for move in moves:
         c, u = move.chunk, move.path[0]
+        if len(set(move.path)) < len(move.path):
+            return refused("no-route", f"chunk {c} visits a node of {list(move.path)[:12]} twice", rank=u, chunk=c)
         if not move.start < move.end:
             return refused("early", f"chunk {c} takes no time from {u}", rank=u, chunk=c)
         until = move.start

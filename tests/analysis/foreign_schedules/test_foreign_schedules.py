@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import opticoll as oc
 from opticoll.errors import BadFile
 from opticoll.instances import parse
-from opticoll.solvers.schedules.schedule_json import verify_file
+from opticoll.solvers.schedules.verification import verify_file
 from opticoll.solvers.solution_json import check
 
 #: Switch 0 with three GPUs, as TE-CCL numbers them.

@@ -24,14 +24,9 @@ from opticoll.solvers import solve
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
 from opticoll.solvers.schedules.lowering import XmlOptions, collective_text, lower_moves
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
-from opticoll.solvers.schedules.schedule_json import (
-    collective_document,
-    read_schedule,
-    verify_document,
-    verify_file,
-    verify_program,
-)
+from opticoll.solvers.schedules.schedule_json import collective_document, read_schedule
 from opticoll.solvers.schedules.static_checks import channels_of
+from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,7 +11,7 @@ from second_interpreter import verdict as second_verdict
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.instances import parse
-from opticoll.solvers.schedules.schedule_json import verify_file
+from opticoll.solvers.schedules.verification import verify_file
 
 DATA = Path(__file__).parents[2] / "data" / "third-party"
 #: Programs of others: collective, ranks, runtimes that accept the file, or the reason for which it is refused.

@@ -28,10 +28,11 @@ from opticoll.solvers.schedules.lowering import XmlOptions, lower, lower_moves
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import KINDS, Place, Program, ThreadBlock
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
-from opticoll.solvers.schedules.schedule_json import links_document, verify_document, verify_file, verify_program
+from opticoll.solvers.schedules.schedule_json import links_document
 from opticoll.solvers.schedules.schedule_kernels import Copies, fair_rates
 from opticoll.solvers.schedules.shard_routes import Route, Routes, cut
 from opticoll.solvers.schedules.static_checks import static_violation
+from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 
 
 def boxes(ranks: int = 8, per_box: int = 4) -> Topology:

@@ -30,14 +30,9 @@ from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import Place, Program
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_check import REASONS
-from opticoll.solvers.schedules.schedule_json import (
-    links_document,
-    routes_document,
-    verify_document,
-    verify_file,
-    verify_program,
-)
+from opticoll.solvers.schedules.schedule_json import links_document, routes_document
 from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
+from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.solvers.solution_json import check
 
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -15,9 +15,9 @@ from slow_cases import marked
 import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.sequence import NAME, sequence_data
-from opticoll.solvers.schedules.schedule_json import configurations_document
+from opticoll.solvers.schedules.schedule_json import configurations_document, read_configurations
 from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
-from opticoll.solvers.schedules.sequence_simulator import read_configurations, run_configurations
+from opticoll.solvers.schedules.sequence_simulator import run_configurations
 
 CASES = {
     "pass": ("servers:n=8,degree=2", {"configurations": 3}),
@@ -53,7 +53,7 @@ def document_of(result, chunks=None):
 
 def executed(result, document):
     data = result.plan.problem
-    return run_configurations(read_configurations(document, Path("schedule"), data.n), data)
+    return run_configurations(read_configurations(document, Path("schedule"), result.instance, data.n), data)
 
 
 @each("name", CASES)
@@ -194,7 +194,8 @@ def test_changed_schedules_are_refused(name, change):
 def test_a_chunk_takes_one_circuit_in_a_step():
     stepping = sequence_data(5, 2, 1, directed=True, relays="step")
     for chunks, reason in ((None, "relayed"), (4, "not-held")):
-        stated = read_configurations(document_of(solved("one"), chunks), Path("schedule"), 5)
+        one = solved("one")
+        stated = read_configurations(document_of(one, chunks), Path("schedule"), one.instance, 5)
         assert run_configurations(stated, stepping).reason == reason
 
 
@@ -236,17 +237,17 @@ def test_other_problems_refuse_the_schedule(tmp_path):
 @each(
     ("where", "value", "message"),
     [
-        (("chunks",), 1, "must be lists"),
-        (("chunks", 0), [0, 0, 1], "source, target"),
-        (("chunks", 0), [0, 1, float("nan")], "source, target"),
-        (("configurations",), [], "must be lists"),
-        (("configurations", 0), [], "'start' and 'end'"),
-        (("configurations", 0, "start"), "0", "'start' and 'end'"),
-        (("configurations", 0, "startup"), 1.0, "unknown field 'startup'"),
-        (("configurations", 0, "circuits", 0), [0, 99, 1], "number of circuits"),
-        (("configurations", 0, "circuits", 0), [0, 1, 1.5], "number of circuits"),
-        (("configurations", 0, "transfers", 0), [[0, 1, 0], 0, 0, 1], "path of different nodes"),
-        (("configurations", 0, "transfers", 0), [[0, 1], 10**6, 0, 1], "path of different nodes"),
+        (("chunks",), 1, r"Expected `array`.*chunks"),
+        (("chunks", 0), [0, 1], r"chunks\[0\]"),
+        (("chunks", 0), [0, 1, float("nan")], r"chunks\[0\]\[2\]"),
+        (("configurations",), [], "length >= 1"),
+        (("configurations", 0), [], r"configurations\[0\]"),
+        (("configurations", 0, "start"), "0", r"configurations\[0\]\.start"),
+        (("configurations", 0, "startup"), 1.0, r"unknown field `startup`.*configurations\[0\]"),
+        (("configurations", 0, "circuits", 0), [0, 99, 1], "vertex 99 is not one of"),
+        (("configurations", 0, "circuits", 0), [0, 1, 1.5], r"circuits\[0\]\[2\]"),
+        (("configurations", 0, "transfers", 0), [[0], 0, 0, 1], r"transfers\[0\]\[0\]"),
+        (("configurations", 0, "transfers", 0), [[0, 1], 10**6, 0, 1], r"transfers\[0\]: the document has 72 chunks"),
     ],
 )
 def test_malformed_schedules_are_refused_in_one_line(where, value, message):
@@ -259,3 +260,13 @@ def test_malformed_schedules_are_refused_in_one_line(where, value, message):
     with pytest.raises(BadInput, match=message) as refusal:
         executed(result, document)
     assert "\n" not in str(refusal.value)
+
+
+@each(("value", "reason"), [([[0, 1, 0], 0, 0, 1], "no-route"), ([[0, 0], 0, 0, 1], "no-route")])
+def test_a_transfer_visits_a_node_once(value, reason):
+    result = solved("pass")
+    document = document_of(result)
+    document["configurations"][0]["transfers"].insert(0, value)
+    assert executed(result, document).reason == reason
+    document["chunks"][0] = [0, 0, 1]
+    assert executed(result, document).reason == "demand"
