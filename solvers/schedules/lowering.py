@@ -10,10 +10,10 @@ is divided into I parts, each with its own channels.
 
 Link schedules. A program has thread blocks for every rank, neighbour and direction, one per channel; chunks in transit
 lie in scratch. Chunk c of (s, t) leaves the input of s at [t D + c], has its own place in the scratch of every rank on
-its way, and arrives in the output of t at [s D + c]. In an all-gather, chunk c of s lies in the output of every rank at
-[s D + c]. Transfers of one arc and step whose places are contiguous on both ends become one instruction. A relay's send
-waits only for the receive that brought its chunk: there are no barriers, so the program may run ahead of the steps. It
-cannot deadlock: a send of one step waits only for receives of earlier steps, and receives wait for no dependency.
+its way, and arrives in the output of t at [s D + c]. Transfers of one arc and step whose places are contiguous on both
+ends become one instruction. A relay's send waits only for the receive that brought its chunk: there are no barriers, so
+the program may run ahead of the steps. It cannot deadlock: a send of one step waits only for receives of earlier steps,
+and receives wait for no dependency.
 
 Limits of a runtime (:class:`opticoll.solvers.schedules.runtimes.Target`). The transfers of a connection are spread
 over enough channels to keep its thread blocks within the step limit. Every channel takes a limited number of peers; the
@@ -265,14 +265,12 @@ class XmlOptions:
 
 
 def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | None = None) -> Program:
-    """Lower a link schedule of an all-to-all or all-gather to a program.
+    """Lower a link schedule to a program.
 
     Parameters
     ----------
-    schedule
-        Its targets are -1 in an all-gather.
-    name
-        Name of the program.
+    schedule, name
+        The schedule, and the name of the program.
     options
         Runtime, channels and instances. Limits that are exceeded nevertheless are listed by
         :func:`opticoll.solvers.schedules.runtimes.exceeded`.
@@ -286,10 +284,9 @@ def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | 
     target = TARGETS[chosen.target]
     moves = ChunkMoves(schedule, chosen.instances, target.count)
     layout = Layout(moves, target, chosen.channels, chosen.instances)
-    collective = "allgather" if moves.gathering else "alltoall"
     with many_objects():
         ranks = layout.ranks()
-    return Program(name, collective, moves.N * moves.D, ranks, False, chosen.protocol, *_selected(chosen))
+    return Program(name, "alltoall", moves.N * moves.D, ranks, False, chosen.protocol, *_selected(chosen))
 
 
 def _selected(options: XmlOptions) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -75,9 +75,7 @@ class ChunkMoves:
         number = np.full(topology.n, -1, dtype=np.int64)
         number[topology.terminals] = np.arange(topology.num_ranks)
         step, tail, head, origin, final, chunk = schedule.moves().T
-        tail, head, origin = number[tail], number[head], number[origin]
-        self.gathering = bool(final.size) and bool((final < 0).all())
-        final = np.where(final < 0, 0, number[final])
+        tail, head, origin, final = number[tail], number[head], number[origin], number[final]
         self.N, self.D, self.most = topology.num_ranks, schedule.chunks * instances, most
         parts = np.repeat(np.arange(instances), step.size)
         rows = np.column_stack(
@@ -99,7 +97,7 @@ class ChunkMoves:
         step, _, tail, head, origin, final, chunk = rows.T
         token = (origin * self.N + final) * self.D + chunk
         every = self.N * self.N * self.D
-        onward = np.flatnonzero((head != final) | self.gathering)
+        onward = np.flatnonzero(head != final)
         onward = onward[np.argsort(head[onward] * every + token[onward], kind="stable")]
         held = head[onward] * every + token[onward]
         sought = np.flatnonzero(origin != tail)
@@ -123,8 +121,8 @@ class ChunkMoves:
         """
         step, part, tail, head, origin, final, chunk = rows.T
         source, target = np.zeros((len(rows), 2), dtype=np.int64), np.zeros((len(rows), 2), dtype=np.int64)
-        source[:, 1] = (0 if self.gathering else final * self.D) + chunk
-        arrives = (head == final) | self.gathering
+        source[:, 1] = final * self.D + chunk
+        arrives = head == final
         target[:, 0] = np.where(arrives, OUTPUT, SCRATCH)
         target[:, 1] = origin * self.D + chunk
         self.scratch = np.zeros(self.N, dtype=np.int64)
@@ -291,8 +289,7 @@ class Layout:
         ):
             waits.setdefault(e, []).append((number, position))
         size = moves.N * moves.D
-        inputs = moves.D if moves.gathering else size
-        ranks = [Rank({"i": inputs, "o": size, "s": many}) for many in moves.scratch.tolist()]
+        ranks = [Rank({"i": size, "o": size, "s": many}) for many in moves.scratch.tolist()]
         move, sends, count, signalling = self.move.tolist(), self.sends.tolist(), moves.count.tolist(), signals.tolist()
         none = Place("i", -1), Place("o", -1)
         blocks = zip(
@@ -329,9 +326,8 @@ class Layout:
         copies = rank.blocks[own] = ThreadBlock(own, -1, -1, 0)
         for first in range(0, moves.D, moves.most):
             place = v * moves.D + first
-            origin = Place("i", first if moves.gathering else place)
             count = min(moves.most, moves.D - first)
-            copies.instructions.append(Instruction("cpy", origin, Place("o", place), count))
+            copies.instructions.append(Instruction("cpy", Place("i", place), Place("o", place), count))
 
 
 #: Largest file [bytes], number of ranks and of steps, and declared size or offset in chunks.
@@ -345,7 +341,6 @@ MAX_MOVED, MAX_COUNT = 20_000_000, 1024
 MAX_NAME = 63
 _NAMES = {"reduce_scatter": "reducescatter", "all_reduce": "allreduce", "all_gather": "allgather"}
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
-_NUMBERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 #: Attributes of ``<algo>`` that are not needed to execute it.
 _NAMED = ("name", "proto", "nchannels", "outofplace")
 _LEVELS = ("algo", "gpu", "tb", "step")
@@ -500,8 +495,6 @@ class _Reader:
 
     def _step(self, attributes: Mapping[str, str]) -> None:
         assert self.block is not None
-        if self._plain_step(attributes, self.block.instructions):
-            return
         self.steps += 1
         if self.steps > MAX_STEPS:
             self._refuse(f"more than {MAX_STEPS} steps")
@@ -522,34 +515,6 @@ class _Reader:
         number = self._whole(attributes, "s", 0, MAX_STEPS, default=len(self.block.instructions))
         odd = None if number == len(self.block.instructions) else number
         self.block.instructions.append(Instruction(kind, places[0], places[1], count, waits, signals, odd))
-
-    def _plain_step(self, attributes: Mapping[str, str], steps: list[Instruction]) -> bool:
-        """Add a step of known numbers; False, with nothing done, if any of it is new or may have to be refused."""
-        get, known = attributes.get, self.numbers
-        numbers = [known.get(get(key)) for key in _NUMBERS]  # type: ignore[arg-type]
-        if None in numbers:
-            return False
-        s, source, target, count, depid, deps, signals = cast("list[int]", numbers)
-        kind, places = get("type"), self.known
-        first, second = places.get((get("srcbuf", ""), source)), places.get((get("dstbuf", ""), target))
-        moved, whole = self.moved + count, self.steps < MAX_STEPS
-        if not (
-            kind in KINDS
-            and first
-            and second
-            and s == len(steps)
-            and 0 < count <= MAX_COUNT
-            and moved <= MAX_MOVED
-            and -1 <= depid <= MAX_STEPS
-            and -1 <= deps <= MAX_STEPS
-            and 0 <= signals <= 1
-            and whole
-        ):
-            return False
-        self.steps, self.moved = self.steps + 1, moved
-        waits = (depid, deps) if depid >= 0 else None
-        steps.append(Instruction(kind, first, second, count, waits, signals == 1))
-        return True
 
     def _place(self, attributes: Mapping[str, str], end: str) -> Place:
         buffer = attributes.get(f"{end}buf", "i")

@@ -637,7 +637,7 @@ def test_changed_schedules_of_a_demand_are_refused(tmp_path):
     assert reason(lambda d: d["demand"][0].__setitem__(2, 9.0)) == "demand"
     for bad in ([[0, 0, 1.0]], [[0, 1, 0]], [[0, 1, 1.0], [0, 1, 1.0]], [[0, 9, 1.0]], [[0, 1]], 3, [[0, 1, True]]):
         changed = {**document, "demand": bad}
-        with pytest.raises(BadInput, match="demand|vertex 9") as caught:
+        with pytest.raises(BadInput, match=r"demand|vertex 9") as caught:
             read_schedule(changed, tmp_path / "s.json", topology)
         assert "\n" not in str(caught.value)
 
