@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opticoll import plugins
+from opticoll.errors import one_line
 from opticoll.formulations.registry import paper_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
@@ -20,7 +21,6 @@ from opticoll.solvers.task import (
     SolverClaims,
     Times,
     joined_messages,
-    one_line,
     texts,
 )
 

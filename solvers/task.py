@@ -445,10 +445,6 @@ class Record(Fields, frozen=True, kw_only=True):
     versions: dict[str, str | None] | None = None
 
 
-#: Longest message that is kept [characters].
-MOST_TEXT = 4000
-
-
 #: How a message begins that reports no failure.
 NOTE = "note: "
 
@@ -461,15 +457,6 @@ def joined_messages(*messages: str | None) -> str:
             result += " " if result[-1] in ".:;" else "; "
         result += message or ""
     return result
-
-
-def one_line(text: object, most: int = MOST_TEXT) -> str:
-    """Convert text to one line that can be stored and printed: of limited length, without control characters."""
-    words = str(text)[: 4 * most].encode("utf-8", "replace").decode()
-    line = " ".join(words.split())
-    if not line.isprintable():
-        line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
-    return line if len(line) <= most else f"{line[:most]} ... ({len(str(text))} characters)"
 
 
 def texts(settings: Mapping[str, object]) -> dict[str, str]:

@@ -6,7 +6,9 @@ import atexit
 import errno
 import gc
 import os
+import signal
 import sys
+import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -86,12 +88,23 @@ def _plain(error: click.UsageError) -> str:
     return message
 
 
+#: Set by Ctrl-C. Modules in C that load when it comes end with an error of their own, not with KeyboardInterrupt.
+_interrupted = threading.Event()
+
+
+def _interrupt(*_: object) -> None:
+    _interrupted.set()
+    raise KeyboardInterrupt
+
+
 def program() -> int:
     """Run the command line as the whole work of this process.
 
     Most objects come from imported modules and live as long as the process. Full collections, of which the last is at
     the exit, would examine them again and again: a quarter of the time of a small solve.
     """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _interrupt)
     streams.prepare()
     gc.set_threshold(700, 10, 50)
     atexit.register(_keep_objects)
@@ -125,6 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return streams.closed_by_reader()
     except BaseException as error:  # that nothing else has handled
+        if _interrupted.is_set():
+            notify("interrupted")
+            return 130
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
         words = sys.argv[1:] if arguments is None else arguments
@@ -157,8 +173,7 @@ _FILE_ERRORS = {
 
 
 def _report_error(error: BaseException, command: click.Command) -> int:
-    from opticoll.errors import OpticollError
-    from opticoll.solvers.task import one_line
+    from opticoll.errors import OpticollError, one_line
 
     if isinstance(error, OpticollError):
         notify(error.said(partial(_argument, command)))

@@ -308,6 +308,6 @@ def progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nul
 
 def notify(message: str) -> None:
     """Print a message as one line on stderr."""
-    from opticoll.solvers.task import one_line
+    from opticoll.errors import one_line
 
     click.echo(f"opticoll: {one_line(message)}", err=True)

@@ -88,7 +88,7 @@ def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[
     from rich.text import Text
 
     from opticoll.analysis.rendering import cell
-    from opticoll.solvers.task import one_line
+    from opticoll.errors import one_line
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:

@@ -14,12 +14,12 @@ from opticoll.analysis.store import schema
 from opticoll.analysis.store.records import Store
 from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import unplanned_key
-from opticoll.errors import LimitSpent, MethodMismatch, OpticollError, SolverUnavailable
+from opticoll.errors import LimitSpent, MethodMismatch, OpticollError, SolverUnavailable, one_line
 from opticoll.shared_files import AlreadyStored, claim
 from opticoll.solvers.adapters.command_line import adopt
 from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.run import Run
-from opticoll.solvers.task import Proof, Record, Requested, Termination, one_line
+from opticoll.solvers.task import Proof, Record, Requested, Termination
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -32,9 +32,8 @@ from opticoll.analysis.study.cells import (
 )
 from opticoll.analysis.study.study_file import find, load
 from opticoll.arguments import refused
-from opticoll.errors import BadInput, OpticollError
+from opticoll.errors import BadInput, OpticollError, one_line
 from opticoll.solvers.process.executor import InProcess, JobCrashed
-from opticoll.solvers.task import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

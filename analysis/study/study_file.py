@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import msgspec
 
-from opticoll.errors import BadFile, BadInput, SolverUnavailable
+from opticoll.errors import BadFile, BadInput, SolverUnavailable, one_line
 from opticoll.file_contents import read_bytes
 from opticoll.instances.readers.reading import decode, names_file, pinned
 from opticoll.instances.spec import expand
@@ -51,7 +51,7 @@ from opticoll.instances.topology import parse_size
 from opticoll.nearest_names import nearest
 from opticoll.plugins import digests, load_plugin
 from opticoll.solvers.process.memory import TooLarge
-from opticoll.solvers.task import Task, digest, one_line
+from opticoll.solvers.task import Task, digest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

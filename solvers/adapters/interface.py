@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
+from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable, one_line
 from opticoll.plugin_faults import place_of
-from opticoll.solvers.task import Outcome, Termination, one_line, plain
+from opticoll.solvers.task import Outcome, Termination, plain
 from opticoll.solvers.verify import FEASIBLE, kkt, matrix_violations, size_of_terms
 
 if TYPE_CHECKING:

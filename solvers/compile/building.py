@@ -35,7 +35,7 @@ OVERDUE_S = 30.0
 LAYER_GIB = 0.25
 #: Why a build has ended.
 WHY = {
-    Termination.INTERRUPTED: "stopped by its caller",
+    Termination.INTERRUPTED: "stopped",
     Termination.TIME_LIMIT: "the time limit was reached",
     Termination.MEMORY_LIMIT: "out of memory",
 }

@@ -91,7 +91,7 @@ def limited(
             more = f"more than the {memory_limit_mb:.0f} MB of the memory limit"
             raise LimitReached(Termination.MEMORY_LIMIT, f"this process alone uses {used:.0f} MB, {more}")
         if stop is not None and stop.is_set():
-            raise LimitReached(Termination.INTERRUPTED, "stopped by its caller")
+            raise LimitReached(Termination.INTERRUPTED, "stopped")
     return future.result()
 
 

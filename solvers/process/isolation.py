@@ -108,7 +108,7 @@ def call_isolated(
         Typed errors of the function are raised here with the same class.
     """
     if stop is not None and stop.is_set():
-        return WorkerAnswer(Termination.INTERRUPTED, {}, "stopped by its caller before it began")
+        return WorkerAnswer(Termination.INTERRUPTED, {}, "stopped before it began")
     described = worker_job(target, arguments, memory_limit_gib, pooled=pooled)
     limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
     job = start_job(described, modules, threads)
@@ -150,7 +150,7 @@ class _Limits:
         if self.wall_limit_s is not None and self.wall_s > self.wall_limit_s:
             return Termination.TIME_LIMIT, f"killed after {self.wall_s:.1f} s, the wall-clock limit"
         if self.stop is not None and self.stop.is_set():
-            return Termination.INTERRUPTED, f"stopped by its caller after {self.wall_s:.1f} s"
+            return Termination.INTERRUPTED, f"stopped after {self.wall_s:.1f} s"
         return None
 
 

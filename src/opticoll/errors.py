@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+#: Longest message that is kept [characters].
+MOST_TEXT = 4000
+
 
 class OpticollError(Exception):
     """Base class of all errors raised by opticoll; ``exit_status`` is that of the command line.
@@ -129,3 +132,12 @@ def import_remedy(missing: str, folder: Path | None) -> str:
     if top in ("instances", "formulations", "solvers", "analysis"):
         return f"import opticoll.{top} instead"
     return "install the package, or correct its name"
+
+
+def one_line(text: object, most: int = MOST_TEXT) -> str:
+    """Convert text to one line that can be stored and printed: of limited length, without control characters."""
+    words = str(text)[: 4 * most].encode("utf-8", "replace").decode()
+    line = " ".join(words.split())
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return line if len(line) <= most else f"{line[:most]} ... ({len(str(text))} characters)"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.abc
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from case_families import each
 
-from opticoll.__main__ import program
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 
@@ -202,18 +201,30 @@ def test_an_unexpected_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd:
         main(RING)
 
 
-def test_interrupted_before_the_first_command_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    class Interrupting(importlib.abc.MetaPathFinder):
-        def find_spec(self, name: str, path: Any, target: Any = None) -> None:
-            if name == "opticoll.analysis.cli.main":
-                raise KeyboardInterrupt
+#: Ctrl-C when a module is looked for; what loads it may end with an error of its own, as modules in C do.
+INTERRUPTED_WHILE_LOADING = """
+import importlib.abc, os, signal, sys, time
+from opticoll.__main__ import program
 
-    monkeypatch.delitem(sys.modules, "opticoll.analysis.cli.main")
-    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
-    assert program() == 130
-    assert capfd.readouterr() == ("", "opticoll: interrupted\n")
+class Interrupting(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(1.0)
+            except KeyboardInterrupt:
+                raise ImportError("cannot be loaded") from None
+
+sys.meta_path.insert(0, Interrupting())
+sys.exit(program())
+"""
+
+
+@pytest.mark.parametrize("module", ["opticoll.analysis.cli.main", "numpy"])
+def test_interrupted_while_modules_load_is_one_line(module: str) -> None:
+    script = INTERRUPTED_WHILE_LOADING.format(module=module)
+    run = subprocess.run([sys.executable, "-c", script, *RING, "--no-store"], capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "opticoll: interrupted\n")
 
 
 def test_interrupted_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

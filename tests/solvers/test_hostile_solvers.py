@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll.analysis.store import Store
-from opticoll.errors import BadInput, BadOption, LimitSpent
+from opticoll.errors import BadInput, BadOption, LimitSpent, one_line
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.formulations.standard_form import StandardForm
@@ -36,7 +36,7 @@ from opticoll.solvers.process import budget, isolation
 from opticoll.solvers.process.budget import Budget, LimitReached, limited
 from opticoll.solvers.run import Run
 from opticoll.solvers.run_state import RunState
-from opticoll.solvers.task import Outcome, Proof, SolveRequest, Task, Termination, one_line
+from opticoll.solvers.task import Outcome, Proof, SolveRequest, Task, Termination
 
 FORM = StandardForm(
     sp.csc_array([[1.0, 1.0]]),
