@@ -28,19 +28,13 @@ import re
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.listed_graph import (
-    CAPACITY_NAMES,
-    DIRECTIONS,
-    NEUTRAL,
-    OTHER_NAMES,
-    ListedGraph,
-)
+from opticoll.instances.readers.listed_graph import CAPACITY_NAMES, ListedGraph
 from opticoll.instances.readers.reading import parses_as_float
 from opticoll.instances.readers.topology_builder import ReadOptions, default_labels, end_columns, is_number
 from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from opticoll.instances.topology import Topology
 
@@ -59,54 +53,50 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
     """
     options = options or ReadOptions()
     options.refuse(what, "an edge list has no choice of links", "wiring")
-    builder = ListedGraph(what, "line", options)
-    rows = _Rows(builder)
+    graph = ListedGraph(what, "line", options)
+    lines = _Lines(graph)
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
-        rows.read(line.strip(), number)
-    rows.check()
-    _declare(builder, rows.vertices)
-    if rows.labels and len(rows.labels) < builder.order:
-        msg = f"{what}: {len(rows.labels)} labels for {builder.order} vertices; give one label per vertex"
+        lines.read(line.strip(), number)
+    lines.check()
+    _declare(graph, lines.vertices)
+    if lines.labels and len(lines.labels) < graph.order:
+        msg = f"{what}: {len(lines.labels)} labels for {graph.order} vertices; give one label per vertex"
         raise BadFile(msg)
-    for v, label in enumerate(rows.labels or ()):
-        if not builder.has_vertex(str(v)):
+    for v, label in enumerate(lines.labels or ()):
+        if not graph.has_vertex(str(v)):
             msg = (
                 f"{what}: label {label[:60]!r} is for vertex {v}, but there is no vertex {v}; give one label per vertex"
             )
             raise BadFile(msg)
-        builder.labels[str(v)] = label
-    return builder.build()
+        graph.labels[str(v)] = label
+    return graph.build()
 
 
-class _Rows:
-    """Reader of the arcs of an edge list, below a heading if there is one.
+class _Lines:
+    """Lines of an edge list, read into a graph: declarations, a heading, and links with their attributes.
 
-    ``stated`` is whether the file specifies the direction of its lines; networkx lines, ``u v {...}``, do not.
+    Under a heading every other column is an attribute; without one, a third column is the capacity.
     """
 
-    def __init__(self, builder: ListedGraph) -> None:
-        self.builder, self.chosen = builder, builder.options.capacity
-        self.count, self.stated = 0, builder.options.directed is not None
-        self.width: int | None = None
-        self.ends, self.column, self.heading = (0, 1), 2, ("", "")
-        self.first: tuple[str, str, str] | None = None  # position and ends of the first arc
-        self.direction: tuple[str, int] | None = None  # name and position of a column with the direction
-        named = isinstance(self.chosen, str) and split_rate(self.chosen) is None
-        self.name = str(self.chosen) if named else None
+    def __init__(self, graph: ListedGraph) -> None:
+        self.graph = graph
+        self.stated = graph.options.directed is not None  # the direction; networkx lines, ``u v {...}``, do not
+        self.heading: list[str] | None = None
+        self.ends, self.rest = (0, 1), [(2, "capacity")]
+        self.plain, self.braced = False, 0  # whether there are lines without {...}; the number of one with them
         self.declared: set[str] = set()
-        self.rated: bool | None = None  # whether lines without a heading have a capacity
         self.vertices: int | None = None
         self.labels: list[str] | None = None
 
     def read(self, line: str, number: int) -> None:
-        """Read one line: a declaration, a heading, an arc or a comment.
+        """Read one line: a declaration, a heading, a link or a comment.
 
         Raises
         ------
         BadFile
             If it is none of them.
         """
-        where = self.builder.where(number)
+        where = self.graph.where(number)
         if line.startswith("#:"):
             self._read_declaration(line, where)
             return
@@ -116,33 +106,35 @@ class _Rows:
         if len(line) > _MAX_LINE:
             msg = f"{where}: {len(line)} characters exceed the limit of {_MAX_LINE}; write one arc per line"
             raise BadFile(msg)
-        if not self.count and line.lower() in {"directed", "undirected"}:
+        if not self.plain and line.lower() in {"directed", "undirected"}:
             self._declare_once("directed", where)
-            self.builder.directed, self.stated = line.lower() == "directed", True
-            return
-        self._add(line, number, where)
+            self.graph.directed, self.stated = line.lower() == "directed", True
+        elif "{" in line:
+            self._read_networkx(line, number, where)
+        else:
+            self._read_plain(line, number, where)
 
     def _read_declaration(self, line: str, where: str) -> None:
-        builder = self.builder
+        graph = self.graph
         key, _, value = line[2:].strip().partition(" ")
         value = value.strip()
         self._declare_once("directed" if key == "undirected" else key, where)
         if key in {"directed", "undirected"} and not value:
-            if self.count:
+            if self.plain:
                 msg = f"{where}: {key!r} follows arcs; move it to the top"
                 raise BadFile(msg)
-            builder.directed, self.stated = key == "directed", True
+            graph.directed, self.stated = key == "directed", True
         elif key == "vertices" and is_number(value):
-            builder.check_vertices(int(value) if len(value) < 19 else 10**18)
-            self.vertices, builder.stated = int(value), True
+            graph.check_vertices(int(value) if len(value) < 19 else 10**18)
+            self.vertices, graph.stated = int(value), True
         elif key == "terminals":
-            builder.terminals = list(value.replace(",", " ").split())
+            graph.terminals = list(value.replace(",", " ").split())
         elif key == "labels":
             self.labels = _labels(value, where)
         elif key == "unit":
-            builder.unit = builder.checked_unit(value)
+            graph.unit = graph.checked_unit(value)
         elif (key, value) == ("loops", "keep"):
-            builder.keep_loops = True
+            graph.keep_loops = True
         else:
             msg = f"{where}: cannot read {line[:60]!r}; known: directed, undirected, vertices N, "
             raise BadFile(msg + "terminals A B ..., labels [...], unit Gb/s, loops keep")
@@ -153,97 +145,51 @@ class _Rows:
             raise BadFile(msg)
         self.declared.add(key)
 
-    def _add(self, line: str, number: int, where: str) -> None:
-        if "{" in line:
-            self._add_networkx(line, number, where)
+    def _read_plain(self, line: str, number: int, where: str) -> None:
+        cells = _fields(line, where)
+        if not self.plain and self.heading is None and self._read_heading(cells, where):
             return
-        parts = _fields(line, where)
-        if not self.count and self.width is None and self._read_heading(parts, where):
-            return
-        if self.width is None and "," not in line and len(parts) == 4 and split_rate(" ".join(parts[2:])) is not None:
-            parts = [*parts[:2], " ".join(parts[2:])]  # 25 GB/s
-        tail, head = self._ends_of(parts, line, where)
-        if self.name is not None and self.width is None:
-            msg = f"{where}: an edge list without a heading has no column {self.name[:60]!r}; omit capacity="
-            raise BadFile(msg)
-        self.count += 1
-        value: object = parts[self.column] if self.column < len(parts) else 1.0
-        if self.chosen is not None and self.name is None:
-            value = self.chosen
-        self.first = self.first or (where, tail, head)
-        self.builder.add_vertex(tail)
-        self.builder.add_vertex(head)
-        capacity = self.builder.capacity(value, where)
-        if self.width is None and self.chosen is None and self.rated not in (None, len(parts) > 2):
-            msg = f"{where}: {line[:60]!r} has {'a' if len(parts) > 2 else 'no'} capacity, unlike the previous lines; "
-            raise BadFile(msg + "give every line a capacity, or none")
-        self.rated = len(parts) > 2
-        told = {} if self.direction is None else {self.direction[0]: parts[self.direction[1]]}
-        self.builder.add_link(tail, head, capacity, number, directed=self.builder.direction(told, number))
-
-    def _ends_of(self, parts: list[str], line: str, where: str) -> tuple[str, str]:
-        """Tail and head of an arc, given the cells of its line; refuse a line that is no arc."""
-        tail, head = [parts[i] for i in self.ends] if max(self.ends) < len(parts) else ("", "")
-        fits = 2 <= len(parts) <= 3 if self.width is None else len(parts) == self.width
-        if not fits or not (tail and head) or (self.width is None and not all(parts)):
+        if self.heading is None and "," not in line and len(cells) == 4 and split_rate(" ".join(cells[2:])) is not None:
+            cells = [*cells[:2], " ".join(cells[2:])]  # 25 GB/s
+        tail, head = [cells[i] for i in self.ends] if max(self.ends) < len(cells) else ("", "")
+        fits = 2 <= len(cells) <= 3 and all(cells) if self.heading is None else len(cells) == len(self.heading)
+        if not fits or not (tail and head):
             msg = f"{where}: {line[:60]!r} is not an arc; write tail, head and optionally a capacity"
-            if len(parts) > 3 and all(map(parses_as_float, parts)):
+            if len(cells) > 3 and all(map(parses_as_float, cells)):
                 msg += " (a square matrix of capacities has as many rows as columns; file:PATH,format=matrix)"
-            elif len(parts) == 1 and self.count:
+            elif len(cells) == 1 and self.plain:
                 msg += "; in a list of neighbours, write one line per link"
             raise BadFile(msg)
-        return tail, head
+        self.plain = True
+        attributes = {name: cells[i] for i, name in self.rest if i < len(cells) and cells[i]}
+        self._list(tail, head, attributes, number)
 
-    def _read_heading(self, parts: list[str], where: str) -> bool:
-        """Read the first line if it is a heading with columns for the ends and the capacity; False if it is not."""
-        if any(map(parses_as_float, parts)):
+    def _list(self, tail: str, head: str, attributes: Mapping[str, object], number: int) -> None:
+        self.graph.add_vertex(tail)
+        self.graph.add_vertex(head)
+        self.graph.list_link(tail, head, attributes, number)
+
+    def _read_heading(self, cells: list[str], where: str) -> bool:
+        """Read the first line if it is a heading with columns for the ends; False if it is not."""
+        if any(map(parses_as_float, cells)):
             return False
-        ends = end_columns(parts, where)
-        if ends is None:
-            if not any(part.lower() in CAPACITY_NAMES for part in parts):
-                return False
-            msg = (
-                f"{where}: the heading {','.join(parts)[:60]!r} does not name both ends of an arc; "
-                "write src,dst,capacity"
-            )
-            raise BadFile(msg)
-        self.width, self.ends, self.heading = len(parts), ends, (parts[ends[0]], parts[ends[1]])
-        self.column = self._capacity_column(parts, where)
-        said = [(part.strip().lower(), i) for i, part in enumerate(parts) if part.strip().lower() in DIRECTIONS]
-        self.direction = next((column for column in said if column[1] != self.column), None)
-        return True
+        ends = end_columns(cells, where)
+        if ends is not None:
+            self.heading, self.ends = cells, ends
+            self.rest = [(i, name) for i, name in enumerate(cells) if i not in ends]
+        elif any(cell.lower() in CAPACITY_NAMES for cell in cells):
+            msg = f"{where}: the heading {','.join(cells)[:60]!r} does not name both ends of an arc; "
+            raise BadFile(msg + "write src,dst,capacity")
+        return ends is not None
 
-    def _capacity_column(self, parts: list[str], where: str) -> int:
-        """Position of the capacity under a heading; that behind the last column if every link has capacity 1."""
-        neutral = NEUTRAL if self.name is not None else NEUTRAL.union(DIRECTIONS)
-        rest = {part: i for i, part in enumerate(parts) if i not in self.ends and part.lower() not in neutral}
-        known = [part for part in rest if part.lower() in CAPACITY_NAMES] or [
-            part for part in rest if part.lower() in OTHER_NAMES
-        ]
-        choice = "write file:PATH,capacity={}, or file:PATH,capacity=1 for equal links"
-        if self.name is not None and self.name not in rest:
-            msg = f"{where}: no column is called {self.name[:60]!r}; the columns are {', '.join(parts)[:120]}"
-            raise BadFile(msg)
-        if self.name is not None:
-            return rest[self.name]
-        if len(known) == 1:
-            self.builder.unit = self.builder.unit or OTHER_NAMES.get(known[0].lower())
-            return rest[known[0]]
-        if rest and self.chosen is None:
-            result = known or list(rest)
-            kind = "may contain the capacity" if known else "do not identify the capacity"
-            msg = f"{where}: the columns {', '.join(map(repr, result[:4]))} {kind}; {choice.format(result[0])}"
-            raise BadFile(msg)
-        return len(parts)
-
-    def _add_networkx(self, line: str, number: int, where: str) -> None:
+    def _read_networkx(self, line: str, number: int, where: str) -> None:
         ends, _, rest = line.partition("{")
-        parts = _fields(ends.rstrip().rstrip(","), where)
+        cells = _fields(ends.rstrip().rstrip(","), where)
         try:
             attributes = ast.literal_eval("{" + rest)
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             attributes = None
-        if len(parts) != 2 or not all(parts) or not isinstance(attributes, dict):
+        if len(cells) != 2 or not all(cells) or not isinstance(attributes, dict):
             msg = f"{where}: {line[:60]!r} is not a networkx edge; write tail, head and {{'capacity': 1.0}}"
             raise BadFile(msg)
         if not self.stated:
@@ -252,9 +198,8 @@ class _Rows:
                 "file:PATH,directed=true or file:PATH,directed=false"
             )
             raise BadFile(msg)
-        self.builder.add_vertex(parts[0])
-        self.builder.add_vertex(parts[1])
-        self.builder.list_link(parts[0], parts[1], {str(key): value for key, value in attributes.items()}, number)
+        self.braced = number
+        self._list(cells[0], cells[1], {str(key): value for key, value in attributes.items()}, number)
 
     def check(self) -> None:
         """Refuse what is judged by all lines: a first line that must be a heading, or neighbours for capacities.
@@ -264,33 +209,40 @@ class _Rows:
         BadFile
             For such lines, and for lines with and without attributes in one file.
         """
-        builder = self.builder
-        if builder.links and self.count:
-            msg = f"{builder.where(builder.links[0][3])}: lines with and without {{...}} cannot be mixed"
+        graph = self.graph
+        if self.braced and self.plain:
+            msg = f"{graph.where(self.braced)}: lines with and without {{...}} cannot be mixed"
             raise BadFile(msg)
-        stated = self.rated if self.width is None else self.column < self.width
-        if self.count and self.chosen is None and not stated:
-            builder.note_equal()
-        twice = next((name for name in self.heading if name and builder.has_vertex(name)), None)
+        heads = [] if self.heading is None else [self.heading[i] for i in self.ends]
+        twice = next((name for name in heads if graph.has_vertex(name)), None)
         if twice is not None:
-            msg = f"{builder.what}: the first line may be a heading or an arc, since {twice!r} is also a vertex; "
+            msg = f"{graph.what}: the first line may be a heading or an arc, since {twice!r} is also a vertex; "
             raise BadFile(msg + "write the heading src,dst above it")
-        if self.first is None or self.width is not None:
+        if not self.plain or self.heading is not None:
             return
-        where, *ends = self.first
-        others = [str(name) for name in builder.vertices() if name not in ends]
-        numbers = others and all(map(is_number, others))
-        if others and not any(map(is_number, ends)) and (numbers or (not self.rated and builder.stands_alone(*ends))):
+        tail, head, attributes, number, _ = graph.links[0]
+        others = [str(name) for name in graph.vertices() if name not in (tail, head)]
+        numbers = bool(others) and all(map(is_number, others))
+        apart = not attributes and not any({tail, head} & {u, v} for u, v, *_ in graph.links[1:])
+        if others and not any(is_number(str(end)) for end in (tail, head)) and (numbers or apart):
             reason = "all other vertices are numbers" if numbers else "they stand in no other line"
-            msg = f"{where}: {ends[0][:40]!r} and {ends[1][:40]!r} are names, but {reason}; "
+            msg = f"{graph.where(number)}: {str(tail)[:40]!r} and {str(head)[:40]!r} are names, but {reason}; "
             raise BadFile(msg + "call the columns of a heading src,dst,capacity, or write src,dst above an arc")
-        if self.chosen is None and self.rated and builder.capacities_are_neighbours():
+        if graph.options.capacity is None and _are_neighbours(graph):
             msg = (
-                f"{builder.what}: every vertex begins one line, and every third column is a third vertex, so this may "
+                f"{graph.what}: every vertex begins one line, and every third column is a third vertex, so this may "
                 "be a list of neighbours; write one line per link, or the heading src,dst,capacity if they are "
                 "capacities"
             )
             raise BadFile(msg)
+
+
+def _are_neighbours(graph: ListedGraph) -> bool:
+    """Whether every vertex, a number, is the tail of one link whose capacity is the number of a third vertex."""
+    rows = [(tail, head, attributes.get("capacity")) for tail, head, attributes, *_ in graph.links]
+    return len({tail for tail, *_ in rows}) == len(rows) == graph.order and all(
+        is_number(str(tail)) and third not in (tail, head) and graph.has_vertex(third) for tail, head, third in rows
+    )
 
 
 def _fields(line: str, where: str) -> list[str]:
@@ -319,42 +271,42 @@ def _labels(text: str, where: str) -> list[str]:
     return labels
 
 
-def _declare(builder: ListedGraph, vertices: int | None) -> None:
+def _declare(graph: ListedGraph, vertices: int | None) -> None:
     """Check numbered vertices for gaps, and add the declared ones that have no arc."""
-    numbered = [str(name) for name in builder.vertices() if is_number(str(name))]
-    first = builder.options.first or 0
-    if len(numbered) < builder.order and vertices is None and not first:
+    numbered = [str(name) for name in graph.vertices() if is_number(str(name))]
+    first = graph.options.first or 0
+    if len(numbered) < graph.order and vertices is None and not first:
         return
-    if len(numbered) < builder.order or (first and builder.has_vertex("0")):
+    if len(numbered) < graph.order or (first and graph.has_vertex("0")):
         reason = f"must be numbers from {first}" if first else "must be numbers, not names,"
-        msg = f"{builder.what}: vertices {reason} where {'first=' if first else 'their number is declared'}"
+        msg = f"{graph.what}: vertices {reason} where {'first=' if first else 'their number is declared'}"
         msg += "1 is given" if first else ""
         raise BadFile(msg)
     longest = max(numbered, key=lambda name: (len(name), name), default="")
     largest = -1 if not longest else int(longest) if len(longest) < 19 else 10**18
-    builder.check_vertices(largest + 1)
+    graph.check_vertices(largest + 1)
     if vertices is None:
-        _refuse_gap(builder, first, largest)
+        _refuse_gap(graph, first, largest)
         return
     if largest >= vertices + first:
-        msg = f"{builder.what}: vertex {largest} lies outside the {vertices} declared; number them from {first}"
+        msg = f"{graph.what}: vertex {largest} lies outside the {vertices} declared; number them from {first}"
         raise BadFile(msg)
     for v in range(first, vertices + first):
-        builder.add_vertex(str(v))
+        graph.add_vertex(str(v))
 
 
-def _refuse_gap(builder: ListedGraph, first: int, largest: int) -> None:
+def _refuse_gap(graph: ListedGraph, first: int, largest: int) -> None:
     """Refuse a number from ``first`` to ``largest`` that is no vertex."""
-    if largest + 1 - first <= builder.order:
+    if largest + 1 - first <= graph.order:
         return
-    gap = next(v for v in range(first, largest + 1) if not builder.has_vertex(str(v)))
+    gap = next(v for v in range(first, largest + 1) if not graph.has_vertex(str(v)))
     msg = (
-        f"{builder.what}: vertices are numbered up to {largest}, but {gap} has no arc; "
+        f"{graph.what}: vertices are numbered up to {largest}, but {gap} has no arc; "
         f"number them from {first} without gaps, or declare '#: vertices {largest + 1 - first}'"
     )
-    if not first and largest == builder.order:
+    if not first and largest == graph.order:
         msg = (
-            f"{builder.what}: vertices are numbered from 1 to {largest}, but 0 has no arc; write "
+            f"{graph.what}: vertices are numbered from 1 to {largest}, but 0 has no arc; write "
             f"file:PATH,first=1 if the first is 1, or declare '#: vertices {largest + 1}'"
         )
     raise BadFile(msg)

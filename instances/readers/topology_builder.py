@@ -324,22 +324,6 @@ class TopologyBuilder:
             msg = f"{self.what}: more than the {MAX_ARCS} arcs allowed; split the file"
             raise BadFile(msg)
 
-    def stands_alone(self, tail: Hashable, head: Hashable) -> bool:
-        """Whether no other link than one between these vertices has one of them as an end."""
-        pair = np.array([self._seen[tail], self._seen[head]])
-        touching = np.isin(np.array(self._tail), pair) | np.isin(np.array(self._head), pair)
-        return int(np.count_nonzero(touching)) == 1 + self._back[1] if len(self._back) > 1 else False
-
-    def capacities_are_neighbours(self) -> bool:
-        """Whether every vertex, a number, is the tail of one arc whose capacity is the number of a third vertex."""
-        names = list(map(str, self._seen))
-        if not all(map(is_number, names)) or len(self._tail) != len(names):
-            return False
-        vertex, capacity = np.array(names, dtype=float), np.array(self._capacity)
-        tail, head = vertex[np.array(self._tail)], vertex[np.array(self._head)]
-        others = np.isin(capacity, vertex) & (capacity != tail) & (capacity != head)
-        return bool(others.all()) and np.unique(tail).size == len(names)
-
     def add_edge(
         self, tail: Hashable | None, head: Hashable | None, capacity: object, number: int, *, directed: bool
     ) -> None:

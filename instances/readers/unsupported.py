@@ -72,7 +72,7 @@ _LINES = {
     r">>(?:graph6|sparse6|digraph6)<<": (
         "graph6, sparse6 and digraph6 are not read; give oc.topology(networkx.read_graph6(path)), or write GraphML"
     ),
-    r"\d+ \d+ \d+[^\n]*\n[\d\s]*\n(?:\d+[ \t]+){2}[\d.]+[GM]bps[ \t]+[\d.]+[munp]?s\b": (
+    r"\A\d+ \d+ \d+[^\n]*\n[\d\s]*\n(?:\d+[ \t]+){2}[\d.]+[GM]bps[ \t]+[\d.]+[munp]?s\b": (
         "this is a network of ns-3 for ASTRA-sim or SimAI; keep the first three columns of its links, tail head "
         "capacity, and state the ranks with ranks="
     ),

@@ -290,14 +290,14 @@ def test_headings_of_edge_lists_name_the_capacity(tmp_path):
     path.write_text("src,dst\na,b\nb,a\n")
     assert parse(f"file:{path}").n == 2
     path.write_text("src,dst,weight\na,b,2\n")
-    with pytest.raises(BadInput, match=r"columns 'weight' do not identify .*capacity=weight"):
+    with pytest.raises(BadInput, match=r"numbers under 'weight', but no capacity; .*capacity=weight"):
         parse(f"file:{path}")
     path.write_text("#: unit parsecs\n0 1\n1 0\n")
     with pytest.raises(BadInput, match="rate"):
         parse(f"file:{path}")
     path.write_text("a,b,2\nb,a,2\n")
     assert parse(f"file:{path},capacity=1").capacity.tolist() == [1.0, 1.0]
-    with pytest.raises(BadInput, match="without a heading has no column 'speed'"):
+    with pytest.raises(BadInput, match=r"line 1: the edge 'a'->'b' has no attribute 'speed' .attributes: capacity"):
         parse(f"file:{path},capacity=speed")
 
 
