@@ -10,8 +10,8 @@ of the result is ``custom:HASH``: it identifies the contents and cannot be parse
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ import numpy as np
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadInput
 from opticoll.instances.readers.listed_graph import Capacities, ListedGraph
-from opticoll.instances.readers.ranks import matching
+from opticoll.instances.readers.ranks import Vertices, chosen
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, end_columns
 from opticoll.instances.topology import Instance, Topology
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 #: Name of an object in messages.
 WHAT = "topology"
-#: Vertices as a list of their names, or as a pattern of them.
-Vertices = str | Iterable[Hashable]
-_ONE = {"ranks": "rank", "switches": "switch"}
 
 
 def as_instance(
@@ -105,52 +102,13 @@ def _changed(
         instance.head,
         instance.capacity,
         spec=instance.spec if same_ranks else None,
-        terminals=instance.terminals if same_ranks else _chosen(texts, ranks, switches),
+        terminals=instance.terminals if same_ranks else chosen(texts, ranks, switches, WHAT),
         labels=instance.labels,
         parameters=instance.parameters if same_ranks else (),
         capacity_unit=unit or instance.capacity_unit,
         places=instance.places,
         notes=instance.notes,
     )
-
-
-def _chosen(texts: Sequence[tuple[str, ...]], ranks: Vertices | None, switches: Vertices | None) -> list[int]:
-    """Positions of the ranks among vertices with these ids and labels, given the ranks or the switches.
-
-    Raises
-    ------
-    BadInput
-        If both are given, names that no vertex has, one twice, a pattern that matches nothing, or no rank is left.
-    """
-    option, given = ("ranks", ranks) if ranks is not None else ("switches", switches)
-    if ranks is not None and switches is not None:
-        msg = f"{WHAT}: ranks= and switches= state the same twice; give one of them"
-        raise BadInput(msg)
-    if isinstance(given, str):
-        found = matching(given, texts)
-        if not found:
-            example = ", ".join(text for words in texts[:3] for text in words if text)
-            msg = f"{WHAT}: no vertex matches {option}={given[:60]}; names look like {example[:120]}"
-            raise BadInput(msg)
-    elif isinstance(given, Iterable):
-        names = list(given)
-        _check_names(names, f"{WHAT}: {option}")
-        number = {text: v for place in (1, 0) for v, words in enumerate(texts) if (text := words[place])}
-        twice = next((name for name, count in Counter(map(str, names)).items() if count > 1), None)
-        unknown = next((name for name in map(str, names) if name not in number), None)
-        if twice is not None or unknown is not None:
-            reason = "occurs twice; name each once" if twice is not None else "is not a vertex; name vertices by labels"
-            msg = f"{WHAT}: {_ONE[option]} {(twice or unknown or '')[:60]!r} {reason}"
-            raise BadInput(msg)
-        found = [number[str(name)] for name in names]
-    else:
-        msg = f"{WHAT}: {option}={given!r} must be a list of vertices or a pattern such as 'gpu*'"
-        raise BadInput(msg)
-    result = found if option == "ranks" else sorted(set(range(len(texts))) - set(found))
-    if not result:
-        msg = f"{WHAT}: {option}= leaves no rank; name vertices that send and receive"
-        raise BadInput(msg)
-    return result
 
 
 def topology(
@@ -238,7 +196,7 @@ def _topology(
         changed = _changed(obj, capacity, ranks, unit, switches)
         assert isinstance(changed, Topology)
         return changed
-    builder = ListedGraph(WHAT, "edge", ReadOptions(capacity=capacity))
+    builder = ListedGraph(WHAT, "edge", ReadOptions(capacity=capacity, ranks=ranks, switches=switches))
     builder.ask_ranks = "give oc.topology ranks=[...] or switches=[...], as lists or patterns (ranks='*' for all)"
     builder.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     builder.ask_direction = "give a directed graph, or omit that attribute"
@@ -247,7 +205,7 @@ def _topology(
     builder.unit = unit
     edges, builder.directed = _edges(obj, builder, capacity, directed)
     if directed is False:
-        builder.options = ReadOptions(capacity=capacity, directed=False)  # no link both ways
+        builder.options = replace(builder.options, directed=False)  # no link both ways
     _check_ends(edges)
     for k, (u, v, attributes) in enumerate(edges):
         if u == v and loops == "drop":
@@ -255,10 +213,6 @@ def _topology(
         builder.add_vertex(u)
         builder.add_vertex(v)
         builder.list_link(u, v, attributes, k)
-    if ranks is not None or switches is not None:
-        vertices = builder.vertices()
-        texts = [(str(v), builder.labels.get(v, ""), builder.kinds.get(v, "")) for v in vertices]
-        builder.terminals = [vertices[k] for k in _chosen(texts, ranks, switches)]
     built = builder.build()
     return Topology(
         built.n,

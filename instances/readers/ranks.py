@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from opticoll.errors import BadFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +32,59 @@ _WHOLE_NAME = re.compile(rf"(?:{_WHOLE})[^a-z]*", re.IGNORECASE)
 _MOST_FAMILIES = 64
 
 
-def matching(pattern: str, texts: Sequence[tuple[str, ...]]) -> list[int]:
-    """Positions of the vertices of which a name or the kind matches a pattern such as ``gpu*``."""
-    return [v for v, words in enumerate(texts) if any(word and fnmatchcase(word, pattern) for word in words)]
+#: Vertices as a list of their names, or as a pattern of them.
+Vertices = str | Iterable[Hashable]
+
+
+def chosen(
+    texts: Sequence[tuple[str, ...]], ranks: Vertices | None, switches: Vertices | None, what: str
+) -> list[int] | None:
+    """Positions of the ranks among the vertices, given the ranks or the switches; None if neither is given.
+
+    Parameters
+    ----------
+    texts
+        Id, label and, if a pattern may match it, the kind of every vertex.
+    ranks, switches
+        Ids or labels as a list, or a pattern such as ``gpu*``.
+    what
+        What messages call the graph.
+
+    Raises
+    ------
+    BadFile
+        If both are given, for a name that no vertex has or that occurs twice, a pattern that matches nothing, or if no
+        rank is left.
+    """
+    option, given = ("ranks", ranks) if ranks is not None else ("switches", switches)
+    if given is None:
+        return None
+    if ranks is not None and switches is not None:
+        msg = f"{what}: ranks= and switches= state the same twice; give one of them"
+        raise BadFile(msg)
+    if isinstance(given, str):
+        found = [v for v, words in enumerate(texts) if any(word and fnmatchcase(word, given) for word in words)]
+        if not found:
+            example = ", ".join(dict.fromkeys(text for words in texts[:3] for text in words if text))
+            msg = f"{what}: no vertex matches {option}={given[:60]}; names and kinds look like {example[:120]}"
+            raise BadFile(msg)
+    elif isinstance(given, Iterable):
+        names = [str(name) for name in given]
+        number = {text: v for place in (1, 0) for v, words in enumerate(texts) if (text := words[place])}
+        for name, count in Counter(names).items():
+            if count > 1 or name not in number:
+                reason = "occurs twice; name each once" if count > 1 else "is not a vertex; name vertices by labels"
+                msg = f"{what}: {option}: {name[:60]!r} {reason}"
+                raise BadFile(msg)
+        found = [number[name] for name in names]
+    else:
+        msg = f"{what}: {option}={given!r} must be a list of vertices or a pattern such as 'gpu*'"
+        raise BadFile(msg)
+    result = found if option == "ranks" else sorted(set(range(len(texts))) - set(found))
+    if not result:
+        msg = f"{what}: {option}= leaves no rank; name vertices that send and receive"
+        raise BadFile(msg)
+    return result
 
 
 def names_switch(name: str) -> bool:

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.file_contents import read_bytes, unreadable
@@ -19,12 +19,14 @@ from opticoll.file_contents import read_bytes, unreadable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import msgspec
     import numpy as np
     from numpy.typing import NDArray
 
     from opticoll.types import Json
 
 
+Kind = TypeVar("Kind", bound="msgspec.Struct")
 #: Prefix of a setting that names a file.
 PREFIX = "file:"
 #: Prefixes of instance specs that name a file.
@@ -121,6 +123,32 @@ def parse_json(text: str, where: str | Path, remedy: str) -> Json:
         msg = f"{where} is not valid JSON ({str(error).splitlines()[0][:200]}); {remedy}"
         raise BadFile(msg) from None
     return value
+
+
+def as_struct(value: Json, kind: type[Kind], where: str | Path) -> Kind:
+    """Parsed JSON as a struct of :mod:`msgspec`.
+
+    Raises
+    ------
+    BadFile
+        If it does not fit; the message names the place, or the field that is probably meant by an unknown one.
+    """
+    import msgspec
+
+    from opticoll.nearest_names import nearest
+
+    config = kind.__struct_config__
+    if config.forbid_unknown_fields and isinstance(value, dict):
+        names = [one.encode_name for one in msgspec.structs.fields(kind)]
+        unknown = next((name for name in value if name not in (*names, config.tag_field)), None)
+        if unknown is not None:
+            msg = f"{where}: unknown field {unknown[:60]!r}; {nearest(unknown, names)}"
+            raise BadFile(msg)
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        msg = f"{where}: {error}"
+        raise BadFile(msg) from None
 
 
 def _distinct(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

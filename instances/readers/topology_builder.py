@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.ranks import matching, seeming_switches
+from opticoll.instances.readers.ranks import Vertices, chosen, seeming_switches
 from opticoll.instances.topology import MAX_ARCS, MAX_VERTICES, Topology, is_size, parse_rate, rate_in
 
 if TYPE_CHECKING:
@@ -42,21 +42,22 @@ class ReadOptions:
     first
         Number of the first vertex, 0 or 1; None for the default of the format, usually 0.
     ranks
-        Pattern (``gpu*``) of the names or kinds of the vertices that send and receive; None to follow the file.
+        Vertices that send and receive, as a list or as a pattern (``gpu*``) of their names or kinds; None to follow the
+        file.
     wiring
         Choice of links where a format allows several: ``nvlink``, ``pci``, ``all``, ``switch``, ``direct``, ``ndv2``,
         ``dgx2``, ``hub_and_spoke``.
     switches
-        Pattern (``ocs*``) of the names or kinds of the vertices that do not send and receive, instead of ``ranks``.
+        Vertices that do not send and receive, instead of ``ranks``.
     """
 
     capacity: str | float | None = None
     directed: bool | None = None
     format: str | None = None
     first: int | None = None
-    ranks: str | None = None
+    ranks: Vertices | None = None
     wiring: str | None = None
-    switches: str | None = None
+    switches: Vertices | None = None
 
     def refuse(self, what: str, reason: str, *names: str) -> None:
         """Refuse options that do not apply to a format.
@@ -487,17 +488,9 @@ class TopologyBuilder:
             If no vertex matches, or the ranks are open.
         """
         texts = [(str(v), str(self.labels.get(v, "")), self.kinds.get(v, "")) for v in order]
-        given = [(option, getattr(self.options, option)) for option in ("ranks", "switches")]
-        if all(pattern is not None for _, pattern in given):
-            msg = f"{self.what}: ranks= and switches= state the same twice; give one of them"
-            raise BadFile(msg)
-        for option, pattern in [(option, pattern) for option, pattern in given if pattern is not None]:
-            found = set(matching(pattern, texts))
-            if not found:
-                example = ", ".join(dict.fromkeys(text for words in texts[:3] for text in words if text))
-                msg = f"{self.what}: no vertex matches {option}={pattern[:60]}; "
-                raise BadFile(msg + f"names and kinds look like {example[:120]}")
-            self.terminals = [v for k, v in enumerate(order) if (k in found) == (option == "ranks")]
+        found = chosen(texts, self.options.ranks, self.options.switches, self.what)
+        if found is not None:
+            self.terminals = [order[k] for k in found]
             return
         if self.terminals is not None or self.relays or self.stated:
             return

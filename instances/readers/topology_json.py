@@ -23,11 +23,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
-from opticoll.instances.readers.reading import parse_json
+from opticoll.instances.readers.reading import as_struct, parse_json
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, default_labels, read_capacity
 from opticoll.instances.readers.unsupported import refuse_keys
 
@@ -37,12 +40,43 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import Topology
 
 FORMAT = "opticoll-topology/1"
-#: Largest number in a file of msccl or TACCL, and maximum number of GPUs in a node.
-_LARGEST, _MOST_GPUS = 1e15, 1024
 #: NDv2 (DGX-1), with GPUs numbered as in TACCL: pairs with two NVLinks, and with one.
 _NDV2_DOUBLE = ((0, 1), (0, 4), (1, 3), (2, 3), (2, 6), (4, 5), (5, 7), (6, 7))
 _NDV2_SINGLE = ((0, 2), (0, 3), (1, 2), (1, 5), (3, 7), (4, 6), (4, 7), (5, 6))
-_KEYS = {"format", "n", "arcs", "terminals", "labels", "loops", "unit"}
+Number = Annotated[float, Meta(ge=0, le=1e15)]
+Vertex = Annotated[int, Meta(ge=0)]
+
+
+class _Ours(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    n: Annotated[int, Meta(ge=1)]
+    arcs: list[Annotated[list[Any], Meta(min_length=2, max_length=3)]]
+    terminals: list[Vertex] | None = None
+    labels: list[str] | None = None
+    loops: Literal["keep"] | None = None
+    unit: str | None = None
+
+
+class _NodeLink(msgspec.Struct):
+    nodes: list[dict[str, Any]]
+    links: list[dict[str, Any]] | None = None
+    edges: list[dict[str, Any]] | None = None
+    directed: bool = False
+    graph: Any = None
+    attrs: Any = None
+
+
+class _Msccl(msgspec.Struct):
+    msccl_type: Literal["topology"]
+    links: list[list[Number]]
+    switches: list[tuple[list[Vertex], list[Vertex], Number, str]] | None = None
+
+
+class _Taccl(msgspec.Struct):
+    gpus_per_node: Annotated[int, Meta(ge=2, le=1024)]
+    links: list[list[Number]] | None = None
+    invbws: list[list[Number]] = []
+    node_invbws_list: list[Annotated[float, Meta(gt=0, le=1e15)]] = []
 
 
 def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topology:
@@ -85,59 +119,27 @@ def _kind(data: Any) -> str:
     return kinds.get(type(data), "a number")
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _list(data: dict[str, Any], key: str, what: str) -> list[Any]:
-    value = data.get(key)
-    if not isinstance(value, list):
-        msg = f"{what}: {key!r} must be a list"
-        raise BadFile(msg)
-    return value
-
-
-def _check_loops(loops: Any, what: str) -> bool:
-    if loops not in (None, "keep"):
-        msg = f"{what}: 'loops' must be 'keep' or absent"
-        raise BadFile(msg)
-    return loops == "keep"
-
-
 def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
+    read = as_struct(data, _Ours, what)
     builder = TopologyBuilder(what, "arc", options)
     builder.stated = True
-    unknown = sorted(set(data) - _KEYS)
-    if unknown:
-        msg = f"{what}: unknown key {unknown[0][:60]!r}; known: {', '.join(sorted(_KEYS))}"
-        raise BadFile(msg)
-    n = data.get("n")
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        msg = f"{what}: 'n' must be a whole number of vertices, at least 1"
-        raise BadFile(msg)
-    builder.check_vertices(n)
-    for v in range(n):
+    builder.check_vertices(read.n)
+    for v in range(read.n):
         builder.add_vertex(v)
-    builder.keep_loops = _check_loops(data.get("loops"), what)
-    for k, arc in enumerate(_list(data, "arcs", what)):
-        where = f"{what}, arc {k}"
-        if not isinstance(arc, list) or not 2 <= len(arc) <= 3 or not (_whole(arc[0]) and _whole(arc[1])):
+    builder.keep_loops = read.loops == "keep"
+    for k, arc in enumerate(read.arcs):
+        where = builder.where(k)
+        if not all(type(v) is int for v in arc[:2]):
             msg = f"{where}: must be [tail, head] or [tail, head, capacity] with whole numbers as ends"
             raise BadFile(msg)
-        capacity = _capacity(arc[2], where) if len(arc) == 3 else 1.0
-        builder.add_link(arc[0], arc[1], capacity, k, directed=True)
-    if "terminals" in data:
-        builder.terminals = _list(data, "terminals", what)
-        if not all(map(_whole, builder.terminals)):
-            msg = f"{what}: 'terminals' must be vertex numbers"
+        builder.add_link(arc[0], arc[1], _capacity(arc[2], where) if len(arc) == 3 else 1.0, k, directed=True)
+    builder.terminals = None if read.terminals is None else list(read.terminals)
+    if read.labels is not None:
+        if len(read.labels) != read.n:
+            msg = f"{what}: {len(read.labels)} labels for {read.n} vertices; give one label per vertex"
             raise BadFile(msg)
-    if "labels" in data:
-        labels = _list(data, "labels", what)
-        if len(labels) != n or not all(isinstance(label, str) for label in labels):
-            msg = f"{what}: 'labels' must be one string for each of the {n} vertices"
-            raise BadFile(msg)
-        builder.labels = dict(enumerate(labels))
-    builder.unit = builder.checked_unit(data.get("unit"))
+        builder.labels = dict(enumerate(read.labels))
+    builder.unit = builder.checked_unit(read.unit)
     return builder.build()
 
 
@@ -172,74 +174,77 @@ def _attributes(item: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
-    directed = data.get("directed", False)
-    if not isinstance(directed, bool):
-        msg = f"{what}: 'directed' must be true or false"
-        raise BadFile(msg)
-    graph = ListedGraph(what, "edge", options, directed=directed)
-    for about in (data.get("graph"), data.get("attrs")):
+    read = as_struct(data, _NodeLink, what)
+    graph = ListedGraph(what, "edge", options, directed=read.directed)
+    for about in (read.graph, read.attrs):
         if isinstance(about, dict):
-            graph.keep_loops = graph.keep_loops or _check_loops(about.get("loops"), what)
+            if about.get("loops") not in (None, "keep"):
+                msg = f"{what}: 'loops' must be 'keep' or absent"
+                raise BadFile(msg)
+            graph.keep_loops = graph.keep_loops or about.get("loops") == "keep"
             graph.unit = graph.unit or graph.checked_unit(about.get("unit"))
             graph.note_traffic(about, "the graph has")
-    for number, node in enumerate(_list(data, "nodes", what)):
+    for number, node in enumerate(read.nodes):
         where = f"{what}, node {number}"
-        attributes = _attributes(node, where) if isinstance(node, dict) else {}
+        attributes = _attributes(node, where)
         if "id" not in attributes:
-            msg = f"{where}: must be an object with an 'id', which edges name (places in the list are not read)"
+            msg = f"{where}: must have an 'id', which edges name (places in the list are not read)"
             raise BadFile(msg)
         graph.add_node(_name(attributes["id"], where), attributes)
-    if "links" in data and "edges" in data:
+    if read.links is not None and read.edges is not None:
         msg = f"{what}: it has 'links' and 'edges'; keep one of them"
         raise BadFile(msg)
-    for number, edge in enumerate(_list(data, "links" if "links" in data else "edges", what)):
+    for number, edge in enumerate(read.edges if read.links is None else read.links):
         where = graph.where(number)
-        attributes = _attributes(edge, where) if isinstance(edge, dict) else {}
+        attributes = _attributes(edge, where)
         if "source" not in attributes or "target" not in attributes:
-            msg = f"{where}: must be an object with 'source' and 'target'"
+            msg = f"{where}: must have 'source' and 'target'"
             raise BadFile(msg)
         tail, head = (_name(attributes.pop(end), where) for end in ("source", "target"))
         graph.list_link(tail, head, attributes, number)
     return graph.build()
 
 
-def _square(data: dict[str, Any], key: str, what: str, n: int | None = None) -> list[list[float]]:
-    """Return an n×n list of finite nonnegative numbers with zero diagonal."""
-    rows = _list(data, key, what)
-    n = len(rows) if n is None else n
-    valid = len(rows) == n and all(isinstance(row, list) and len(row) == n for row in rows)
-    for i, row in enumerate(rows if valid else ()):
-        valid = valid and row[i] == 0 and all(type(x) in (int, float) and 0 <= x <= _LARGEST for x in row)
-    if not valid:
+def _check_square(rows: list[list[float]], key: str, what: str, n: int) -> None:
+    """Refuse rows that are not n×n numbers with zero diagonal."""
+    if len(rows) != n or any(len(row) != n for row in rows) or any(rows[i][i] for i in range(n)):
         msg = f"{what}: {key!r} must be a list of {n} rows of {n} numbers, 0 on the diagonal; {key}[dst][src]"
         raise BadFile(msg)
-    return rows
 
 
 def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
     if not isinstance(data, dict) or data.get("msccl_type") != "topology":
         msg = f"{what}: contains no msccl topology; write {{'msccl_type': 'topology', 'links': ...}}"
         raise BadFile(msg)
-    links = _square(data, "links", what)
+    read = as_struct(data, _Msccl, what)
+    links, n = read.links, len(read.links)
+    _check_square(links, "links", what, n)
     builder = TopologyBuilder(what, "link", options)
-    for v in range(len(links)):
+    for v in range(n):
         builder.add_vertex(v)
     behind: dict[tuple[int, int], str] = {}
     before: dict[tuple[int, int], str] = {}
-    for k, switch in enumerate(_list(data, "switches", what) if data.get("switches") else ()):
-        sources, targets, bandwidth, name = _switch(switch, len(links), f"{what}, switch {k}")
-        relay = f"{name} ({k})"
+    for k, (sources, targets, bandwidth, name) in enumerate(read.switches or ()):
+        where = f"{what}, switch {k}"
+        if max([*sources, *targets], default=0) >= n:
+            msg = f"{where}: ranks are 0..{n - 1}"
+            raise BadFile(msg)
+        if 1 not in (len(sources), len(targets)):
+            msg = f"{where}: it limits the links between several sources and several destinations together, which "
+            raise BadFile(msg + "capacities cannot express; give one switch per source or per destination")
+        relay = f"{name[:60]} ({k})"
         side = behind if len(sources) == 1 else before
         pairs = [(u, v) for u in sources for v in targets if u != v and links[v][u]]
         if any(pair in side for pair in pairs):
-            msg = f"{what}, switch {k}: a link belongs to two switches on one side, which capacities cannot express"
+            msg = f"{where}: a link belongs to two switches on one side, which capacities cannot express"
             raise BadFile(msg)
         side.update(dict.fromkeys(pairs, relay))
+        capacity = read_capacity(bandwidth, where)
         if pairs:
             builder.add_vertex(relay)
             builder.relays.add(relay)
             tail, head = (sources[0], relay) if side is behind else (relay, targets[0])
-            builder.add_edge(tail, head, bandwidth, k, directed=True)
+            builder.add_edge(tail, head, capacity, k, directed=True)
     for v, row in enumerate(links):
         for u, capacity in enumerate(row):
             if capacity:
@@ -247,38 +252,24 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
     return builder.build()
 
 
-def _switch(switch: Any, n: int, where: str) -> tuple[list[int], list[int], float, str]:
-    valid = isinstance(switch, list) and len(switch) == 4 and all(isinstance(ends, list) for ends in switch[:2])
-    valid = valid and all(_whole(v) and 0 <= v < n for ends in switch[:2] for v in ends)
-    if not valid or type(switch[2]) not in (int, float) or not isinstance(switch[3], str):
-        msg = f"{where}: must be [sources, destinations, bandwidth, name] with ranks 0..{n - 1}"
-        raise BadFile(msg)
-    sources, targets, bandwidth, name = switch
-    if 1 not in (len(sources), len(targets)):
-        msg = f"{where}: it limits the links between several sources and several destinations together, which "
-        raise BadFile(msg + "capacities cannot express; give one switch per source or per destination")
-    return sources, targets, read_capacity(bandwidth, where), name[:60]
-
-
 def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
-    n = data.get("gpus_per_node")
-    if not isinstance(n, int) or isinstance(n, bool) or not 1 < n <= _MOST_GPUS:
-        msg = f"{what}: 'gpus_per_node' must be a whole number from 2 to {_MOST_GPUS}"
-        raise BadFile(msg)
+    read = as_struct(data, _Taccl, what)
     builder = TopologyBuilder(what, "link", options)
     builder.unit = "GB/s"
-    for v in range(n):
+    for v in range(read.gpus_per_node):
         builder.add_vertex(v)
-    if "links" in data:
+    if read.links is not None:
         options.refuse(what, "the file has 'links'", "wiring")
-        _taccl_links(builder, _square(data, "links", what, n), _square(data, "invbws", what, n))
+        _taccl_links(builder, read.links, read.invbws, read.gpus_per_node)
     else:
-        _taccl_wiring(builder, data, n, options.wiring)
+        _taccl_wiring(builder, read, options.wiring)
     return builder.build()
 
 
-def _taccl_links(builder: TopologyBuilder, links: list[list[float]], slowness: list[list[float]]) -> None:
+def _taccl_links(builder: TopologyBuilder, links: list[list[float]], slowness: list[list[float]], n: int) -> None:
     """Add the links that a file of TACCL lists, with their inverse bandwidths [us/MB]; both ``[dst][src]``."""
+    _check_square(links, "links", builder.what, n)
+    _check_square(slowness, "invbws", builder.what, n)
     for v, row in enumerate(links):
         for u, count in enumerate(row):
             if bool(count) != bool(slowness[v][u]):
@@ -288,13 +279,9 @@ def _taccl_links(builder: TopologyBuilder, links: list[list[float]], slowness: l
                 builder.add_edge(u, v, count * 1000.0 / slowness[v][u], v, directed=True)
 
 
-def _taccl_wiring(builder: TopologyBuilder, data: dict[str, Any], n: int, wiring: str | None) -> None:
-    """Add the links of ``n`` GPUs that are wired as in TACCL's code."""
-    what = builder.what
-    values = _list(data, "node_invbws_list", what)
-    if not all(type(x) in (int, float) and 0 < x <= _LARGEST for x in values):
-        msg = f"{what}: 'node_invbws_list' must be a list of positive numbers"
-        raise BadFile(msg)
+def _taccl_wiring(builder: TopologyBuilder, read: _Taccl, wiring: str | None) -> None:
+    """Add the links of GPUs that are wired as in TACCL's code."""
+    what, n, values = builder.what, read.gpus_per_node, read.node_invbws_list
     if wiring not in {"ndv2", "dgx2", "hub_and_spoke"}:
         msg = f"{what}: it has no 'links' (their wiring is in TACCL's code); write file:PATH,wiring=ndv2, dgx2 or "
         raise BadFile(msg + "hub_and_spoke")

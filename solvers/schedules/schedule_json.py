@@ -44,7 +44,7 @@ import numpy as np
 from msgspec import Meta
 
 from opticoll.errors import BadFile
-from opticoll.nearest_names import nearest
+from opticoll.instances.readers.reading import as_struct
 from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Move
 from opticoll.solvers.schedules.link_schedule import LinkSteps, RouteTable, VertexRoute
 from opticoll.solvers.schedules.sequence_schedule import LitCircuits, TimedTransfer
@@ -285,16 +285,7 @@ def _read(document: Any, path: Path, instance: Instance, n: int, kind: type[Kind
     BadFile
         If it is of another kind or malformed, states another instance, or names a vertex that there is not.
     """
-    names = [one.encode_name for one in msgspec.structs.fields(kind)]
-    unknown = next((name for name in document if name not in ("kind", *names)), None)
-    if unknown is not None:
-        msg = f"{path}: unknown field {unknown[:60]!r}; {nearest(unknown, names)}"
-        raise BadFile(msg)
-    try:
-        result = msgspec.convert(document, kind)
-    except msgspec.ValidationError as error:
-        msg = f"{path}: is no schedule of kind {document.get('kind')!r}: {error}"
-        raise BadFile(msg) from None
+    result = as_struct(document, kind, path)
     if result.instance_hash not in (None, instance.hash):
         msg = f"{path}: instance_hash does not match {instance.spec}; use the instance of the file"
         raise BadFile(msg)

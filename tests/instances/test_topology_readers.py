@@ -640,7 +640,7 @@ REFUSED = [
     (_smi(_uniform(4, "NV4")) * 2, "txt", "", "row of GPU0 after those of all 4 GPUs"),
     (_smi(_uniform(4, "NV4")), "txt", ",capacity=1", "rate of one NVLink"),
     (json.dumps({**MSCCL, "links": [[0, 1], [1]]}), "json", "", "links[dst][src]"),
-    (json.dumps({**MSCCL, "links": [[0, -1], [1, 0]]}), "json", "", "links[dst][src]"),
+    (json.dumps({**MSCCL, "links": [[0, -1], [1, 0]]}), "json", "", "$.links[0][1]"),
     (
         json.dumps({**MSCCL, "switches": [[[0, 1], [1, 2], 1, "x"]]}),
         "json",
@@ -648,7 +648,7 @@ REFUSED = [
         "several sources and several destinations",
     ),
     (json.dumps({**MSCCL, "switches": [[[0], [1, 2], 0, "x"]]}), "json", "", "switch 0"),
-    (json.dumps({**MSCCL, "switches": 5}), "json", "", "'switches' must be a list"),
+    (json.dumps({**MSCCL, "switches": 5}), "json", "", "$.switches"),
     (
         json.dumps({**MSCCL, "switches": [[[0], [1], 1, "x"], [[0], [1], 1, "y"]]}),
         "json",
