@@ -23,7 +23,7 @@ from opticoll.solvers.exact.exact_form import ExactForm, fault
 from opticoll.solvers.exact.linear import solve_linear
 from opticoll.solvers.exact.prove import solve_exactly
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, Unbounded
-from opticoll.solvers.methods.branching.reduced_program import with_whole_sides
+from opticoll.solvers.methods.branching.whole_sides import with_whole_sides
 from opticoll.solvers.task import Proof, Task, Termination
 
 INF = np.inf

@@ -14,7 +14,7 @@ from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.compile.scaling import unit_integers
 from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, NodeSolver, Unbounded
-from opticoll.solvers.methods.branching.reduced_program import with_whole_sides
+from opticoll.solvers.methods.branching.whole_sides import with_whole_sides
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
-    from opticoll.solvers.methods.branching.tightened_tree import TightenedTree
     from opticoll.solvers.methods.method import Context
 
 #: Seconds between two saved states.
@@ -33,8 +32,6 @@ SAVE_S = 1.0
 #: Shares of the search for a solution of a program with integer columns only: HiGHS, CP-SAT if it has found none, and
 #: HiGHS with the rest.
 FIRST, SECOND = 0.1, 0.5
-#: Nodes after which the program is reduced again, if less than this share of the gap at the root is closed.
-LONG, PROGRESS = 300, 0.1
 
 
 def run(context: Context) -> Answer:
@@ -44,12 +41,8 @@ def run(context: Context) -> Answer:
        are integer and it has none after a tenth of them, CP-SAT does. Their bounds are not used. A known solution that
        is not written in the variables of the program, such as a schedule, gives the value that a better one must
        improve. Equations that no integers satisfy (:mod:`opticoll.solvers.exact.integer_rows`) end it before.
-    2. The program is reduced to one with the same optimum (:mod:`opticoll.solvers.methods.branching.reduced_program`).
-    3. A best-first tree with dives solves LP relaxations of its matrix, tightened by what integrality implies
+    2. A best-first tree with dives solves LP relaxations, tightened by what integrality implies
        (:mod:`opticoll.solvers.methods.branching.tightened_tree`), with HiGHS's dual simplex from the parent's basis.
-
-    4. If :data:`LONG` nodes have closed little of the gap, and better solutions than at first make the reduced program
-       smaller, the tree is built again for that.
 
     Only dual vectors close a leaf. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
     the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
@@ -74,10 +67,6 @@ def run(context: Context) -> Answer:
     return proof.prove()
 
 
-class _LongSearch(Exception):
-    """The first tree has reached :data:`LONG` nodes."""
-
-
 class _Proof:
     """The problem as a minimization, scaled, the best solution so far, and the tree that bounds it.
 
@@ -99,8 +88,7 @@ class _Proof:
         self.searched: dict[str, Any] = {}
         self.nodes = self.unproven = 0
         self.reasons = "by recomputed duals or rays"
-        self.bound = self.known_bound = self.root = -np.inf
-        self.patience: float = LONG
+        self.bound = -np.inf
         self.saved = time.monotonic()
 
     def search(self) -> None:
@@ -168,32 +156,10 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
+        from opticoll.solvers.methods.branching.tightened_tree import TightenedTree
+
         self._settle()
-        tree = self._tree()
-        ending, message = Termination.OPTIMAL, ""
-        try:
-            try:
-                tree.run()
-            except _LongSearch:
-                self.patience, self.known_bound = np.inf, tree.bound
-                if self.known_bound - self.root < PROGRESS * (self.value - self.root):
-                    again = self._tree()
-                    tree = tree if again.form.A.shape == tree.form.A.shape else again
-                tree.run()
-        except TimeoutError:
-            ending, message = Termination.TIME_LIMIT, self._endless()
-        except Unbounded:
-            return self._unbounded()
-        self.bound, self.nodes = max(tree.bound, self.known_bound), tree.nodes
-        self.unproven, self.reasons = tree.unproven, tree.reasons
-        if ending is Termination.OPTIMAL and self.x is None and self.known is None:
-            return self._no_solution(tree)
-        return replace(self.answer(ending), message=message)
-
-    def _tree(self) -> TightenedTree:
-        from opticoll.solvers.methods.branching.tightened_tree import reduced_tree
-
-        return reduced_tree(
+        tree = TightenedTree(
             self.form,
             incumbent=self.value,
             tol=self.context.task.tol,
@@ -201,6 +167,17 @@ class _Proof:
             on_incumbent=self._found,
             remaining=self.context.remaining,
         )
+        ending, message = Termination.OPTIMAL, ""
+        try:
+            tree.run()
+        except TimeoutError:
+            ending, message = Termination.TIME_LIMIT, self._endless()
+        except Unbounded:
+            return self._unbounded()
+        self.bound, self.nodes, self.unproven, self.reasons = tree.bound, tree.nodes, tree.unproven, tree.reasons
+        if ending is Termination.OPTIMAL and self.x is None and self.known is None:
+            return self._no_solution(tree)
+        return replace(self.answer(ending), message=message)
 
     def _endless(self) -> str:
         """Why branching may never end, if an integer column has an infinite bound."""
@@ -231,7 +208,6 @@ class _Proof:
         """
         if self.x is None:
             free = replace(self.form, cost=np.zeros(self.form.cost.size), offset=0.0)
-            self.patience, self.known_bound = np.inf, -np.inf
             tree = BranchingTree(free, tick=self._tick, remaining=self.context.remaining)
             try:
                 tree.run()
@@ -260,12 +236,8 @@ class _Proof:
         self.context.save(self.answer(Termination.TOLERANCE), self.flip * value)
 
     def _tick(self, incumbent: float, bound: float, nodes: int, opened: int) -> None:
-        self.nodes, self.bound = nodes, max(bound, self.known_bound)
+        self.nodes, self.bound = nodes, bound
         self.context.remaining()
-        if self.root == -np.inf and nodes:
-            self.root = bound
-        if nodes >= self.patience:
-            raise _LongSearch
         if time.monotonic() - self.saved > SAVE_S and np.isfinite(incumbent):
             self.saved = time.monotonic()
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * incumbent)

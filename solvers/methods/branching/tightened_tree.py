@@ -1,51 +1,34 @@
-r"""Branch and bound that also uses what integrality implies for rows, column bounds and objective values.
+r"""Branch and bound that also uses what integrality implies for rows and column bounds.
 
 Small programs with large coefficients have weak relaxations: with :math:`\sum_j x_j \le c\,t` over binaries and c =
-0.001, a bound on t says little, although at most :math:`\lfloor c\,t \rfloor` of the x can be 1. Four consequences of
+0.001, a bound on t says little, although at most :math:`\lfloor c\,t \rfloor` of the x can be 1. Two consequences of
 an incumbent U and of the column bounds at a node are therefore added to the relaxation, each rounded outward:
 
-*values*
-    If every solution's value lies on finitely many lattices (all integer multiples of some step; or the largest of some
-    loads :math:`\sum_j a_j x_j / c`), a bound counts as the next such value, and only solutions with at most the
-    largest value P below U matter.
 *rows*
     A row :math:`\sum_j a_j x_j - c\,t \le r` over integer x whose a are multiples of g implies :math:`\sum_j a_j x_j
     \le g \lfloor (r + c\,\bar t) / g \rfloor` for the node's upper bound :math:`\bar t` of t.
 *columns*
-    Bounds of columns that rows and the objective's limit P imply.
-*reduced costs*
-    Columns that cannot leave their bound in any solution of value at most P.
+    Bounds of columns that the rows imply for solutions of value at most P, a little below U.
 
-A leaf closed with these proves that it has no solution of value below the next possible value above P.
+A leaf closed with these proves that it has no solution of value at most P.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from opticoll.compiled import compiled
-from opticoll.formulations import rounding
 from opticoll.formulations.rounding import TINY, UNIT
-from opticoll.solvers.methods.branching.branching_tree import (
-    LEAST_GAIN,
-    WHOLE,
-    BranchingTree,
-    LeafBounds,
-    Node,
-    NodeSolver,
-)
-from opticoll.solvers.methods.branching.reduced_program import NEAR, ReducedProgram, common_step, reduced
+from opticoll.solvers.methods.branching.branching_tree import WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
+from opticoll.solvers.methods.branching.whole_sides import NEAR, common_step
+from opticoll.solvers.relaxation import rounded
 from opticoll.solvers.verify import Inequalities, WeakDuality
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
@@ -117,72 +100,6 @@ def _lattice(columns: I64, values: F64, integer: Mask) -> tuple[int, Mask, float
     kept = np.arange(columns.size) != t
     step = common_step(values[kept])
     return None if step is None else (t, kept, step)
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """Lattices ``(step k - shift) / slope`` over integers k, ``(lattices,)`` each, that contain every attained value.
-
-    Or a ``least`` value. None of them if nothing is known: every value may then be attained.
-    """
-
-    step: F64
-    slope: F64
-    shift: F64
-    least: float = math.inf
-
-    @classmethod
-    def of(cls, form: StandardForm, rows: IntegralRows) -> Values:
-        """The values of a minimization, without its offset."""
-        nothing = cls(np.empty(0), np.empty(0), np.empty(0))
-        priced, integer = np.flatnonzero(form.cost), np.asarray(form.integer, dtype=bool)
-        if priced.size and integer[priced].all():
-            step = common_step(form.cost[priced])
-            return nothing if step is None else cls(np.array([step]), np.ones(1), np.zeros(1))
-        if priced.size != 1 or form.cost[priced[0]] < 0:
-            return nothing
-        t, price = int(priced[0]), float(form.cost[priced[0]])
-        own, entries = rows.column == t, form.A[:, [t]].tocoo()
-        upper, lower = form.row_upper[entries.row], form.row_lower[entries.row]
-        from_below = (entries.data < 0) & np.isfinite(upper) | (entries.data > 0) & np.isfinite(lower)
-        if np.count_nonzero(from_below) != np.count_nonzero(own) or not own.any():
-            return nothing  # some row bounds t from below in another way
-        least = price * float(form.col_lower[t])
-        return cls(rows.step[own] * price, rows.slope[own], rows.limit[own] * price, least)
-
-    def __bool__(self) -> bool:
-        return self.step.size > 0
-
-    def below(self, value: float) -> float:
-        """No attained value lies between this and ``value``, excluded."""
-        if not self:
-            return value
-        k = (value * self.slope + self.shift) / self.step
-        k = np.ceil(k - NEAR * (1.0 + np.abs(k))) - 1.0
-        ends = (self.step * k - self.shift) / self.slope
-        ends += 4.0 * UNIT * (np.abs(self.step * k) + np.abs(self.shift)) / self.slope
-        best = max(float(ends.max()), self.least if self.least < value else -math.inf)
-        return min(best, value)
-
-    def above(self, value: float) -> float:
-        """Lower bound on all attained values that are at least ``value``, itself at least that."""
-        if not self or not np.isfinite(value):
-            return value
-        k = (value * self.slope + self.shift) / self.step
-        k = np.ceil(k - NEAR * (1.0 + np.abs(k)))
-        ends = (self.step * k - self.shift) / self.slope
-        ends -= 4.0 * UNIT * (np.abs(self.step * k) + np.abs(self.shift)) / self.slope
-        first = np.flatnonzero(ends <= ends.min() + NEAR * np.abs(ends.min()))
-        return max(value, min([*(self._exactly(i, k[i]) for i in first.tolist()), self.least_from(value)]))
-
-    def least_from(self, value: float) -> float:
-        """The value outside the lattices if it is at least ``value``, else infinite."""
-        return self.least if self.least >= value else math.inf
-
-    def _exactly(self, lattice: int, k: float) -> float:
-        """The k-th value of a lattice, rounded down."""
-        step, slope, shift = (Fraction(float(part[lattice])) for part in (self.step, self.slope, self.shift))
-        return rounding.fraction_down((step * int(k) - shift) / slope)
 
 
 class Propagation:
@@ -313,28 +230,10 @@ class TightenedTree(BranchingTree):
 
     leaf: TightenedLeaves
 
-    def __init__(
-        self,
-        form: StandardForm,
-        *,
-        incumbent: float = np.inf,
-        x: F64 | None = None,
-        tol: float = 1e-6,
-        tick: Callable[[float, float, int, int], None] = lambda *_: None,
-        on_incumbent: Callable[[F64, float], None] = lambda *_: None,
-        remaining: Callable[[], float | None] = lambda: None,
-    ) -> None:
-        self.rows = IntegralRows.of(form)
-        self.values = Values.of(form, self.rows)
-        self.propagation = Propagation(form)
+    def __init__(self, form: StandardForm, **options: Any) -> None:
+        self.rows, self.propagation = IntegralRows.of(form), Propagation(form)
         limit = np.full(self.rows.step.size, np.inf)
-        larger = replace(form, columns={}).with_rows(self.rows.matrix, -limit, limit)
-        super().__init__(
-            larger, incumbent=incumbent, x=x, tol=tol, tick=tick, on_incumbent=on_incumbent, remaining=remaining
-        )
-        self._limited_at = np.inf
-        self._root: tuple[float, F64] | None = None
-        self._limit_to_incumbent()
+        super().__init__(replace(form, columns={}).with_rows(self.rows.matrix, -limit, limit), **options)
 
     def leaves_of(self, form: StandardForm) -> LeafBounds:
         """What bounds the leaves, with the integral rows."""
@@ -344,154 +243,27 @@ class TightenedTree(BranchingTree):
         """What solves the relaxations, with the integral rows."""
         return TightenedNodeSolver(form, self.leaf)
 
-    def _limit_to_incumbent(self) -> None:
-        """Set the largest value that matters, and the bound of leaves without such solutions."""
-        if self.incumbent >= self._limited_at:
-            return
-        self._limited_at = self.incumbent
-        target = self.incumbent - SHARE * self.tol * abs(self.incumbent) - self.form.offset
-        self.most = self.values.below(target)
-        self.beyond = self.values.above(target) + self.form.offset
-        self._fix_by_reduced_costs()
-
-    most, beyond = np.inf, np.inf
-
-    def _fix_by_reduced_costs(self) -> None:
-        """Tighten the columns that the root's duals keep from moving far in a solution that matters."""
-        if self._root is None or not np.isfinite(self.most):
-            return
-        bound, duals = self._root
-        least, most = self.leaf.problem.reduced(duals, self.form.cost)
-        room = max(self.most - (bound - self.form.offset), 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.floor(room * (1.0 + NEAR) / np.maximum(least, -most) + WHOLE)
-        whole = np.asarray(self.form.integer, dtype=bool)
-        up, down = whole & (least > 0) & np.isfinite(steps), whole & (most < 0) & np.isfinite(steps)
-        lower, upper = self._root_box
-        self._upper = np.where(up, np.minimum(self._upper, lower + steps), self._upper)
-        self._lower = np.where(down, np.maximum(self._lower, upper - steps), self._lower)
+    @property
+    def target(self) -> float:
+        """The largest value that matters, P."""
+        return self.incumbent - SHARE * self.tol * abs(self.incumbent) if np.isfinite(self.incumbent) else np.inf
 
     @property
     def bound(self) -> float:
-        """The bound of the tree, moved up to the next value that a solution can have."""
-        open_ones = [node.bound for node in (self._current, *self._open[:1]) if node is not None]
-        least = min([*open_ones, self.closed, self.incumbent])
-        if least >= self.incumbent or not np.isfinite(least):
-            return least
-        return min(self.values.above(least - self.form.offset) + self.form.offset, self.incumbent)
+        """The bound of the tree, which excludes only solutions of value at most P."""
+        return rounded(self.form, min(super().bound, self.target))
 
     def _cut(self, bound: float) -> bool:
-        self._limit_to_incumbent()
-        if not np.isfinite(self.incumbent):
-            return bool(bound == np.inf)
-        return bound - self.form.offset > self.most or bound >= self.beyond
+        return rounded(self.form, bound) >= self.target
 
     def _close(self, node: Node, bound: float, duals: F64 | None) -> None:
-        super()._close(node, min(bound, self.beyond) if bound - self.form.offset <= self.most else self.beyond, duals)
+        super()._close(node, min(bound, self.target), duals)
 
     def _discard(self, node: Node, ray: F64 | None) -> None:
         super()._discard(node, ray)
-        self.closed = min(self.closed, self.beyond)
-
-    def root_box(self) -> tuple[F64, F64] | None:
-        """Column bounds of all solutions that matter, by the relaxation's duals too; None if there are none."""
-        box = self.propagation.tightened(self._lower, self._upper, self.most)
-        if box is None:
-            return None
-        state, _, duals = self._solver.solve(*box)
-        bound = -np.inf if duals is None or state == "infeasible" else self.leaf.bound(duals, *box)
-        if duals is None or not np.isfinite(bound):
-            return box
-        self._lower, self._upper = box
-        self._root, self._root_box = (bound, duals), box
-        self._fix_by_reduced_costs()
-        priced = np.flatnonzero(self.form.cost)
-        if priced.size == 1 and self.form.cost[priced[0]] > 0:  # every value is at least the bound
-            least = (bound - self.form.offset) / float(self.form.cost[priced[0]])
-            least -= 4.0 * UNIT * abs(least)
-            self._lower[priced] = np.clip(least, self._lower[priced], self._upper[priced])
-        return self.propagation.tightened(self._lower, self._upper, self.most)
-
-    def _branch(self, node: Node, bound: float, x: F64 | None, candidates: I64, lower: F64, upper: F64) -> Node:
-        if node.order == 0 and node.duals is not None and np.isfinite(bound):
-            self._root, self._root_box = (bound, node.duals), (lower, upper)
-            self._fix_by_reduced_costs()
-        split = None if x is None else self._split_of_a_row(x, lower, upper)
-        if split is not None and x is not None:
-            column, at = split
-            x, candidates = x.copy(), np.array([column])
-            x[column] = at - 0.5
-        return super()._branch(node, bound, x, candidates, lower, upper)
-
-    def _split_of_a_row(self, x: F64, lower: F64, upper: F64) -> tuple[int, float] | None:
-        """A whole t and the least value that it needs for an integral row's next multiple; the dearest such step.
-
-        In ``x``, the row then lies between two multiples, and t below that value: it is whole, so nothing else would
-        branch on it.
-        """
-        rows = self.rows
-        at = np.flatnonzero(np.asarray(self.form.integer, dtype=bool)[rows.column])
-        if at.size == 0:
-            return None
-        t = rows.column[at]
-        multiple = (rows.matrix @ x)[at] / rows.step[at]
-        below = np.floor(multiple + WHOLE)
-        need = np.ceil((rows.step[at] * (below + 1.0) - rows.limit[at]) / rows.slope[at] - WHOLE)
-        usable = (multiple - below > WHOLE) & (need > x[t] + WHOLE) & (need > lower[t]) & (need <= upper[t])
-        if not usable.any():
-            return None
-        gain = np.where(usable, (need - x[t]) * np.maximum(self.form.cost[t], LEAST_GAIN), -1.0)
-        best = int(np.argmax(gain))
-        return int(t[best]), float(need[best])
+        self.closed = min(self.closed, self.target)
 
     def box(self, node: Node) -> tuple[F64, F64] | None:
         """The column bounds at a node, tightened by rows and the limit of the objective."""
         lower, upper = super().box(node) or (self._lower, self._upper)
-        self._limit_to_incumbent()
-        return self.propagation.tightened(lower, upper, self.most)
-
-
-#: Most rounds of solving the relaxation at the root, fixing columns by its duals and reducing the program, and the part
-#: of the columns that one must remove for another to follow.
-ROUNDS, REMOVED = 6, 0.02
-
-
-def reduced_tree(
-    form: StandardForm,
-    *,
-    incumbent: float = np.inf,
-    tol: float = 1e-6,
-    tick: Callable[[float, float, int, int], None] = lambda *_: None,
-    on_incumbent: Callable[[F64, float], None] = lambda *_: None,
-    remaining: Callable[[], float | None] = lambda: None,
-) -> TightenedTree:
-    """The tree on a smaller program with the same optimum, if that is below the ``incumbent``.
-
-    Its bound holds for ``form``, and ``on_incumbent`` is called with solutions of ``form``; its own ``x`` is of the
-    smaller program.
-    """
-    whole = np.asarray(form.integer, dtype=bool)
-    now = replace(
-        form,
-        col_lower=np.where(whole, np.ceil(form.col_lower - WHOLE), form.col_lower),
-        col_upper=np.where(whole, np.floor(form.col_upper + WHOLE), form.col_upper),
-        columns={},
-        rows={},
-    )
-    steps: list[ReducedProgram] = []
-
-    def found(x: F64, value: float) -> None:
-        for step in reversed(steps):
-            x = step.expanded(x)
-        on_incumbent(x, value)
-
-    while True:
-        tree = TightenedTree(now, incumbent=incumbent, tol=tol, tick=tick, on_incumbent=found, remaining=remaining)
-        box = tree.root_box() if len(steps) < ROUNDS else None
-        if box is None:
-            return tree
-        smaller = reduced(now, *box)
-        if smaller.form.cost.size > (1.0 - REMOVED) * now.cost.size and steps:
-            return tree
-        steps.append(smaller)
-        now = smaller.form
+        return self.propagation.tightened(lower, upper, self.target - self.form.offset)

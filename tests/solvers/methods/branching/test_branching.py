@@ -8,13 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from contexts import context_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.methods.branching import certified_branching, tightened_tree
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, LeafBounds, NodeSolver
 from opticoll.solvers.relaxation import rounded
 from opticoll.solvers.solve import solve
@@ -162,24 +160,3 @@ def test_a_relaxation_that_fails_from_the_last_basis_is_solved_from_none():
     solver._highs = Failing()
     state, x, duals = solver.solve(form.col_lower, form.col_upper)
     assert (state, x.tolist(), duals.tolist()) == ("optimal", [1.0, 0.0], [1.0])
-
-
-@pytest.mark.parametrize("long", [1, 5])
-def test_a_long_search_is_repeated_on_what_better_solutions_reduce(monkeypatch, long):
-    monkeypatch.setattr(certified_branching, "LONG", long)
-    monkeypatch.setattr(certified_branching, "PROGRESS", 2.0)
-    built, reduced_tree = [], tightened_tree.reduced_tree
-
-    def noted(form, **more):
-        built.append(more["incumbent"])
-        return reduced_tree(form, **more)
-
-    monkeypatch.setattr(tightened_tree, "reduced_tree", noted)
-    settings = {"directed": True, "search_s": 0.0}
-    task = Task(
-        "topology.design", "servers:n=5,degree=2,traffic=alltoall", settings=settings, method="certified-branching"
-    )
-    answer = certified_branching.run(context_of(task))
-    assert answer.bound == pytest.approx(1 / 3, rel=1e-6)
-    assert len(built) == 2
-    assert built[1] <= built[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,15 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.methods.branching.reduced_program import reduced
-from opticoll.solvers.methods.branching.tightened_tree import (
-    IntegralRows,
-    Propagation,
-    TightenedTree,
-    Values,
-    common_step,
-    reduced_tree,
-)
+from opticoll.solvers.methods.branching.tightened_tree import IntegralRows, Propagation, TightenedTree
+from opticoll.solvers.methods.branching.whole_sides import common_step
 
 
 def routing(seed):
@@ -71,7 +65,7 @@ def test_the_optimum_is_that_of_an_enumeration_in_fractions(seed, above):
     form, found = routing(seed), []
     best = enumerated(form)
     incumbent = np.inf if above == np.inf else above * float(best)
-    tree = reduced_tree(form, incumbent=incumbent, on_incumbent=lambda x, value: found.append((x, value)))
+    tree = TightenedTree(form, incumbent=incumbent, on_incumbent=lambda x, value: found.append((x, value)))
     tree.run()
     assert tree.incumbent == pytest.approx(float(best), rel=1e-9)
     assert Fraction(tree.bound) <= best
@@ -92,7 +86,7 @@ def test_a_stopped_tree_proves_no_more_than_is_true(seed, most):
         if nodes >= most:
             raise TimeoutError
 
-    tree = reduced_tree(form, incumbent=2.0 * float(enumerated(form)), tick=tick)
+    tree = TightenedTree(form, incumbent=2.0 * float(enumerated(form)), tick=tick)
     with contextlib.suppress(TimeoutError):
         tree.run()
     assert not np.isfinite(tree.bound) or Fraction(tree.bound) <= enumerated(form)
@@ -113,15 +107,10 @@ def test_a_wrong_node_solver_proves_nothing():
     assert Fraction(tree.bound) <= best
 
 
-def test_values_are_those_of_the_loads():
+def test_rows_limit_what_is_whole():
     form = replace_capacities(routing(0), [0.7, 0.03])
     rows = IntegralRows.of(form)
-    values = Values.of(form, rows)
     assert rows.step.tolist() == [1.0, 1.0]
-    assert values.above(1.0) == pytest.approx(1 / 0.7)
-    assert values.above(2 / 0.7) == pytest.approx(2 / 0.7)
-    assert values.below(1 / 0.7) <= 1e-9
-    assert values.below(34.0) == pytest.approx(1 / 0.03)
     upper = np.append(np.ones(form.cost.size - 1), 40.0)
     assert rows.limits(upper) == pytest.approx([28.0, 1.0])
 
@@ -152,18 +141,13 @@ def test_steps():
 
 @settings(max_examples=24, deadline=None)
 @given(st.integers(0, 100_000))
-def test_propagation_and_reduction_keep_an_optimum(seed):
+def test_propagation_keeps_an_optimum(seed):
     form = routing(seed)
     best = enumerated(form)
     most = float(best) * (1 + 1e-6)
     box = Propagation(form).tightened(form.col_lower, form.col_upper, most)
     assert box is not None
-    smaller = reduced(form, *box)
-    assert smaller.form.cost.size <= form.cost.size
-    tree = TightenedTree(smaller.form)
+    tree = TightenedTree(replace(form, col_lower=box[0], col_upper=box[1]))
     tree.run()
     assert tree.incumbent == pytest.approx(float(best), rel=1e-9)
-    x = smaller.expanded(tree.x)
-    assert (form.A @ x <= form.row_upper + 1e-7 * max(1.0, most)).all()
-    assert (x <= form.col_upper + 1e-9).all()
     assert Propagation(form).tightened(form.col_lower, form.col_upper, -1.0) is None
