@@ -21,7 +21,8 @@ from opticoll.extensions import parts
 from opticoll.formulations.model import forms_of, is_own, title_of
 from opticoll.instances import Topology
 from opticoll.nearest_names import nearest
-from opticoll.solvers.task import Fields, Json, plain
+from opticoll.solvers.task import Fields, plain
+from opticoll.types import Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,8 @@ from opticoll.analysis.catalog import CALLED
 from opticoll.errors import BadInput
 from opticoll.extensions import extensions, part
 from opticoll.nearest_names import nearest
-from opticoll.solvers.task import CheckRecord, Fields, Json, Record
+from opticoll.solvers.task import CheckRecord, Fields, Record
+from opticoll.types import Json
 
 #: Metrics that have the same meaning for several formulations.
 _METRICS = {

@@ -16,7 +16,7 @@ from opticoll.solvers import auto, verify
 from opticoll.solvers.auto import ENDED
 from opticoll.solvers.compile.compilation import declared_arrays
 from opticoll.solvers.relaxation import relaxation_bound, rounded
-from opticoll.solvers.task import Kkt, Proof, Repaired, Termination
+from opticoll.solvers.task import PROVEN, Kkt, Proof, Repaired, Termination
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -274,7 +274,7 @@ def judge(
     if needed is not None:
         own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record.gap)
         infeasible = None
-        if needed.proof not in verify.PROVEN:
+        if needed.proof not in PROVEN:
             infeasible, infeasible_by = infeasible_by, None
         if proof is not own or infeasible is not None:
             notes.append(

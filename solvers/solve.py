@@ -10,6 +10,7 @@ import msgspec
 
 from opticoll.errors import LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound, read_parameters
+from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import NamedArrays
 from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import auto, verify
@@ -94,7 +95,7 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: WarmSta
     if refutation is not None:
         solved = refuted_by(refutation)
     else:
-        with state.bounds_ahead(lambda: auto.bounds_of(plan.problem)) as analytic:
+        with state.bounds_ahead(lambda: bounds_of(plan.problem)) as analytic:
             solved = solve_model(state) if plan.procedure is None else call_procedure(state, known.values)
     if known.values is not None:
         solved = kept(state, solved)

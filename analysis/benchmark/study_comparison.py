@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from opticoll.analysis.benchmark.solver_comparison import Comparison
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Cell, Study
-    from opticoll.solvers.task import Json, Task
+    from opticoll.solvers.task import Task
+    from opticoll.types import Json
 
 Clock = Literal["solver", "solve", "total"]
 CLOCKS: dict[str, str] = {

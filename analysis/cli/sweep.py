@@ -76,9 +76,10 @@ def sweep(out: Path | None, fail_on_violation: bool, as_json: bool, **options: A
     if out is not None:
         refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
     with output.diverted_stdout():
-        from opticoll.analysis.bounds import sweep as bound_sweep
+        from opticoll.analysis.bounds.bound_comparison import Status
+        from opticoll.analysis.bounds.sweep import sweep
 
-        result = bound_sweep.sweep(**options)
+        result = sweep(**options)
         files = [] if out is None else result.save(out)
     output.show(result, as_json=as_json)
     for file in files:
@@ -86,7 +87,7 @@ def sweep(out: Path | None, fail_on_violation: bool, as_json: bool, **options: A
     for warning in result.warnings:
         notify(f"sweep: {warning}")
     for case in result.cases:
-        if case.status == bound_sweep.Status.ERROR:
+        if case.status == Status.ERROR:
             notify(f"sweep: {result.bound} on {case.case}: {case.message}")
     if result.interrupted:
         rest = result.classes - len(result.cases)

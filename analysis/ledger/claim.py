@@ -25,7 +25,8 @@ from opticoll.analysis.ledger.verdict import (
 )
 from opticoll.errors import BadInput
 from opticoll.plugin_faults import FAULTS, blame, place_of
-from opticoll.solvers.task import PROVEN, Environment, Fields, Json, plain
+from opticoll.solvers.task import PROVEN, Environment, Fields, plain
+from opticoll.types import Json
 
 if TYPE_CHECKING:
     from opticoll.analysis.store import Store

@@ -12,7 +12,7 @@ from opticoll.docstrings import without_sections
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
 
 class ClaimNameRow(TypedDict):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.analysis.ledger.claim import ClaimRow
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
 
 #: Every verdict in words.

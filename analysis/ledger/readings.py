@@ -14,7 +14,7 @@ from opticoll.solvers.task import plain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
 
 #: Relative difference up to which two numbers count as equal.

@@ -11,7 +11,8 @@ from enum import StrEnum
 
 import msgspec
 
-from opticoll.solvers.task import Fields, Json
+from opticoll.solvers.task import Fields
+from opticoll.types import Json
 
 
 class Verdict(StrEnum):

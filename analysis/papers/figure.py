@@ -19,7 +19,8 @@ from opticoll.arguments import refused
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.spec import expand
 from opticoll.solvers.run import Run
-from opticoll.solvers.task import Fields, Json, plain
+from opticoll.solvers.task import Fields, plain
+from opticoll.types import Json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -325,7 +325,7 @@ def _columns(sizes: tuple[int, ...]) -> F64:
 def _springs(topology: Topology) -> F64:
     import networkx as nx
 
-    graph: nx.Graph = nx.Graph()
+    graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(topology.n))
     graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
     start = {v: tuple(place) for v, place in enumerate(_circle(topology.n).tolist())}

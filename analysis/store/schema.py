@@ -25,16 +25,8 @@ import msgspec
 
 from opticoll import package_code
 from opticoll.analysis import CHECKOUT, opticoll_version
-from opticoll.solvers.task import (
-    Environment,
-    Fields,
-    Json,
-    Needed,
-    Record,
-    Repaired,
-    SolverClaims,
-    Termination,
-)
+from opticoll.solvers.task import Environment, Fields, Needed, Record, Repaired, SolverClaims, Termination
+from opticoll.types import Json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

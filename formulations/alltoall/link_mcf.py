@@ -133,6 +133,7 @@ class LinkFlow(Formulation):
 
         b, topology, flow = Cvx(self), self.topology, self.flow
         F = b.var("F")
+        c: Any
         if not self.printed:
             c, D = b.data("c"), b.data("D")
             f = b.var("f", upper=np.where(flow.blocked, 0.0, np.inf))

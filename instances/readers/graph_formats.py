@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SNDLIB = r"\?SNDlib|(?:#[^\n]*\n|\s)*(?:META|NODES)\s*\("
 
 
-def to_networkx(topology: Topology) -> nx.MultiDiGraph:
+def to_networkx(topology: Topology) -> nx.MultiDiGraph[int]:
     """Turn a topology into a directed multigraph.
 
     Nodes are the vertex numbers, with attributes ``label`` and ``terminal``; arc ``a`` is an edge with
@@ -49,7 +49,7 @@ def to_networkx(topology: Topology) -> nx.MultiDiGraph:
     """
     import networkx as nx
 
-    graph: nx.MultiDiGraph = nx.MultiDiGraph(spec=topology.spec)
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(spec=topology.spec)
     if topology.capacity_unit is not None:
         graph.graph["unit"] = topology.capacity_unit
     terminals = set(topology.terminals.tolist())

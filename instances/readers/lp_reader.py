@@ -457,7 +457,7 @@ class _Reader(ProgramReader):
         if word[0] in "+-<>=:*/^0123456789.":
             self.refuse(self.line, f"{quoted(word)} is not the name of a column in the section {_TITLES[self.section]}")
         column = self._late_column(word)
-        if self.kinds.get(column, ("", 0))[0] != "binary":
+        if column not in self.kinds or self.kinds[column][0] != "binary":
             self.kinds[column] = (self.section, self.line)
         return place + 1
 

@@ -269,7 +269,7 @@ def _check_ends(edges: list[Edge]) -> None:
             _check_names((u, v), f"{WHAT}, edge {k}")
 
 
-def from_networkx(graph: nx.Graph, *, capacity: str | float | None = None, loops: str = "refuse") -> Topology:
+def from_networkx(graph: nx.Graph[Any], *, capacity: str | float | None = None, loops: str = "refuse") -> Topology:
     """Read a topology from any networkx graph, see :func:`topology`."""
     return topology(graph, capacity=capacity, loops=loops)
 

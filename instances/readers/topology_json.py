@@ -194,7 +194,7 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
     if read.links is not None and read.edges is not None:
         msg = f"{what}: it has 'links' and 'edges'; keep one of them"
         raise BadFile(msg)
-    for number, edge in enumerate(read.edges if read.links is None else read.links):
+    for number, edge in enumerate((read.edges if read.links is None else read.links) or ()):
         where = graph.where(number)
         attributes = _attributes(edge, where)
         if "source" not in attributes or "target" not in attributes:

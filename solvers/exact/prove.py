@@ -21,9 +21,10 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.formulations.model import build_model, forms_of, is_own
+from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
-from opticoll.solvers.auto import bounds_of, fastest_form
+from opticoll.solvers.auto import fastest_form
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart

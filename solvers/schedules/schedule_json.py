@@ -263,7 +263,7 @@ class ConfigurationsDocument(Document, kw_only=True, tag="configurations"):
             yield from chain.from_iterable(row[0] for row in one.transfers)
 
 
-KINDS = {
+KINDS: dict[str, type[Document]] = {
     "links": LinksDocument,
     "moves": MovesDocument,
     "rounds": RoundsDocument,
@@ -313,7 +313,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     if kind is None or kind in (RoundsDocument, ConfigurationsDocument):
         msg = f"{path}: 'kind' must be 'links', 'moves' or 'routes', not {str(name)[:40]!r}"
         raise BadFile(msg)
-    read = _read(document, path, topology, topology.n, kind)
+    read: Document = _read(document, path, topology, topology.n, kind)
     if isinstance(read, LinksDocument):
         return _link_steps(read, path)
     if isinstance(read, RoutesDocument):
@@ -327,7 +327,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
 
 
 def _link_steps(read: LinksDocument, path: Path) -> LinkSteps:
-    form = ("from", "to", "source", "target", "chunk")
+    form: tuple[str, ...] = ("from", "to", "source", "target", "chunk")
     if read.collective == "allgather":
         form = ("from", "to", "source", "chunk")
     odd = next(

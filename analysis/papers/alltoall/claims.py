@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.instances import Topology
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
 
 #: Small graphs on which every program of section 3 is solved.

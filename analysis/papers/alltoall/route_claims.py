@@ -17,7 +17,7 @@ from opticoll.instances import parse
 if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.instances import Topology
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
 
 SINGLE_PATHS, LAYERS = "alltoall.min-congestion", "alltoall.virtual-channels"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
 
 MEASURES = Measures("alltoall")

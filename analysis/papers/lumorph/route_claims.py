@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.analysis.ledger.claim import Laboratory
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
     I64 = NDArray[np.int64]
 

@@ -96,8 +96,8 @@ def least_by_cuts(grid: str, radix: int, by: str) -> list[int]:
     tile, bounds = numbering(grid, by), []
     for sources, targets in circuits(rows * columns, radix):
         bound = 0
-        for side, across, position in ((columns, rows, lambda v: v % columns), (rows, columns, lambda v: v // columns)):
-            ends = position(tile[sources]), position(tile[targets])
+        for side, across, place in ((columns, rows, tile % columns), (rows, columns, tile // columns)):
+            ends = place[sources], place[targets]
             for line in range(1, side):
                 bound = max(bound, -(-int(((ends[0] < line) != (ends[1] < line)).sum()) // across))
         bounds.append(bound)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
 
 #: Nodes and wavelengths of the panels of figures 5 and 6.

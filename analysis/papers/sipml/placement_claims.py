@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.sipml.placement import Placement
     from opticoll.instances.families.op_graphs import OpGraph
-    from opticoll.solvers.task import Json
+    from opticoll.types import Json
 
     #: A seed, a problem and the GPU of every sub-operation.
     Placed = tuple[int, Placement, NDArray[np.int64]]
