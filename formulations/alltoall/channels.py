@@ -53,7 +53,6 @@ from opticoll.formulations.variables import TIME, Axis, entries, path_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from fractions import Fraction
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
@@ -111,6 +110,7 @@ class RoutedChannels(Formulation):
     repair = channels_routes.repaired
     describe = channels_routes.described
     links = channels_routes.links
+    derived = path_flow.derived
 
     routing: PathFlow
     layers: int
@@ -282,7 +282,7 @@ class RoutedChannels(Formulation):
     def bounds(self) -> list[Bound]:
         """Bounds of the load over these paths, or 1 layer, or 2 if forced dependencies have a cycle."""
         if self.chosen == "load":
-            return path_bounds.share_bounds(self.routing)
+            return path_bounds.share_bounds(self)
         if acyclic(self.topology.arcs, self.dependencies.forced):
             return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
         return [Bound("forced-cycle", 2.0, "dependencies of all paths of some pairs have a cycle", "alltoall")]
@@ -292,14 +292,14 @@ class RoutedChannels(Formulation):
         if self.layers == 1 and not acyclic(self.topology.arcs, self.dependencies.forced):
             return Bound("forced-cycle", np.inf, "dependencies of all paths of some pairs have a cycle", "alltoall")
         if self.limit:
-            best = max(path_bounds.share_bounds(self.routing), key=lambda bound: bound.value)
+            best = max(path_bounds.share_bounds(self), key=lambda bound: bound.value)
             if best.value > rounding.up(self.limit * (1 + TOLERANCE)):
                 return Bound(best.name, np.inf, f"the load is at least {best.value:g}: {best.reason}", "alltoall")
         return None
 
     def certify(self, duals: Values) -> Bound | None:
         """Bound on the load proven by the duals of ``congestion`` as arc lengths."""
-        return path_bounds.share_certificate(self.routing, duals) if self.chosen == "load" else None
+        return path_bounds.share_certificate(self, duals) if self.chosen == "load" else None
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The value under the name of the objective, ranks and the path set."""
@@ -343,10 +343,6 @@ class RoutedChannels(Formulation):
             + (loaded if by_load else count * (paths.paths + paths.pairs) + 2 * (count - 1)),
             "integers": integers + (int(unit_capacities(self.routing)) if by_load else count),
         }
-
-    def derived(self) -> list[Fraction]:
-        """The amounts, and the bound on Lambda."""
-        return path_flow.derived(self.routing)
 
 
 FORMULATION = RoutedChannels

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.types import Json
@@ -73,6 +72,8 @@ class Child(Formulation):
     arrays = checks.flow_arrays
     derived = checks.demands
     estimate = checks.flow_estimate
+    matrix = checks.rows_alone
+    repair = checks.repaired
 
     flow: ConcurrentFlow
 
@@ -148,10 +149,6 @@ class Child(Formulation):
         b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
         return b.maximize(F)
 
-    def matrix(self) -> StandardForm:
-        """The same rows without a modelling layer."""
-        return checks.flow_matrix(self.flow, "f")
-
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on arcs into s and out of t."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
@@ -159,10 +156,6 @@ class Child(Formulation):
     def objective(self, values: Values) -> float:
         """The given F."""
         return float(np.asarray(values["F"]))
-
-    def repair(self, values: Values) -> dict[str, F64] | None:
-        """An exactly feasible flow in the same proportions, and its F."""
-        return checks.repaired_flow(self.flow, values, "f")
 
     def bounds(self) -> list[Bound]:
         """Bounds of hop distances under g, and of the inflow of g into each destination."""
@@ -181,7 +174,7 @@ class Child(Formulation):
 
     def links(self, values: Values) -> Links:
         """Flow of the source over every arc, relative to the capacity of the arc (and not to the share g)."""
-        return replace(checks.flow_links(self.flow, values["f"]), capacity=self.topology.capacity)
+        return replace(checks.flow_links(self, values), capacity=self.topology.capacity)
 
 
 FORMULATION = Child

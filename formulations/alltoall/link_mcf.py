@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Json, Settings
 
@@ -80,6 +79,7 @@ class LinkFlow(Formulation):
     arrays = checks.flow_arrays
     derived = checks.demands
     estimate = checks.flow_estimate
+    links = checks.flow_links
 
     flow: ConcurrentFlow
     targets: I64
@@ -229,11 +229,7 @@ class LinkFlow(Formulation):
 
     def repair(self, values: Values) -> dict[str, F64] | None:
         """An exactly feasible flow in the same proportions; values of the sink-inflow reading are not changed."""
-        return None if self.printed else checks.repaired_flow(self.flow, values, "f")
-
-    def links(self, values: Values) -> Links:
-        """Flow over every arc, all commodities together."""
-        return checks.flow_links(self.flow, values["f"])
+        return None if self.printed else checks.repaired(self, values)
 
 
 def printed_length_bound(data: LinkFlow, lengths: F64) -> float:

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.formulations.standard_form import StandardForm
-    from opticoll.formulations.variables import Links
-    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +64,9 @@ class Master(Formulation):
     arrays = checks.flow_arrays
     derived = checks.demands
     estimate = checks.flow_estimate
+    matrix = checks.rows_alone
+    repair = checks.repaired
+    links = checks.flow_links
 
     flow: ConcurrentFlow
 
@@ -115,10 +116,6 @@ class Master(Formulation):
         b.row("capacity", lambda a: quicksum(g[a, s] for s in S) <= c[a])
         return b.maximize(F)
 
-    def matrix(self) -> StandardForm:
-        """The same rows without a modelling layer."""
-        return checks.flow_matrix(self.flow, "g")
-
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, g >= 0 and g = 0 on arcs into s."""
         return checks.flow_residuals(self.flow, values["g"], values["F"])
@@ -126,14 +123,6 @@ class Master(Formulation):
     def objective(self, values: Values) -> float:
         """The given F."""
         return float(np.asarray(values["F"]))
-
-    def repair(self, values: Values) -> dict[str, F64] | None:
-        """An exactly feasible flow in the same proportions, and its F."""
-        return checks.repaired_flow(self.flow, values, "g")
-
-    def links(self, values: Values) -> Links:
-        """Flow over every arc, all sources together."""
-        return checks.flow_links(self.flow, values["g"])
 
 
 FORMULATION = Master

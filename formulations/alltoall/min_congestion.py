@@ -45,16 +45,12 @@ from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links, entries
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from fractions import Fraction
-
     from opticoll.formulations.model import Values
-    from opticoll.formulations.variables import Array
-    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.topology import Topology
     from opticoll.types import Json
 
 
@@ -79,6 +75,13 @@ class ChosenPaths(Formulation):
 
     variables: ClassVar = {"x": ("path",), "Lambda": ()}
     constraints: ClassVar = {"congestion": ("arc",), "choose": ("commodity",)}
+
+    bounds = path_bounds.share_bounds
+    certify = path_bounds.share_certificate
+    arrays = path_flow.arrays
+    repair = path_flow.repair
+    estimate = path_flow.estimate
+    derived = path_flow.derived
 
     routing: PathFlow
 
@@ -144,11 +147,11 @@ class ChosenPaths(Formulation):
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``choose``, ``congestion``, of whole numbers, and of the paths themselves."""
-        return path_flow.residuals(self.routing, values)
+        return path_flow.residuals(self, values)
 
     def objective(self, values: Values) -> float:
         """The largest load per capacity of the paths taken, recomputed."""
-        return path_flow.objective(self.routing, values)
+        return path_flow.objective(self, values)
 
     def metrics(self, value: float | None) -> dict[str, Json]:
         """The load, the path set, and whether the load meets an analytic bound that holds for every path set.
@@ -167,30 +170,6 @@ class ChosenPaths(Formulation):
         paths, capacity = path_flow.known_paths(self.routing, values), self.topology.capacity
         load = path_flow.carried(self.routing, paths, np.asarray(values["x"], dtype=float)) * capacity
         return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """The choice x and Lambda, the paths if the solution contains its own, and duals."""
-        return path_flow.arrays(self.routing, names)
-
-    def repair(self, values: Values) -> dict[str, F64] | None:
-        """Every pair on its kappa paths of largest x, and the Lambda of these."""
-        return path_flow.repair(self.routing, values)
-
-    def bounds(self) -> list[Bound]:
-        """Bounds of the fluid problem rounded up to whole paths, and those from paths that may not be split."""
-        return path_bounds.share_bounds(self.routing)
-
-    def certify(self, duals: Values) -> Bound | None:
-        """The bound that the duals of ``congestion`` prove, read as arc lengths, rounded up to whole paths."""
-        return path_bounds.share_certificate(self.routing, duals)
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model; lists the path set."""
-        return path_flow.estimate(self.routing)
-
-    def derived(self) -> list[Fraction]:
-        """The amounts, the bound on Lambda, and 1/kappa."""
-        return path_flow.derived(self.routing)
 
 
 FORMULATION = ChosenPaths

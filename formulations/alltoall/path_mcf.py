@@ -39,7 +39,7 @@ from opticoll.formulations.flows.flow_checks import flow_metrics
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, named_paths
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, Links
 
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array
-    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.topology import Topology
     from opticoll.types import Json
 
 
@@ -67,6 +66,12 @@ class PathConcurrentFlow(Formulation):
     variables: ClassVar = {"f": ("path",), "F": ()}
     constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",)}
     label_invariant = staticmethod(path_flow.label_invariant)
+
+    bounds = path_bounds.set_bounds
+    certify = path_bounds.length_certificate
+    matrix = path_flow.flow_program
+    estimate = path_flow.flow_size
+    repair = path_flow.repaired_flow
 
     routing: PathFlow
 
@@ -114,10 +119,6 @@ class PathConcurrentFlow(Formulation):
         b.row("serve", lambda *k: quicksum(f[p] for p in of[k]) >= D[k] * F)
         b.row("capacity", lambda a: quicksum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
         return b.maximize(F)
-
-    def matrix(self) -> StandardForm:
-        """The same rows without a modelling layer."""
-        return path_flow.flow_program(self.routing)
 
     def objective(self, values: Values) -> float:
         """The given F; :meth:`residuals` checks that the paths deliver it."""
@@ -168,22 +169,6 @@ class PathConcurrentFlow(Formulation):
         """Flow over every arc, all paths together."""
         load = arc_load(path_flow.known_paths(self.routing, values), np.asarray(values["f"], dtype=float))
         return Links(self.topology, load, self.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-
-    def bounds(self) -> list[Bound]:
-        """Analytic bounds for all paths, and one for the lengths of the paths of the set."""
-        return path_bounds.set_bounds(self.routing)
-
-    def certify(self, duals: Values) -> Bound | None:
-        """The bound of the set that the duals of ``capacity`` prove, read as arc lengths."""
-        return path_bounds.length_certificate(self.routing, duals)
-
-    def repair(self, values: Values) -> dict[str, F64] | None:
-        """An exactly feasible flow in the same proportions, and its F."""
-        return path_flow.repaired_flow(self.routing, values)
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model; lists the path set."""
-        return path_flow.flow_size(self.routing)
 
     def derived(self) -> Iterable[Fraction]:
         """The demands."""

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64, Topology
     from opticoll.types import Json
 
@@ -76,6 +75,8 @@ class StepChild(Formulation):
     certify = checks.length_certificate
     derived = checks.demands
     estimate = checks.flow_estimate
+    matrix = checks.rows_alone
+    repair = checks.repaired
 
     flow: ConcurrentFlow
     commodities: StepFlow
@@ -164,10 +165,6 @@ class StepChild(Formulation):
         b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
         return b.maximize(F)
 
-    def matrix(self) -> StandardForm:
-        """The same rows without a modelling layer."""
-        return checks.flow_matrix(self.flow, "f")
-
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and what is fixed at 0."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
@@ -175,10 +172,6 @@ class StepChild(Formulation):
     def objective(self, values: Values) -> float:
         """The given F."""
         return float(np.asarray(values["F"]))
-
-    def repair(self, values: Values) -> dict[str, F64] | None:
-        """An exactly feasible flow in the same proportions, and its F."""
-        return checks.repaired_flow(self.flow, values, "f")
 
     def bounds(self) -> list[Bound]:
         """Bounds of hop distances under g, and of what leaves the source."""

@@ -6,7 +6,7 @@ in the formulation; functions of a formulation, ``problem``, are its methods.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -167,6 +167,8 @@ def flow_size(topology: Topology, groups: int) -> dict[str, int]:
 class FlowProblem(Protocol):
     """A formulation whose data are a concurrent flow."""
 
+    variables: ClassVar[Mapping[str, tuple[str, ...]]]
+
     @property
     def flow(self) -> ConcurrentFlow:
         """The data."""
@@ -225,6 +227,22 @@ def demand_metrics(data: ConcurrentFlow) -> dict[str, Json]:
     return {"shards": float(data.demand.sum()), "sources": int(np.unique(data.sources).size)}
 
 
-def flow_links(data: ConcurrentFlow, flow: F64 | SymmetricFlow) -> Links:
+def flow_links(problem: FlowProblem, values: Mapping[str, F64]) -> Links:
     """Flow over every arc, all groups together."""
+    data, flow = problem.flow, values[_flow_of(problem)]
     return Links(data.topology, total(flow), data.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+
+
+def rows_alone(problem: FlowProblem) -> StandardForm:
+    """The same rows without a modelling layer."""
+    return flow_matrix(problem.flow, _flow_of(problem))
+
+
+def repaired(problem: FlowProblem, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """An exactly feasible flow in the same proportions, and its F."""
+    return repaired_flow(problem.flow, values, _flow_of(problem))
+
+
+def _flow_of(problem: FlowProblem) -> str:
+    """The name of the flow x in a formulation: its variable with axes."""
+    return next(name for name, axes in problem.variables.items() if axes)

@@ -12,6 +12,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.flows.flow_bounds import work_by_hops
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
+    PathProblem,
     bounded_distances,
     quantum,
     round_up,
@@ -58,18 +59,19 @@ def length_bound(data: PathFlow, lengths: F64) -> float:
     return rounding.weighted_capacity(data.topology.capacity, lengths, cost)
 
 
-def length_certificate(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
+def length_certificate(problem: PathProblem, duals: Mapping[str, F64]) -> Bound | None:
     """Bound for this path set proven by the duals of ``capacity``, read as arc lengths."""
     if "capacity" not in duals:
         return None
-    value = length_bound(data, duals["capacity"])
+    value = length_bound(problem.routing, duals["capacity"])
     if not np.isfinite(value):
         return None
-    return Bound("any-lengths", value, f"arc lengths from the duals, shortest of {data.rule} recomputed")
+    return Bound("any-lengths", value, f"arc lengths from the duals, shortest of {problem.routing.rule} recomputed")
 
 
-def set_bounds(data: PathFlow) -> list[Bound]:
+def set_bounds(problem: PathProblem) -> list[Bound]:
     """Bounds on the flow over all paths, and the bound from the hop lengths of the set's own paths."""
+    data = problem.routing
     if data.rule.unrestricted:
         return list(data.unrestricted_bounds)
     ones = np.ones(data.topology.arcs)
@@ -102,9 +104,10 @@ def rounded(data: PathFlow, bound: Bound) -> Bound:
     return Bound(bound.name, value, reason, bound.paper, fraction=exact)
 
 
-def share_bounds(data: PathFlow) -> list[Bound]:
+def share_bounds(problem: PathProblem) -> list[Bound]:
     """Fluid bounds of the path set, rounded up to whole paths; for kappa > 1 also that from different paths."""
-    result = [rounded(data, bound) for bound in set_bounds(data)] + unsplit_bounds(data)
+    data = problem.routing
+    result = [rounded(data, bound) for bound in set_bounds(problem)] + unsplit_bounds(data)
     if data.kappa > 1 and data.rule.kind == "all":
         value = length_bound(fewest_arcs(data), np.ones(data.topology.arcs))
         reason = f"arcs of the {data.kappa} shortest simple paths"
@@ -112,13 +115,13 @@ def share_bounds(data: PathFlow) -> list[Bound]:
     return result
 
 
-def share_certificate(data: PathFlow, duals: Mapping[str, F64]) -> Bound | None:
+def share_certificate(problem: PathProblem, duals: Mapping[str, F64]) -> Bound | None:
     """Bound proven by arc lengths for this path set: the fluid bound, rounded up to whole paths."""
     name = "congestion" if "congestion" in duals else "capacity"
     if name not in duals:
         return None
-    fluid = length_certificate(data, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})
-    return None if fluid is None else rounded(data, fluid)
+    fluid = length_certificate(problem, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})
+    return None if fluid is None else rounded(problem.routing, fluid)
 
 
 def share_bound_over_all(data: PathFlow) -> float:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, gcd, lcm
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -136,6 +136,14 @@ class PathFlow:
         if "path_arcs" in values and self.rule.kind == "all":
             return from_arrays(self.topology, values, self.commodities)
         return self.paths
+
+
+class PathProblem(Protocol):
+    """A formulation whose data are a path flow."""
+
+    @property
+    def routing(self) -> PathFlow:
+        """The data."""
 
 
 def label_invariant(parameters: Settings) -> bool:
@@ -293,8 +301,9 @@ def largest_load(data: PathFlow) -> float:
     return float(data.kappa * data.amount.sum() / data.topology.capacity.min())
 
 
-def derived(data: PathFlow) -> list[Fraction]:
+def derived(problem: PathProblem) -> list[Fraction]:
     """The amounts; the bound on Lambda, kappa times their sum over the smallest capacity; and 1/kappa."""
+    data = problem.routing
     total = data.kappa * sum(map(rounding.decimal, data.amount.tolist()), Fraction(0))
     least = rounding.entered(float(data.topology.capacity.min()))
     return [*rounding.decimals(data.amount), total / least, Fraction(1, data.kappa)]
@@ -332,9 +341,9 @@ def widths(data: PathFlow) -> F64:
     return result
 
 
-def estimate(data: PathFlow) -> dict[str, int]:
+def estimate(problem: PathProblem) -> dict[str, int]:
     """Size of the model; lists the path set."""
-    paths = data.paths
+    data, paths = problem.routing, problem.routing.paths
     used = int(np.unique(paths.arcs).size)
     return {
         "variables": paths.paths + 1,
@@ -344,8 +353,9 @@ def estimate(data: PathFlow) -> dict[str, int]:
     }
 
 
-def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
+def arrays(problem: PathProblem, names: Collection[str]) -> dict[str, Array]:
     """The choice x and Lambda, the paths if the solution contains its own, and duals."""
+    data = problem.routing
     unit = data.load_unit if data.kappa == 1 else f"{data.load_unit} / {data.kappa}"
     return path_arrays(data, "x", "Lambda", names, ("", unit)) | dual_arrays(data)
 
@@ -356,13 +366,14 @@ def dual_arrays(data: PathFlow, *names: str, required: bool = False) -> dict[str
     return {name: Array((arc,), required=required, dual=True) for name in names or ("congestion", "capacity")}
 
 
-def residuals(data: PathFlow, values: Mapping[str, F64]) -> dict[str, float]:
+def residuals(problem: PathProblem, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, computed with numpy alone.
 
     ``paths`` is 0 if every path is a simple path of allowed length from its source to its target, and no path occurs
     twice where kappa > 1, else infinite; ``binary`` and ``choose`` are absolute; ``congestion`` compares the recomputed
     load with the given Lambda and is relative to Lambda.
     """
+    data = problem.routing
     x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
     paths = data.paths_of(values)
     blocks = ("paths", "binary", "choose", "congestion")
@@ -387,16 +398,18 @@ def repeats(paths: PathSet) -> bool:
     return bool(np.unique(np.column_stack([paths.pair, table]), axis=0).shape[0] < paths.paths)
 
 
-def objective(data: PathFlow, values: Mapping[str, F64]) -> float:
+def objective(problem: PathProblem, values: Mapping[str, F64]) -> float:
     """The largest load per capacity of the paths taken, recomputed; infinite if the paths are malformed."""
+    data = problem.routing
     paths, x = data.paths_of(values), np.asarray(values["x"], dtype=float)
     if paths is None or x.shape != (paths.paths,):
         return np.inf
     return float(carried(data, paths, x).max(initial=0.0))
 
 
-def repair(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(problem: PathProblem, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Put each commodity on its kappa paths of largest x and update Lambda; None if the paths are malformed."""
+    data = problem.routing
     x, paths = np.asarray(values["x"], dtype=float), data.paths_of(values)
     if paths is None or x.shape != (paths.paths,) or not np.isfinite(x).all():
         return None
@@ -483,8 +496,9 @@ def carrying_paths(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int,
 # Flows over the paths -------------------------------------------------------------------------------------------------
 
 
-def flow_program(data: PathFlow) -> StandardForm:
+def flow_program(problem: PathProblem) -> StandardForm:
     """The same problem without a modelling layer, for methods that solve it many times: f, then F."""
+    data = problem.routing
     import scipy.sparse as sp
 
     paths, m = data.paths, data.topology.arcs
@@ -511,9 +525,9 @@ def flow_program(data: PathFlow) -> StandardForm:
     )
 
 
-def flow_size(data: PathFlow) -> dict[str, int]:
+def flow_size(problem: PathProblem) -> dict[str, int]:
     """Size of the model; lists the path set."""
-    paths = data.paths
+    paths = problem.routing.paths
     return {
         "variables": paths.paths + 1,
         "constraints": paths.pairs + int(np.unique(paths.arcs).size),
@@ -522,13 +536,14 @@ def flow_size(data: PathFlow) -> dict[str, int]:
     }
 
 
-def repaired_flow(data: PathFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repaired_flow(problem: PathProblem, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Scale to a feasible flow in the same proportions that serves the same fraction of every demand.
 
     Returns None if the paths are malformed.
 
     A commodity without any flow is sent over its first path, which is a shortest path of its set.
     """
+    data = problem.routing
     f = np.asarray(values["f"], dtype=float)
     paths = data.paths_of(values)
     if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():

@@ -50,7 +50,7 @@ MOST_VARIABLES = 4_000_000
 def overlap_size(data: Overlap) -> dict[str, int]:
     """Size of the model; the path form lists the route set for this, since the model needs it anyway."""
     if data.model == "path":
-        return path_flow.estimate(data.routing)
+        return path_flow.estimate(data)
     topology, count = data.topology, data.circuits.count
     degree = {"in": topology.in_degree, "out": topology.out_degree}
     some = {side: d > 0 for side, d in degree.items()}

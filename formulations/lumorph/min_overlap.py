@@ -254,7 +254,7 @@ class Overlap(Formulation):
         Lambda.
         """
         if not overlap_solution.is_on_arcs(self, values):
-            return path_flow.residuals(self.routing, values)
+            return path_flow.residuals(self, values)
         x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
         count = self.circuits.count
         blocks = (
@@ -297,7 +297,7 @@ class Overlap(Formulation):
     def objective(self, values: Mapping[str, F64]) -> float:
         """Recomputed overlap of the routes; infinite if the values contain no routes."""
         if not overlap_solution.is_on_arcs(self, values):
-            return path_flow.objective(self.routing, values)
+            return path_flow.objective(self, values)
         routes = overlap_solution.traced(self, np.asarray(values["x"], dtype=float))
         return np.inf if routes is None else overlap_solution.overlap(routes)
 

@@ -34,7 +34,7 @@ def overlap_arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
 
         x = Array((arc_axis(data.topology), Axis("circuit", count, circuits)))
         return {"x": x, "Lambda": Array(unit="circuits"), **path_flow.dual_arrays(data.routing)}
-    return path_flow.arrays(data.routing, names)
+    return path_flow.arrays(data, names)
 
 
 def overlap_links(data: Overlap, values: Mapping[str, F64]) -> Links:
@@ -48,7 +48,7 @@ def overlap_links(data: Overlap, values: Mapping[str, F64]) -> Links:
 def traced_values(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Trace integral routes in x, without cycles, with their overlap as Lambda; None if x contains no routes."""
     if not is_on_arcs(data, values):
-        return path_flow.repair(data.routing, values)
+        return path_flow.repair(data, values)
     routes = traced(data, np.asarray(values["x"], dtype=float))
     if routes is None:
         return None

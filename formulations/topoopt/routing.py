@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.topology import Topology
 
 NAME = "topoopt.routing"
 #: Maximum number of servers: larger flow matrices are too large for any solver here.
@@ -87,6 +86,8 @@ class FixedCircuits(Formulation):
     certify = checks.length_certificate
     arrays = checks.flow_arrays
     estimate = checks.flow_estimate
+    matrix = checks.rows_alone
+    repair = checks.repaired
 
     flow: ConcurrentFlow
     design: CircuitDesign
@@ -155,10 +156,6 @@ class FixedCircuits(Formulation):
         b.row("capacity", lambda a: quicksum(f[a, s] for s in S) <= c[a])
         return b.maximize(F)
 
-    def matrix(self) -> StandardForm:
-        """The same rows without a modelling layer."""
-        return checks.flow_matrix(self.flow, "f")
-
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on circuits into s."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
@@ -166,10 +163,6 @@ class FixedCircuits(Formulation):
     def objective(self, values: Values) -> float:
         """The given F."""
         return float(np.asarray(values["F"]))
-
-    def repair(self, values: Values) -> dict[str, F64] | None:
-        """An exactly feasible flow in the same proportions, and its F."""
-        return checks.repaired_flow(self.flow, values, "f")
 
 
 def flow_over(design: CircuitDesign) -> FixedCircuits:

@@ -202,9 +202,7 @@ def run(context: Context) -> Answer:
     data: RoutedChannels = context.data
     moves, seed = int(context.parameters["moves"]), context.task.seed
     by_load = data.chosen == "load"
-    enough = (
-        max((bound.value for bound in share_bounds(data.routing)), default=0.0) if by_load else data.limit or np.inf
-    )
+    enough = max((bound.value for bound in share_bounds(data)), default=0.0) if by_load else data.limit or np.inf
     found: tuple[float, I64, I64] | None = None
     for layers in [data.layers] if by_load else range(1, data.layers + 1):
         found = searched(data, layers, enough, moves, seed, context.deadline)

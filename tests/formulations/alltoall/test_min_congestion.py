@@ -85,7 +85,7 @@ def test_lengths_certify_no_more_than_the_optimum(spec):
 def test_corrupted_routes_are_refused():
     run = solve.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
     data = run.plan.problem
-    assert max(path_flow.residuals(data.routing, run.values).values()) == 0
+    assert max(path_flow.residuals(data, run.values).values()) == 0
     routes = path_flow.taken_routes(data.routing, run.values)
     assert len(routes) == 7 * 6
     loads = np.bincount([a for (path,) in routes.values() for a in path])
@@ -101,7 +101,7 @@ def test_corrupted_routes_are_refused():
     ):
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         change(broken)
-        assert max(path_flow.residuals(data.routing, broken).values()) > 1e-6
+        assert max(path_flow.residuals(data, broken).values()) > 1e-6
 
 
 def test_sssp_is_seeded_and_more_orders_are_no_worse():
@@ -190,13 +190,13 @@ def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
 def test_a_repeated_path_does_not_count_twice():
     run = solve.solve(Task(NAME, "ring:4", "exact-routing", settings={"paths": "all", "kappa": 2, "steps": 1000}))
     data, values = run.plan.problem, {name: np.array(array, dtype=float) for name, array in run.values.items()}
-    assert max(path_flow.residuals(data.routing, values).values()) == 0
+    assert max(path_flow.residuals(data, values).values()) == 0
     values["path_arcs"][1] = values["path_arcs"][0]
-    assert path_flow.residuals(data.routing, values)["paths"] == np.inf
+    assert path_flow.residuals(data, values)["paths"] == np.inf
     for change in (("Lambda", (), -1.0), ("x", (0,), -1.0)):
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         broken[change[0]][change[1]] += change[2]
-        assert max(path_flow.residuals(data.routing, broken).values()) > 1e-6
+        assert max(path_flow.residuals(data, broken).values()) > 1e-6
 
 
 @pytest.mark.parametrize(
