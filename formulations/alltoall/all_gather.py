@@ -9,7 +9,7 @@ Vars    0 <= h_av <= N-1  flow towards v over arc a [shards], (m, N); 0 <= T <= 
 
 min T  s.t.
     balance[u,v]    outflow_u(h_v) - inflow_u(h_v) = 1   (0 where u is not a rank)     u != v
-    capacity[a,v]   h_av <= c_a T
+    capacity[a,v]   h_av <= c_a T                                                      a not out of v
 
 Flows towards different receivers do *not* add up on an arc: a shard that several receivers get over the same arc is
 sent over it once. Arcs out of v are fixed at 0. The upper bound on T excludes no optimum: a spanning tree attains it.

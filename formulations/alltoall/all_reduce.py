@@ -12,8 +12,8 @@ min T  s.t.
     total            sum_v x_v = N
     copies[w,v]      outflow_w(f_v) - inflow_w(f_v) - x_w = 0      w != v   (without x_w where w is not a rank)
     sums[w,v]        inflow_w(g_v) - outflow_w(g_v) - x_w = 0      w != v   (without x_w where w is not a rank)
-    copied[a,v]      f_av - y_a <= 0
-    summed[a,v]      g_av - z_a <= 0
+    copied[a,v]      f_av - y_a <= 0                               a not out of v
+    summed[a,v]      g_av - z_a <= 0                               a not into v
     capacity[a]      y_a + z_a - c_a T <= 0
     forwards[w]      outflow_w(y) - inflow_w(y) <= 0               w no rank
     gathers[w]       inflow_w(z) - outflow_w(z) <= 0               w no rank

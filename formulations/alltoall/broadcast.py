@@ -9,7 +9,7 @@ Vars    0 <= h_av <= 1  flow towards v over arc a [shards], (m, N-1); 0 <= T <= 
 
 min T  s.t.
     balance[u,v]    outflow_u(h_v) - inflow_u(h_v) = 1  at u = r, 0 elsewhere      u != v
-    capacity[a,v]   h_av <= c_a T
+    capacity[a,v]   h_av <= c_a T                                                  a not out of v
 
 This formulation is ours. It is the model of :mod:`opticoll.formulations.alltoall.all_gather` with all supply at r:
 flows towards different receivers do not add up, because a copy is made where their paths split. Arcs out of v are fixed
@@ -36,6 +36,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import shared_flows
 from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +142,7 @@ class Broadcast(Formulation):
         """Worst violation of ``balance``, ``capacity``, h >= 0 and h = 0 on arcs out of v."""
         return shared.shared_residuals(self, values)
 
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """T, its inverse, the root and the number of ranks."""
-        return {
-            "T": value,
-            "F": 1.0 / value if value is not None and value > 0 else None,
-            "root": self.topology.labels[self.root],
-            "ranks": self.topology.num_ranks,
-        }
+    metrics = shared_flows.root_metrics
 
 
 FORMULATION = Broadcast

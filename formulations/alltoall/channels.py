@@ -30,39 +30,32 @@ Dependencies that all paths of some pair have are forced: if the forced ones hav
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
-from opticoll.formulations.alltoall import channels_routes
+from opticoll.formulations.alltoall import channels_bounds, channels_routes
 from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.declared_axes import axes_arrays
-from opticoll.formulations.flows import path_bounds, path_flow
+from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
-from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
 from opticoll.formulations.variables import TIME, Axis, entries, path_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
-    from opticoll.formulations.variables import Array
     from opticoll.instances.topology import Topology
-    from opticoll.types import Json
 
 OBJECTIVES = ("load", "channels")
-#: Relative tolerance of the stated load.
-TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,70 +272,12 @@ class RoutedChannels(Formulation):
         by_load = self.chosen == "load"
         return float(channels_routes.loads(self, path).max()) if by_load else float(np.unique(layer).size)
 
-    def bounds(self) -> list[Bound]:
-        """Bounds of the load over these paths, or 1 layer, or 2 if forced dependencies have a cycle."""
-        if self.chosen == "load":
-            return path_bounds.share_bounds(self)
-        if acyclic(self.topology.arcs, self.dependencies.forced):
-            return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
-        return [Bound("forced-cycle", 2.0, "dependencies of all paths of some pairs have a cycle", "alltoall")]
-
-    def refute(self) -> Bound | None:
-        """Bound that excludes every solution: a forced cycle with one layer, or too small a load."""
-        if self.layers == 1 and not acyclic(self.topology.arcs, self.dependencies.forced):
-            return Bound("forced-cycle", np.inf, "dependencies of all paths of some pairs have a cycle", "alltoall")
-        if self.limit:
-            best = max(path_bounds.share_bounds(self), key=lambda bound: bound.value)
-            if best.value > rounding.up(self.limit * (1 + TOLERANCE)):
-                return Bound(best.name, np.inf, f"the load is at least {best.value:g}: {best.reason}", "alltoall")
-        return None
-
-    def certify(self, duals: Values) -> Bound | None:
-        """Bound on the load proven by the duals of ``congestion`` as arc lengths."""
-        return path_bounds.share_certificate(self, duals) if self.chosen == "load" else None
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """The value under the name of the objective, ranks and the path set."""
-        restricted = [path_flow.restriction(self.routing)]
-        if self.chosen == "load":
-            restricted.insert(0, f"with {self.layers} layer{'s' * (self.layers > 1)}")
-        return {
-            "max_load": value if self.chosen == "load" else None,
-            "layers": value if self.chosen == "channels" else None,
-            "T": value if self.chosen == "load" else None,
-            "ranks": self.topology.num_ranks,
-            **({} if self.routing.traffic is None else demand_metrics(self.routing.flow)),
-            "path_set": str(self.routing.rule),
-            "paths": self.paths.paths,
-            "dependencies": self.dependencies.size,
-            "conditional_on": ", ".join(filter(None, restricted)) or None,
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """y, the other variables of the program, which are optional, and the duals of the routing."""
-        values = {name: replace(array, required=name == "y") for name, array in axes_arrays(self).items()}
-        return values | path_flow.dual_arrays(self.routing)
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        paths, count, edges = self.paths, self.layers, self.dependencies.size
-        owner, uses = self.dependencies.uses[0], self.dependencies.of_pairs[0].size
-        loaded = int(np.unique(paths.arcs).size)
-        by_load = self.chosen == "load"
-        rows = loaded * (by_load or self.limit > 0)
-        variables = count * (paths.paths + edges + np.unique(self.dependencies.pairs).size)
-        integers = count * (paths.paths + edges)
-        return {
-            "variables": variables + (1 if by_load else count),
-            "constraints": paths.pairs
-            + rows
-            + count * (uses + edges)
-            + (not by_load) * (count * (paths.pairs + 1) - 1),
-            "nonzeros": count * (paths.paths + owner.size + uses + 3 * edges)
-            + (paths.arcs.size * count if rows else 0)
-            + (loaded if by_load else count * (paths.paths + paths.pairs) + 2 * (count - 1)),
-            "integers": integers + (int(unit_capacities(self.routing)) if by_load else count),
-        }
+    metrics = channels_bounds.metrics
+    arrays = channels_bounds.arrays
+    estimate = channels_bounds.size
+    bounds = channels_bounds.bounds
+    refute = channels_bounds.refute
+    certify = channels_bounds.certify
 
 
 FORMULATION = RoutedChannels

@@ -1,19 +1,20 @@
 r"""One child LP of the decomposition: split a source's flow by destination.
 
 Source  all-to-all paper, (10)-(14)
-Sets    u in V vertices; a in A arcs; t in R ranks other than the source s
-Data    g_a >= 0 the master's flow of source s over arc a, (m,); D_t > 0 demand of t from s [shards], (|R|,): 1 (the
-        paper's) or that of the master (``--set demand=...``), whose ranks without demand are not in R
-Vars    f_at >= 0 flow for destination t over arc a, (m, N-1); F >= 0 (the paper's F_s)
+Sets    u in V vertices (n); a in A arcs (m); t in R ranks other than the source s, with demand
+Data    g_a >= 0 the master's flow of source s over arc a [link bandwidths], (m,); D_t > 0 demand of t from s [shards],
+        (|R|,): 1 (the paper's) or that of the master (``--set demand=...``), whose ranks without demand are not in R
+Vars    f_at >= 0 flow for destination t over arc a [link bandwidths], (m, |R|); F >= 0 concurrent flow within g, the
+        paper's F_s [link bandwidths / shard]
 
 max F  s.t.
     balance[u,t]   (M f)_ut = F D_t [u = t]   u != s        (12), (13)
     capacity[a]    sum_t f_at <= g_a                        (11)
 
-F_s >= F for every s and every solution (g, F) of the master, which may bring more than F D to some destinations (its
-balance is an inequality). At an optimal one min_s F_s = F*: together the children fit into the capacities. So F_s
-depends on the solution, and 1/F_s is the time of the shards of s within its share g_s, not the T = 1/F* of the
-all-to-all, which it can be below.
+Arcs into s and out of t are fixed at 0. F_s >= F for every s and every solution (g, F) of the master, which may bring
+more than F D to some destinations (its balance is an inequality). At an optimal one min_s F_s = F*: together the
+children fit into the capacities. So F_s depends on the solution, and 1/F_s is the time of the shards of s within its
+share g_s, not the T = 1/F* of the all-to-all, which it can be below.
 
 The source is ``--set source=V`` (a rank number, counted from 0). The flow g is a solution of ``alltoall.master``, which
 is solved first; the record names its run. A child does not need an LP (method ``flow-decomposition``); it is included
@@ -22,12 +23,12 @@ because the paper solves it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
+from opticoll.formulations.alltoall import child_bounds
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
@@ -37,16 +38,14 @@ from opticoll.formulations.flows.concurrent_flow import (
     demanded_traffic,
     numbered_source,
 )
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, Axis, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class Child(Formulation):
 
     @property
     def targets(self) -> I64:
-        """R, ``(N - 1,)``."""
+        """R, ``(|R|,)``."""
         return np.argmax(self.flow.demand, axis=0)
 
     def sets(self) -> dict[str, Axis]:
@@ -157,24 +156,9 @@ class Child(Formulation):
         """The given F."""
         return float(np.asarray(values["F"]))
 
-    def bounds(self) -> list[Bound]:
-        """Bounds of hop distances under g, and of the inflow of g into each destination."""
-        inflow = np.bincount(self.topology.head, self.flow.capacity, self.topology.n)[self.targets]
-        least = rounding.up((inflow / self.flow.demand.max(axis=0)).min(), int(self.topology.in_degree.max()) + 1)
-        hop = self.flow.length_bound(np.ones(self.topology.arcs))
-        return [
-            Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
-            Bound("inflow", float(least), "what g brings to the destination that gets least", "alltoall"),
-        ]
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """F_s, the number of ranks and their largest distance; no T, which only all sources together have."""
-        known = checks.flow_metrics(self, value)
-        return {"F_s": value, "ranks": known["ranks"], "diameter": known["diameter"]}
-
-    def links(self, values: Values) -> Links:
-        """Flow of the source over every arc, relative to the capacity of the arc (and not to the share g)."""
-        return replace(checks.flow_links(self, values), capacity=self.topology.capacity)
+    metrics = child_bounds.metrics
+    links = child_bounds.links
+    bounds = child_bounds.bounds
 
 
 FORMULATION = Child

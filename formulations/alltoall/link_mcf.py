@@ -1,10 +1,11 @@
 r"""Link-based maximum concurrent multicommodity flow: one flow per commodity.
 
 Source  all-to-all paper, (1)-(5), and its matrix form (25)-(28)
-Sets    u in V vertices; a in A arcs; k = (s,t) in K ordered pairs of distinct ranks
+Sets    u in V vertices (n); a in A arcs (m); k = (s,t) in K ordered pairs of distinct ranks
 Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of k [shards], (n, |K|), 0 except at u = t_k: 1 (the
         paper's) or ``--set demand=...`` (:mod:`opticoll.instances.demands`), whose pairs without demand are not in K
-Vars    f_ak >= 0 flow of commodity k over arc a, (m, |K|); F >= 0 concurrent flow
+Vars    f_ak >= 0 flow of commodity k over arc a [link bandwidths], (m, |K|); F >= 0 concurrent flow [link bandwidths /
+        shard]
 
 max F  s.t.
     balance[u,k]   (M f)_uk = F D_uk                u != s_k       (26)
@@ -18,9 +19,9 @@ Certificate: F <= sum_a c_a l_a / sum_k D_k dist_l(s_k,t_k) for any lengths l >=
     conservation[u,k]   outflow_u(f_k) <= inflow_u(f_k)     u not in {s_k, t_k}      (3)
     delivery[k]         sum_{a into t_k} f_ak >= F D_k                              (4), D_k = D_uk at u = t_k
 
-Commodity k may leave t_k again, so a cycle through t_k delivers without using s_k:
-1/F = 3 on ``path:4`` (T = 4), 1/F = 6 on ``ring:8`` (T = 8). So 1/F is no T, and there is no schedule. Its dual
-certificate needs min(dist_l(s,t), shortest cycle of l through t) in place of dist_l(s,t).
+with ``capacity`` as above and no flow fixed at 0. Commodity k may leave t_k again, so a cycle through t_k delivers
+without using s_k: 1/F = 3 on ``path:4`` (T = 4), 1/F = 6 on ``ring:8`` (T = 8). So 1/F is no T, and there is no
+schedule. Its dual certificate needs min(dist_l(s,t), shortest cycle of l through t) in place of dist_l(s,t).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
+from opticoll.formulations.alltoall import link_mcf_bounds
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import (
@@ -40,7 +41,7 @@ from opticoll.formulations.flows.concurrent_flow import (
     equal_demands,
     pairs_of,
 )
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, Axis, entries, incident_arcs, pair_axis
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Changeable, Values
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Json, Settings
+    from opticoll.types import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,31 +196,6 @@ class LinkFlow(Formulation):
         """The given F."""
         return float(np.asarray(values["F"]))
 
-    def certify(self, duals: Values) -> Bound | None:
-        """A rigorous bound from any duals of ``capacity``; the sink-inflow reading may also use cycles through t."""
-        if not self.printed:
-            return checks.length_certificate(self, duals)
-        value = printed_length_bound(self, np.asarray(duals.get("capacity", np.zeros(0)), dtype=float))
-        if not np.isfinite(value):
-            return None
-        return Bound("any-lengths", value, "arc lengths from the duals, paths from s and cycles through t recomputed")
-
-    def bounds(self) -> list[Bound]:
-        """Analytic bounds of the exact model, or the one that also holds for the sink-inflow reading."""
-        if not self.printed:
-            return checks.analytic_bounds(self)
-        value = printed_length_bound(self, np.ones(self.topology.arcs))
-        return [Bound("distance", value, "paths from s or cycles through t, in hops", "alltoall")]
-
-    def closed_forms(self) -> list[Bound]:
-        """Optimum if the family declares one; empty for the sink-inflow reading, for which it does not hold."""
-        return [] if self.printed else checks.declared_optimum(self)
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """F, ranks, diameter and totals of a demand; T = 1/F, except for the sink-inflow reading."""
-        known = checks.flow_metrics(self, value)
-        return {name: known[name] for name in known if not (self.printed and name == "T")}
-
     @property
     def meaning(self) -> str:  # type: ignore[override]
         """What F is."""
@@ -227,28 +203,11 @@ class LinkFlow(Formulation):
             return "F of the sink-inflow reading, at least the concurrent flow [link bandwidths / shard]"
         return "concurrent flow F [link bandwidths / shard]; T = 1/F"
 
-    def repair(self, values: Values) -> dict[str, F64] | None:
-        """An exactly feasible flow in the same proportions; values of the sink-inflow reading are not changed."""
-        return None if self.printed else checks.repaired(self, values)
-
-
-def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
-    """``sum c l / sum_k D_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the bound of the sink-inflow reading.
-
-    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.ConcurrentFlow.length_bound`.
-    """
-    from scipy.sparse.csgraph import dijkstra
-
-    lengths = rounding.usable_lengths(data.flow.capacity, lengths)
-    if not lengths.size:
-        return np.inf
-    topology = data.flow.topology
-    reach = dijkstra(topology.length_matrix(lengths))
-    cycle = np.full(topology.n, np.inf)
-    np.minimum.at(cycle, topology.tail, lengths + reach[topology.head, topology.tail])
-    direct = reach[data.flow.sources, data.targets]
-    cost = float(rounding.down(rounding.dot_down(data.amount, np.minimum(direct, cycle[data.targets])), topology.n + 1))
-    return rounding.weighted_capacity(data.flow.capacity, lengths, cost)
+    certify = link_mcf_bounds.certify
+    bounds = link_mcf_bounds.bounds
+    closed_forms = link_mcf_bounds.closed_forms
+    metrics = link_mcf_bounds.metrics
+    repair = link_mcf_bounds.repaired
 
 
 FORMULATION = LinkFlow

@@ -1,10 +1,11 @@
 """Maximum concurrent flow grouped by source: the master LP of the decomposition.
 
 Source  all-to-all paper, (6)-(9)
-Sets    u in V vertices; a in A arcs; s in S sources (the ranks that send), ascending
+Sets    u in V vertices (n); a in A arcs (m); s in S sources (the ranks that send), ascending
 Data    c_a > 0 capacity [link bandwidths], (m,); D_su >= 0 demand of rank u from source s [shards], (N, N): 1 for
         all u != s (the paper's) or ``--set demand=...`` (:mod:`opticoll.instances.demands`)
-Vars    g_as >= 0 flow from source s over arc a, (m, |S|); F >= 0 concurrent flow [1 / time]
+Vars    g_as >= 0 flow from source s over arc a [link bandwidths], (m, |S|); F >= 0 concurrent flow [link bandwidths /
+        shard]
 
 max F  s.t.
     balance[u,s]   inflow_u(g_s) - outflow_u(g_s) >= F D_su  (>= 0 where u is not a rank)  u != s        (8)

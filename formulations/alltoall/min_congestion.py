@@ -10,7 +10,7 @@ Vars    x_p in {0,1} path taken, (|P|,); Lambda in 0 .. kappa sum_k D_k / min_a 
         that each carry 1/kappa of their demand, integer where all capacities are 1 and all demands integers
 
 min Lambda / kappa  s.t.
-    congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0       (30)
+    congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0       (30), for a on some path
     choose[k]       (B x)_k = kappa                            (31)
 
 In the metrics, ``paths_per_pair`` is kappa and ``paths`` is |P|.
@@ -38,20 +38,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.formulations.alltoall import min_congestion_solution
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
-from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links, entries
+from opticoll.formulations.variables import entries
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import Topology
-    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,23 +152,8 @@ class ChosenPaths(Formulation):
         """The largest load per capacity of the paths taken, recomputed."""
         return path_flow.objective(self, values)
 
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """The load, the path set, and whether the load meets an analytic bound that holds for every path set.
-
-        ``paths_per_pair`` is kappa, the paths that a pair takes; ``paths`` is |P|, all that may be taken.
-        """
-        over_all = path_bounds.share_bound_over_all(self.routing)
-        proven = None if value is None else bool(value <= over_all * (1 + 1e-9))
-        ranks = {"max_load": value, "T": value, "ranks": self.topology.num_ranks}
-        demand = {} if self.routing.traffic is None else demand_metrics(self.routing.flow)
-        paths = path_flow.set_metrics(self.routing, over_all, proven)
-        return {**ranks, **demand, "paths_per_pair": self.routing.kappa, **paths}
-
-    def links(self, values: Values) -> Links:
-        """Load of every arc, with every route carrying its share of the demand, within the time Lambda / kappa."""
-        paths, capacity = path_flow.known_paths(self.routing, values), self.topology.capacity
-        load = path_flow.carried(self.routing, paths, np.asarray(values["x"], dtype=float)) * capacity
-        return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
+    metrics = min_congestion_solution.metrics
+    links = min_congestion_solution.links
 
 
 FORMULATION = ChosenPaths

@@ -5,11 +5,11 @@ Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k pa
 Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|), 1 where p uses a; B commodity-path
         incidence, (|K|, |P|), 1 where p carries k; D_k > 0 demand of k [shards], (|K|,): 1 (the paper's) or ``--set
         demand=...`` (:mod:`opticoll.instances.demands`), whose pairs without demand are not in K
-Vars    f_p >= 0 flow along path p [shards per unit time], (|P|,); F >= 0 concurrent flow
+Vars    f_p >= 0 flow along path p [link bandwidths], (|P|,); F >= 0 concurrent flow [link bandwidths / shard]
 
 max F  s.t.
     serve[k]       (B f)_k >= F D_k             (23)
-    capacity[a]    (A f)_a <= c_a               (22)
+    capacity[a]    (A f)_a <= c_a               (22), for a on some path
 
 The path set (:mod:`opticoll.formulations.flows.path_sets`) is ``paths`` = disjoint (the paper's tractable choice),
 shortest, k, or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that,
@@ -32,24 +32,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.alltoall import path_mcf_solution
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demand_parameter
-from opticoll.formulations.flows.flow_checks import flow_metrics
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, named_paths
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Links
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
     from fractions import Fraction
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.formulations.variables import Array
     from opticoll.instances.topology import Topology
-    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +66,9 @@ class PathConcurrentFlow(Formulation):
 
     bounds = path_bounds.set_bounds
     certify = path_bounds.length_certificate
-    matrix = path_flow.flow_program
-    estimate = path_flow.flow_size
-    repair = path_flow.repaired_flow
+    matrix = path_mcf_solution.flow_program
+    estimate = path_mcf_solution.flow_size
+    repair = path_mcf_solution.repaired_flow
 
     routing: PathFlow
 
@@ -148,31 +145,13 @@ class PathConcurrentFlow(Formulation):
             "capacity": max(0.0, float((arc_load(paths, f) / capacity).max(initial=0.0)) - 1.0),
         }
 
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """The flows f and F, the paths if the solution contains its own, and the duals of ``capacity``."""
-        units = BANDWIDTHS, f"{BANDWIDTHS} / shard"
-        return path_flow.path_arrays(self.routing, "f", "F", names, units) | path_flow.dual_arrays(
-            self.routing, "capacity", required=True
-        )
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths.
-
-        ``unrestricted_proven`` is whether F meets that bound to within 1e-6.
-        """
-        over_all = min(b.value for b in self.routing.unrestricted_bounds)
-        proven = value is not None and bool(value >= over_all * (1 - 1e-6))
-        paths = path_flow.set_metrics(self.routing, over_all, None if value is None else proven)
-        return flow_metrics(self, value) | paths
-
-    def links(self, values: Values) -> Links:
-        """Flow over every arc, all paths together."""
-        load = arc_load(path_flow.known_paths(self.routing, values), np.asarray(values["f"], dtype=float))
-        return Links(self.topology, load, self.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
-
     def derived(self) -> Iterable[Fraction]:
         """The demands."""
         return rounding.decimals(self.routing.amount)
+
+    metrics = path_mcf_solution.metrics
+    links = path_mcf_solution.links
+    arrays = path_mcf_solution.arrays
 
 
 FORMULATION = PathConcurrentFlow

@@ -9,7 +9,7 @@ Vars    0 <= h_av <= N-1  flow of contributions of v over arc a [shards], (m, N)
 
 min T  s.t.
     balance[u,v]    inflow_u(h_v) - outflow_u(h_v) = 1   (0 where u is not a rank)     u != v
-    capacity[a,v]   h_av <= c_a T
+    capacity[a,v]   h_av <= c_a T                                                      a not into v
 
 This formulation is ours. Contributions of different ranks do *not* add up on an arc: those to the same sum are added
 before they are sent, and the partial sum has the size of one. Arcs into v are fixed at 0. The upper bound on T excludes

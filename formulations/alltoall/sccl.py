@@ -42,20 +42,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.formulations.alltoall import sccl_bounds
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, all_to_all_topology, pairs_of
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, Links, entries, incident_arcs, pair_labels, vertex_names
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.variables import Axis, entries, incident_arcs, pair_labels, vertex_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, Topology
-    from opticoll.types import Json
 
 #: Maximum number of chunks per shard.
 MOST_CHUNKS = 64
@@ -209,19 +209,6 @@ class ChunkSteps(Formulation):
         b.row("balance", lambda u, *k: arrived(u, k, T) == 1, over=[(k[1], *k) for k in K])
         return b.minimize(quicksum(U[t] for t in T))
 
-    def estimate(self) -> dict[str, int]:
-        """Size of the model before it is built; variables fixed at 0 are not counted."""
-        size = self.flow.estimate()
-        if self.model == "chunks":
-            flow, topology = self.flow, self.flow.topology
-            (m, groups, steps), n = flow.shape, topology.n
-            _, chunk, _ = np.nonzero(flow.upper)
-            size["constraints"] = m * steps + (n - 1) * groups + int(chunk.size)
-            entering = np.bincount(topology.head, minlength=n)[topology.tail]
-            sends = np.count_nonzero(flow.upper, axis=1)  # (m, S)
-            size["nonzeros"] = 2 * m * groups * steps + int((sends * (1 + np.outer(entering, np.arange(steps)))).sum())
-        return {**size, "integers": size["variables"]}
-
     def objective(self, values: Values) -> float:
         """Rounds of all steps, as given by U."""
         return self.flow.objective(values)
@@ -260,33 +247,10 @@ class ChunkSteps(Formulation):
             "balance": float(np.abs(held[targets, chunk] - 1.0).max(initial=0.0)),
         }
 
-    def bounds(self) -> list[Bound]:
-        """Bounds on the fluid time, times the chunks per shard and rounded up; and the diameter."""
-        diameter = int(self.flow.topology.diameter)
-        result = [Bound("steps", float(diameter), "each of as many steps as the diameter has a round")]
-        for bound in self.flow.bounds():
-            value = float(math.ceil(bound.value))
-            result.append(Bound(bound.name, value, f"rounds are whole: {bound.reason}", bound.paper))
-        return result
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Chunks, steps, rounds, and the resulting time."""
-        steps, chunks = self.flow.steps, self.chunks
-        return {
-            "chunks": chunks,
-            "steps": steps,
-            "rounds": value,
-            "T": None if value is None else value / chunks,
-            "diameter": int(self.flow.topology.diameter),
-            "ranks": self.flow.topology.num_ranks,
-            "conditional_on": f"in {steps} step{'s' * (steps > 1)}, {chunks} chunk{'s' * (chunks > 1)}",
-        }
-
-    def links(self, values: Values) -> Links:
-        """Chunks over every arc in all steps, within the rounds of all steps."""
-        topology = self.flow.topology
-        load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
-        return Links(topology, load, topology.capacity, self.objective(values), "chunks", "chunks per round")
+    metrics = sccl_bounds.metrics
+    links = sccl_bounds.links
+    bounds = sccl_bounds.bounds
+    estimate = sccl_bounds.size
 
 
 def _fraction(*arrays: F64) -> float:

@@ -15,7 +15,9 @@ from opticoll.formulations.alltoall.time_expansion import holding, step_distance
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import bounds
+from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.model import Bound
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+    from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64
-    from opticoll.types import Settings
+    from opticoll.types import Json, Settings
 
 
 def price_bound(problem: StepFlow, prices: F64) -> float:
@@ -149,3 +152,23 @@ def least_size_of_steps(instance: object, parameters: Settings) -> dict[str, int
 def step_arrays(problem: StepFlow, names: Collection[str]) -> dict[str, Array]:
     """The flows f, the utilisations U, and the duals of ``capacity``."""
     return axes_arrays(problem, "capacity")
+
+
+def step_metrics(problem: StepFlow, value: float | None) -> dict[str, Json]:
+    """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
+    diameter = problem.topology.diameter
+    return {
+        "steps": problem.steps,
+        "diameter": int(diameter) if np.isfinite(diameter) else None,
+        "T_steps": value,
+        "alpha_beta_time": None if value is None else problem.alpha * problem.steps + problem.beta * value,
+        "ranks": problem.topology.num_ranks,
+        **demand_metrics(problem.groups),
+        "conditional_on": f"in {problem.steps} step{'s' * (problem.steps > 1)}",
+    }
+
+
+def step_links(problem: StepFlow, values: Values) -> Links:
+    """Shards over every arc in all steps, within the time of all steps."""
+    load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
+    return Links(problem.topology, load, problem.topology.capacity, problem.objective(values), SHARDS, BANDWIDTHS)

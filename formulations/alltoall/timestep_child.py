@@ -29,19 +29,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.formulations.alltoall import timestep_child_bounds
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, numbered_source
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Array, Axis, Links, arc_axis, incident_arcs, vertex_axis
+from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
+from opticoll.formulations.variables import Axis, incident_arcs, vertex_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable
+    from collections.abc import Hashable
 
     from opticoll.formulations.model import Changeable, Values
     from opticoll.instances.topology import F64, Topology
-    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,37 +173,15 @@ class StepChild(Formulation):
         """The given F."""
         return float(np.asarray(values["F"]))
 
-    def bounds(self) -> list[Bound]:
-        """Bounds of hop distances under g, and of what leaves the source."""
-        topology, unrolled = self.commodities.topology, self.commodities.unrolled
-        moved, leaving = np.zeros((2, self.topology.arcs))
-        moved[unrolled.moving] = 1.0
-        leaving[unrolled.moving[topology.tail == self.flow.sources[0]]] = 1.0
-        return [
-            Bound("distance", self.flow.length_bound(moved), "Theorem 1 under the capacities g", "alltoall"),
-            Bound("source", self.flow.length_bound(leaving), "what leaves the source in all steps", "alltoall"),
-        ]
-
     def by_step(self, values: Values) -> F64:
         """F / F over the arcs of the topology, ``(m, |R|, L)``: the source's commodities in the schedule."""
         flow = np.asarray(values["f"], dtype=float) / float(np.asarray(values["F"]))
         return flow[self.commodities.unrolled.moving].transpose(0, 2, 1)
 
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """F_s, the steps and the number of ranks."""
-        return {"F_s": value, "steps": self.commodities.steps, "ranks": self.commodities.topology.num_ranks}
-
-    def links(self, values: Values) -> Links:
-        """Shards of the source over every arc in all steps, within the time of all steps."""
-        load = self.by_step(values).sum(axis=(1, 2))
-        topology = self.commodities.topology
-        return Links(topology, load, topology.capacity, self.time, SHARDS, BANDWIDTHS)
-
-    def arrays(self, _names: Collection[str]) -> dict[str, Array]:
-        """Shapes of the arrays, with arcs between vertices after steps, ``u@t``."""
-        topology, arc = self.commodities.topology, arc_axis(self.topology)
-        targets = vertex_axis("destination", topology, np.argmax(self.flow.demand, axis=0) % topology.n)
-        return {"f": Array((arc, targets), unit=SHARDS), "F": Array(), "capacity": Array((arc,), dual=True)}
+    metrics = timestep_child_bounds.metrics
+    links = timestep_child_bounds.links
+    bounds = timestep_child_bounds.bounds
+    arrays = timestep_child_bounds.arrays
 
 
 FORMULATION = StepChild

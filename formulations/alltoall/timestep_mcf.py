@@ -64,15 +64,13 @@ from opticoll.formulations.flows.concurrent_flow import (
     equal_demands,
     pairs_of,
 )
-from opticoll.formulations.flows.flow_checks import demand_metrics, demand_units
+from opticoll.formulations.flows.flow_checks import demand_units
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import (
-    BANDWIDTHS,
     SHARDS,
     TIME,
     Axis,
-    Links,
     entries,
     incident_arcs,
     pair_axis,
@@ -84,7 +82,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, Mask, Topology
-    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,23 +327,8 @@ class StepFlow(Formulation):
         """Sum of the given U_t."""
         return float(np.asarray(values["U"], dtype=float).sum())
 
-    def links(self, values: Values) -> Links:
-        """Shards over every arc in all steps, within the time of all steps."""
-        load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
-        return Links(self.topology, load, self.topology.capacity, self.objective(values), SHARDS, BANDWIDTHS)
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
-        diameter = self.topology.diameter
-        return {
-            "steps": self.steps,
-            "diameter": int(diameter) if np.isfinite(diameter) else None,
-            "T_steps": value,
-            "alpha_beta_time": None if value is None else self.alpha * self.steps + self.beta * value,
-            "ranks": self.topology.num_ranks,
-            **demand_metrics(self.groups),
-            "conditional_on": f"in {self.steps} step{'s' * (self.steps > 1)}",
-        }
+    metrics = timestep_bounds.step_metrics
+    links = timestep_bounds.step_links
 
 
 FORMULATION = StepFlow

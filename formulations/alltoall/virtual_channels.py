@@ -26,21 +26,21 @@ suits small instances; the heuristics of D.1 are methods. The checker reads only
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.formulations.alltoall import virtual_channels_solution
 from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic
 from opticoll.formulations.alltoall.min_congestion import ChosenPaths
+from opticoll.formulations.alltoall.virtual_channels_solution import layers_of
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.declared_axes import axes_arrays
-from opticoll.formulations.flows.path_flow import arc_load, chosen_paths
+from opticoll.formulations.flows.path_flow import chosen_paths
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
-    Bound,
     CvxpyModel,
     Formulation,
     NeededSolution,
@@ -48,16 +48,14 @@ from opticoll.formulations.model import (
     Parameter,
     PyomoModel,
 )
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Axis, Links, pair_names, path_names
+from opticoll.formulations.variables import Axis, pair_names, path_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
-    from opticoll.formulations.variables import Array
-    from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Json
+    from opticoll.instances.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,66 +217,11 @@ class LayeredRoutes(Formulation):
         layer = layers_of(self, values)
         return np.inf if layer is None else float(np.unique(layer).size)
 
-    def bounds(self) -> list[Bound]:
-        """Bound of one layer, or of two if all routes in one layer have a cycle."""
-        if acyclic(self.topology.arcs, self.dependencies.pairs):
-            return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
-        return [Bound("cycle", 2.0, "the dependencies of all routes have a cycle", "alltoall")]
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Layers, routes and dependencies."""
-        return {
-            "layers": value,
-            "routes": self.known_routes.paths,
-            "dependencies": self.dependencies.size,
-            "max_load": float(arc_load(self.known_routes, np.ones(self.known_routes.paths)).max()),
-            "conditional_on": "for the given routes",
-        }
-
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """y, and the other variables of the program, which are optional."""
-        return {name: replace(array, required=name == "y") for name, array in axes_arrays(self).items()}
-
-    def links(self, _values: object = None) -> Links:
-        """Load of every arc by the given routes, one shard each."""
-        load, capacity = arc_load(self.known_routes, np.ones(self.known_routes.paths)), self.topology.capacity
-        return Links(self.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
-
-    def estimate(self) -> dict[str, int]:
-        """Size of the model."""
-        routes, count, edges = self.known_routes.paths, self.layers, self.dependencies.size
-        occurrences = self.dependencies.of_pairs[0].size
-        return {
-            "variables": count * (routes + edges + 1 + np.unique(self.dependencies.pairs).size),
-            "constraints": routes + count * (occurrences + routes + edges + 1) - 1,
-            "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2) - 2,
-            "integers": count * (routes + edges + 1),
-        }
-
-
-def layers_of(data: LayeredRoutes, values: Values) -> I64 | None:
-    """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one to each."""
-    y = np.asarray(values["y"], dtype=float)
-    if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
-        return None
-    return np.argmax(y, axis=1)
-
-
-def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
-    """The variable y, given the layer of every route.
-
-    Raises
-    ------
-    NotApplicable
-        If more layers are used than the model has.
-    """
-    needed = int(layer.max(initial=0)) + 1
-    if needed > data.layers:
-        msg = f"{data.name}: the assignment needs {needed} layers, but layers={data.layers}; use layers={needed}"
-        raise NotApplicable(msg)
-    y = np.zeros((layer.size, data.layers))
-    y[np.arange(layer.size), layer] = 1.0
-    return {"y": y}
+    metrics = virtual_channels_solution.metrics
+    links = virtual_channels_solution.links
+    bounds = virtual_channels_solution.bounds
+    estimate = virtual_channels_solution.size
+    arrays = virtual_channels_solution.arrays
 
 
 FORMULATION = LayeredRoutes

@@ -41,9 +41,7 @@ from opticoll.formulations.flows.path_sets import (
     subset,
     to_arrays,
 )
-from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.formulations.model import Bound, NotApplicable
-from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import (
     TIME,
     Array,
@@ -473,88 +471,4 @@ def taken_routes(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, i
     return {pair: [routes.path(p) for p in routes.of_pair(k)] for k, pair in enumerate(ends)}
 
 
-def carrying_paths(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[WeightedPath]]:
-    """Return the paths with flow for every pair of ranks (s, t), largest flow first.
-
-    Raises
-    ------
-    NotApplicable
-        If the values contain paths that cannot be read.
-    """
-    paths, f = data.paths_of(values), np.asarray(values["f"], dtype=float)
-    if paths is None or f.shape != (paths.paths,):
-        msg = f"{data.name}: the values do not give one number for every path"
-        raise NotApplicable(msg)
-    result: dict[tuple[int, int], list[WeightedPath]] = {}
-    for k, (s, t) in enumerate(zip(paths.sources.tolist(), paths.targets.tolist(), strict=True)):
-        places = paths.of_pair(k)
-        carrying = [WeightedPath(paths.path(p), float(f[p])) for p in places if f[p] > 0]
-        result[s, t] = sorted(carrying, key=lambda path: -path.amount)
-    return result
-
-
 # Flows over the paths -------------------------------------------------------------------------------------------------
-
-
-def flow_program(problem: PathProblem) -> StandardForm:
-    """The same problem without a modelling layer, for methods that solve it many times: f, then F."""
-    data = problem.routing
-    import scipy.sparse as sp
-
-    paths, m = data.paths, data.topology.arcs
-    used = np.unique(paths.arcs)
-    at = np.concatenate([paths.pair, paths.pairs + np.searchsorted(used, paths.arcs)])
-    column = np.concatenate([np.arange(paths.paths), np.repeat(np.arange(paths.paths), paths.length)])
-    flows = sp.csc_array((np.ones(at.size), (at, column)), shape=(paths.pairs + used.size, paths.paths))
-    served = np.concatenate([data.amount, np.zeros(used.size)])
-    A = sp.hstack([flows, -sp.csc_array(served[:, None])], format="csc")
-    cost = np.zeros(paths.paths + 1)
-    cost[-1] = 1.0
-    capacity = np.full(m, -1, dtype=np.int64)
-    capacity[used] = paths.pairs + np.arange(used.size)
-    return StandardForm(
-        A=A,
-        row_lower=np.concatenate([np.zeros(paths.pairs), np.full(used.size, -np.inf)]),
-        row_upper=np.concatenate([np.full(paths.pairs, np.inf), data.topology.capacity[used]]),
-        col_lower=np.zeros(cost.size),
-        col_upper=np.full(cost.size, np.inf),
-        cost=cost,
-        sense="max",
-        columns=blocks({"f": ((paths.paths,), np.arange(paths.paths)), "F": ((), np.array([paths.paths]))}),
-        rows=blocks({"serve": ((paths.pairs,), np.arange(paths.pairs)), "capacity": ((m,), capacity)}),
-    )
-
-
-def flow_size(problem: PathProblem) -> dict[str, int]:
-    """Size of the model; lists the path set."""
-    paths = problem.routing.paths
-    return {
-        "variables": paths.paths + 1,
-        "constraints": paths.pairs + int(np.unique(paths.arcs).size),
-        "nonzeros": paths.paths + paths.pairs + int(paths.arcs.size),
-        "integers": 0,
-    }
-
-
-def repaired_flow(problem: PathProblem, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Scale to a feasible flow in the same proportions that serves the same fraction of every demand.
-
-    Returns None if the paths are malformed.
-
-    A commodity without any flow is sent over its first path, which is a shortest path of its set.
-    """
-    data = problem.routing
-    f = np.asarray(values["f"], dtype=float)
-    paths = data.paths_of(values)
-    if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
-        return None
-    if paths.paths == 0 or path_violations(paths, data.rule) > 0:
-        return None
-    if (np.bincount(paths.pair, minlength=paths.pairs) == 0).any():
-        return None
-    share = serve_alike(paths, f) * data.amount[paths.pair]
-    load = arc_load(paths, share)
-    used = load > 0
-    F = float((data.topology.capacity[used] / load[used]).min())
-    kept = {name: values[name] for name in ("path_arcs", "path_pair") if name in values}
-    return {"f": share * F, "F": np.asarray(F), **kept}

@@ -257,3 +257,13 @@ def shared_estimate(problem: SharedFlows) -> dict[str, int]:
 def longest_time(problem: SharedFlows) -> list[Fraction]:
     """The upper bound on T as a fraction."""
     return [Fraction(problem.most) / rounding.entered(float(problem.topology.capacity.min()))]
+
+
+def root_metrics(problem: FromRoot, value: float | None) -> dict[str, Json]:
+    """T, its inverse, the root and the number of ranks."""
+    return {
+        "T": value,
+        "F": 1.0 / value if value is not None and value > 0 else None,
+        "root": problem.topology.labels[problem.root],
+        "ranks": problem.topology.num_ranks,
+    }

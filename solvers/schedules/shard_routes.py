@@ -301,7 +301,7 @@ def merged(routes: list[Route], amount: float) -> list[Route]:
 
 def path_routes(data: Any, values: Values) -> list[Route]:
     """Routes of path variables (path MCF), without steps."""
-    from opticoll.formulations.flows.path_flow import carrying_paths
+    from opticoll.formulations.alltoall.path_mcf_solution import carrying_paths
 
     amounts, pairs = _amounts(data.routing), sorted(carrying_paths(data.routing, values).items())
     return [
@@ -333,7 +333,7 @@ def layered_routes(data: Any, values: Values) -> list[Route]:
     """One path per pair with its virtual channel (channels, virtual-channels), without steps."""
     from opticoll.formulations.alltoall import channels_routes
     from opticoll.formulations.alltoall.channels import RoutedChannels
-    from opticoll.formulations.alltoall.virtual_channels import layers_of
+    from opticoll.formulations.alltoall.virtual_channels_solution import layers_of
 
     if isinstance(data, RoutedChannels):
         paths, layer = channels_routes.routes_of(data, values)

@@ -11,7 +11,8 @@ from reference import MEDIUM, SMALL, assert_one_matrix, optimum, optimum_of
 
 from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import path_bounds, path_flow
+from opticoll.formulations.alltoall.path_mcf_solution import carrying_paths
+from opticoll.formulations.flows import path_bounds
 from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_all
 from opticoll.formulations.flows.weighted_paths import extract_paths, widest_path
 from opticoll.formulations.model import NotApplicable, build_model
@@ -128,7 +129,7 @@ def test_corrupted_solutions_are_refused():
     run = solve.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
     data = run.plan.problem
     assert max(data.residuals(run.values).values()) <= 1e-9
-    decoded = path_flow.carrying_paths(data.routing, run.values)
+    decoded = carrying_paths(data.routing, run.values)
     assert sum(path.amount for path in decoded[0, 9]) == pytest.approx(run.objective)
     for change in (
         lambda v: v["f"].__setitem__(0, 9.0),
@@ -339,7 +340,7 @@ def test_the_masters_flow_splits_into_weighted_paths(spec, settings):
     assert run.verified
     assert run.objective == pytest.approx(link.objective, rel=1e-6)
     data, metrics = run.plan.problem, run.record["metrics"]
-    decoded = path_flow.carrying_paths(data.routing, run.values)
+    decoded = carrying_paths(data.routing, run.values)
     pairs = zip(*(ends.tolist() for ends in data.routing.commodities), strict=True)
     wanted = dict(zip(pairs, data.routing.amount, strict=True))
     assert {pair: sum(way.amount for way in ways) for pair, ways in decoded.items()} == pytest.approx(

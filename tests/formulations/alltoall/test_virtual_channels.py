@@ -8,7 +8,7 @@ import pytest
 from case_families import each
 from reference import optimum
 
-from opticoll.formulations.alltoall import virtual_channels as model
+from opticoll.formulations.alltoall import virtual_channels_solution as model
 from opticoll.formulations.alltoall.dependencies import acyclic
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, path_set_of, subset
 from opticoll.formulations.model import NotApplicable

@@ -11,7 +11,8 @@ from strategies import topologies
 
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.alltoall import link_mcf
+from opticoll.formulations.alltoall.link_mcf import LinkFlow
+from opticoll.formulations.alltoall.link_mcf_bounds import printed_length_bound
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds, length_bound_and_load, moore_depth_sum
 from opticoll.formulations.flows.single_source import cancel_cycles, strip_paths
@@ -101,20 +102,18 @@ def test_duals_certify_the_optimum(spec):
 
 def test_the_printed_relaxation_has_a_certificate_of_its_own():
     for spec in ("path:4", "ring:8", "genkautz:n=6,d=2"):
-        data = link_mcf.LinkFlow.prepare(parse(spec), {"printed": True})
+        data = LinkFlow.prepare(parse(spec), {"printed": True})
         form = compile_model(data.cvxpy())
         F, x = optimum(form)
         assert max(data.residuals(form.values(x)).values()) < 1e-7
         random = np.random.default_rng(1)
         for _ in range(20):
-            assert link_mcf.printed_length_bound(data, random.random(data.flow.topology.arcs) + 1e-6) >= F * (1 - 1e-9)
+            assert printed_length_bound(data, random.random(data.flow.topology.arcs) + 1e-6) >= F * (1 - 1e-9)
         for bound in data.bounds():
             assert bound.value >= F * (1 - 1e-9)
     # On the path the middle link is the certificate of T = 3.
-    data = link_mcf.LinkFlow.prepare(parse("path:4"), {"printed": True})
-    best = min(
-        link_mcf.printed_length_bound(data, np.random.default_rng(s).dirichlet(np.ones(6)) + 1e-9) for s in range(300)
-    )
+    data = LinkFlow.prepare(parse("path:4"), {"printed": True})
+    best = min(printed_length_bound(data, np.random.default_rng(s).dirichlet(np.ones(6)) + 1e-9) for s in range(300))
     assert best >= 1 / 3 - 1e-9
 
 

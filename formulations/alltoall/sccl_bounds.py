@@ -1,0 +1,61 @@
+"""Bounds, size and figures of :mod:`opticoll.formulations.alltoall.sccl`, which ``problem`` is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.model import Bound
+from opticoll.formulations.variables import Links
+
+if TYPE_CHECKING:
+    from opticoll.formulations.alltoall.sccl import ChunkSteps
+    from opticoll.formulations.model import Values
+    from opticoll.types import Json
+
+
+def metrics(problem: ChunkSteps, value: float | None) -> dict[str, Json]:
+    """Chunks, steps, rounds, and the resulting time."""
+    steps, chunks = problem.flow.steps, problem.chunks
+    return {
+        "chunks": chunks,
+        "steps": steps,
+        "rounds": value,
+        "T": None if value is None else value / chunks,
+        "diameter": int(problem.flow.topology.diameter),
+        "ranks": problem.flow.topology.num_ranks,
+        "conditional_on": f"in {steps} step{'s' * (steps > 1)}, {chunks} chunk{'s' * (chunks > 1)}",
+    }
+
+
+def links(problem: ChunkSteps, values: Values) -> Links:
+    """Chunks over every arc in all steps, within the rounds of all steps."""
+    topology = problem.flow.topology
+    load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
+    return Links(topology, load, topology.capacity, problem.objective(values), "chunks", "chunks per round")
+
+
+def bounds(problem: ChunkSteps) -> list[Bound]:
+    """Bounds on the fluid time, times the chunks per shard and rounded up; and the diameter."""
+    diameter = int(problem.flow.topology.diameter)
+    result = [Bound("steps", float(diameter), "each of as many steps as the diameter has a round")]
+    for bound in problem.flow.bounds():
+        value = float(math.ceil(bound.value))
+        result.append(Bound(bound.name, value, f"rounds are whole: {bound.reason}", bound.paper))
+    return result
+
+
+def size(problem: ChunkSteps) -> dict[str, int]:
+    """Size of the model before it is built; variables fixed at 0 are not counted."""
+    size = problem.flow.estimate()
+    if problem.model == "chunks":
+        flow, topology = problem.flow, problem.flow.topology
+        (m, groups, steps), n = flow.shape, topology.n
+        _, chunk, _ = np.nonzero(flow.upper)
+        size["constraints"] = m * steps + (n - 1) * groups + int(chunk.size)
+        entering = np.bincount(topology.head, minlength=n)[topology.tail]
+        sends = np.count_nonzero(flow.upper, axis=1)  # (m, S)
+        size["nonzeros"] = 2 * m * groups * steps + int((sends * (1 + np.outer(entering, np.arange(steps)))).sum())
+    return {**size, "integers": size["variables"]}

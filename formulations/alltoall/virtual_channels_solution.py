@@ -1,0 +1,89 @@
+"""Layers of a solution of :mod:`opticoll.formulations.alltoall.virtual_channels`, bounds, size and figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.alltoall.dependencies import acyclic
+from opticoll.formulations.declared_axes import axes_arrays
+from opticoll.formulations.flows.path_flow import arc_load
+from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from opticoll.formulations.alltoall.virtual_channels import LayeredRoutes
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.variables import Array
+    from opticoll.instances.topology import F64, I64
+    from opticoll.types import Json
+
+
+def metrics(problem: LayeredRoutes, value: float | None) -> dict[str, Json]:
+    """Layers, routes and dependencies."""
+    return {
+        "layers": value,
+        "routes": problem.known_routes.paths,
+        "dependencies": problem.dependencies.size,
+        "max_load": float(arc_load(problem.known_routes, np.ones(problem.known_routes.paths)).max()),
+        "conditional_on": "for the given routes",
+    }
+
+
+def links(problem: LayeredRoutes, _values: object = None) -> Links:
+    """Load of every arc by the given routes, one shard each."""
+    load, capacity = arc_load(problem.known_routes, np.ones(problem.known_routes.paths)), problem.topology.capacity
+    return Links(problem.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
+
+
+def bounds(problem: LayeredRoutes) -> list[Bound]:
+    """Bound of one layer, or of two if all routes in one layer have a cycle."""
+    if acyclic(problem.topology.arcs, problem.dependencies.pairs):
+        return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
+    return [Bound("cycle", 2.0, "the dependencies of all routes have a cycle", "alltoall")]
+
+
+def size(problem: LayeredRoutes) -> dict[str, int]:
+    """Size of the model."""
+    routes, count, edges = problem.known_routes.paths, problem.layers, problem.dependencies.size
+    occurrences = problem.dependencies.of_pairs[0].size
+    return {
+        "variables": count * (routes + edges + 1 + np.unique(problem.dependencies.pairs).size),
+        "constraints": routes + count * (occurrences + routes + edges + 1) - 1,
+        "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2) - 2,
+        "integers": count * (routes + edges + 1),
+    }
+
+
+def arrays(problem: LayeredRoutes, names: Collection[str]) -> dict[str, Array]:
+    """y, and the other variables of the program, which are optional."""
+    return {name: replace(array, required=name == "y") for name, array in axes_arrays(problem).items()}
+
+
+def layers_of(data: LayeredRoutes, values: Values) -> I64 | None:
+    """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one to each."""
+    y = np.asarray(values["y"], dtype=float)
+    if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
+        return None
+    return np.argmax(y, axis=1)
+
+
+def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:
+    """The variable y, given the layer of every route.
+
+    Raises
+    ------
+    NotApplicable
+        If more layers are used than the model has.
+    """
+    needed = int(layer.max(initial=0)) + 1
+    if needed > data.layers:
+        msg = f"{data.name}: the assignment needs {needed} layers, but layers={data.layers}; use layers={needed}"
+        raise NotApplicable(msg)
+    y = np.zeros((layer.size, data.layers))
+    y[np.arange(layer.size), layer] = 1.0
+    return {"y": y}
