@@ -11,7 +11,8 @@ from opticoll.instances import parse
 
 def constructions() -> list[Row]:
     """TopologyFinder and OCS-reconfig with their check, best of three with empty caches, in this process."""
-    from opticoll.formulations.topoopt.circuit_design import lower_bounds, residuals
+    from opticoll.formulations.topoopt.circuit_design_bounds import lower_bounds
+    from opticoll.formulations.topoopt.circuit_design_solution import residuals
     from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
     from opticoll.solvers.methods.topoopt.topology_finder import clear_caches, topology_finder
 

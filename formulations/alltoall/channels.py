@@ -18,11 +18,11 @@ min Lambda      (``objective=load``)      or      min sum_l z_l      (``objectiv
     occur[k,e,l]    sum_{p in P_k: e in E_p} y_pl <= w_el               for e on some path of k
     order[e,l]      u_bl - u_al >= 1 - m (1 - w_el)                     for e = (a,b) in E
     use[k,l]        sum_{p in P_k} y_pl <= z_l                          (objective=channels)
-    symmetry[l]     z_l >= z_{l+1}                                      (objective=channels)
+    symmetry[l]     z_l >= z_{l+1}      l < L                           (objective=channels)
 
-A layer has such an order if and only if its dependencies have no cycle (m is the smallest valid constant); wormhole
-routing over acyclic layers is deadlock-free (Dally & Seitz). A pair takes one path, so ``occur`` states one row for all
-its paths with a dependency.
+``congestion`` is stated where some path uses a. A layer has such an order if and only if its dependencies have no cycle
+(m is the smallest valid constant); wormhole routing over acyclic layers is deadlock-free (Dally & Seitz). A pair takes
+one path, so ``occur`` states one row for all its paths with a dependency.
 
 Bounds. The load is at least that of ``alltoall.min-congestion`` over the same paths, however many layers there are.
 Dependencies that all paths of some pair have are forced: if the forced ones have a cycle, one layer is not enough.

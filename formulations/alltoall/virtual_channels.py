@@ -15,7 +15,7 @@ min sum_l z_l  s.t.
     occur[r,e,l]   w_el >= y_rl                                for e in E_r
     use[r,l]       z_l >= y_rl
     order[e,l]     u_bl - u_al >= 1 - m (1 - w_el)             for e = (a,b) in E
-    symmetry[l]    z_l >= z_{l+1}
+    symmetry[l]    z_l >= z_{l+1}                              l < L
 
 Such an order exists if and only if a layer has no dependency cycle (m is the smallest valid constant, since positions
 lie in 0..m-1). Wormhole routing over acyclic layers is deadlock-free (Dally & Seitz).

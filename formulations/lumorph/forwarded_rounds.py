@@ -222,7 +222,7 @@ class ForwardedRounds(Formulation):
         """The model in CVXPY."""
         import cvxpy as cp
 
-        b, T, ports = Cvx(self), self.horizon, self.limits.ports
+        b, T = Cvx(self), self.horizon
         Ds, E, Xs, Bs, Rs, finish, hold, laser, photodiode, waveguide, order = self.indices.values()
         D, X, B = (b.var(name, upper=1, integer=True) for name in "DXB")
         R = b.var("R", lower=Rs["r"] < self.floor, upper=1, integer=True)
@@ -231,9 +231,9 @@ class ForwardedRounds(Formulation):
         b.row("finish", finish.of(Bs, r=T - 1) @ B == 1)
         b.row("hold", hold.of(Xs) @ X <= hold.of(Bs, v="s", r=hold["r"] - 1) @ B)
         b.row("connected", X - Xs.of(Ds) @ D <= 0)
-        if ports is not None:
-            b.row("laser", laser.of(Ds) @ D <= ports * (laser.of(Rs) @ R))
-            b.row("photodiode", photodiode.of(Ds) @ D <= ports * (photodiode.of(Rs) @ R))
+        if self.limits.ports is not None:
+            b.row("laser", laser.of(Ds) @ D <= laser.of(Rs) @ R)
+            b.row("photodiode", photodiode.of(Ds) @ D <= photodiode.of(Rs) @ R)
         b.row("waveguide", waveguide.of(E) @ D <= cp.multiply(waveguide["W"], waveguide.of(Rs) @ R))
         b.row("order", order.of(Rs) @ R <= order.of(Rs, r=order["r"] - 1) @ R)
         return b.minimize(cp.sum(R))
@@ -279,10 +279,10 @@ class ForwardedRounds(Formulation):
             over=[(r, q, s, d) for r, q, s, d in sent if s not in pre[q]],
         )
         b.row("connected", lambda r, q, s, d: X[r, q, s, d] - quicksum(between[r, s, d]) <= 0, over=sent)
-        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) - limits.ports * R[r] <= 0, over=sorted(laser))
+        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
         b.row(
             "photodiode",
-            lambda r, d, w: quicksum(photodiode[r, d, w]) - limits.ports * R[r] <= 0,
+            lambda r, d, w: quicksum(photodiode[r, d, w]) - R[r] <= 0,
             over=sorted(photodiode),
         )
         b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) - W[e] * R[r] <= 0, over=sorted(waveguide))

@@ -27,7 +27,7 @@ min sum_r R[r]  s.t.
     gained[r,d,c,u]      G[r,d,c,u] - B[r+1,c,d,u] <= 0
     gain[r,d,c]          F[r,d,c] - sum_u G[r,d,c,u] <= 0
     some[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - sum_u B[r,c,s,u] <= 0               for s not in Pre[c]
-    transfers[c]         sum_rsdiw C[r,s,d,c,i,w] >= |Pre[c]| - 1 + |Post[c]| - 1    for Post[c] not empty
+    transfers[c]         sum_rsdiw C[r,s,d,c,i,w] >= |Pre[c]| - 1 + |Post[c]| - 1    for Post[c] not empty, |V_c| > 1
     laser[r,s,w]         sum_dci C[r,s,d,c,i,w] - R[r] <= 0                                                      (4, 7)
     photodiode[r,d,w]    sum_sci C[r,s,d,c,i,w] - R[r] <= 0                                                      (5, 7)
     waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W_e R[r] <= 0                           (6, 7)

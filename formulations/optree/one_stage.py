@@ -1,15 +1,15 @@
 r"""Routing and wavelength assignment of a one-stage all-to-all with the fewest wavelengths (Lemma 1).
 
 Source  OpTree, Lemma 1
-Sets    r in R routes: every ordered pair (u,v) onward (clockwise, on a line towards higher numbers) and, on a ring,
-        backward; a in A arcs; c in 0 .. C-1 wavelengths
+Sets    k = (u,v) ordered pairs of n nodes; r in R routes: every pair onward (clockwise, on a line towards higher
+        numbers) and, on a ring, backward; a in A arcs (m); c in 0 .. C-1 wavelengths
 Data    P pair-route incidence, (n(n-1), |R|); A arc-route incidence, (m, |R|); C = ``colours`` (0: Lemma 1's number)
 Vars    x_rc in {0,1} route r on wavelength c, (|R|, C); y_c in {0,1} wavelength c in use, (C,)
 
 min sum_c y_c  s.t.
     choose[k]       sum_r P_kr sum_c x_rc = 1
     conflict[a,c]   sum_r A_ar x_rc <= y_c
-    symmetry[c]     y_{c+1} <= y_c
+    symmetry[c]     y_{c+1} <= y_c                  c < C - 1
 
 Bounds and optimum: :mod:`opticoll.formulations.rounds`. The LP relaxation gives the arc-counting bound
 without rounding. An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 for a

@@ -17,11 +17,11 @@ min H C  s.t.
     before[uv,g]   S_u + p_u/H <= S_v + 3 - y_uv - a_ug - a_vg
     after[uv,g]    S_v + p_v/H <= S_u + 2 + y_uv - a_ug - a_vg
     memory[g]      sum_v (m_v/M) a_vg <= 1                             (M > 0, some m_v > 0)
-  rule=degree
+  rule=degree, for Delta < k - 1
     link[e,g,h]    a_ug + a_vh - q_gh <= 1                             (g != h)
     sends[g]       sum_h q_gh <= Delta
     receives[h]    sum_g q_gh <= Delta
-  rule=distance (the paper's: a GPU sends to itself and the next Delta GPUs)
+  rule=distance, for Delta < k - 1 (the paper's: a GPU sends to itself and the next Delta GPUs)
     reach[e,g]     a_ug + sum_{h: (h - g) mod k > Delta} a_vh <= 1
 
 with all times in us, and H the total work, plus all delays b_e/B if memory is limited (sequential execution).

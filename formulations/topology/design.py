@@ -7,8 +7,8 @@ Sets    (i,j), i != j, ordered pairs of n nodes; s in V sources
 Data    d ports: links out of and into a node, each of capacity 1. Every node sends one shard to every other.
         Optional: racks R_p of r nodes each (r p .. r p + r - 1, the last may have fewer), at most c cables from one
         rack to another, at most U uplinks of a rack (a two-way link is one cable)
-Vars    x_ij in {0,1} link from i to j, (n,n); g_sij >= 0 flow from source s, none into s, (n,n,n); F >= 0 concurrent
-        flow [1 / time]
+Vars    x_ij in {0,1} link from i to j, (n,n); g_sij >= 0 flow from source s, none into s [link bandwidths],
+        (n,n,n); F >= 0 concurrent flow [link bandwidths / shard]
 
 max F  s.t.
     ports_out[i]     sum_j x_ij <= d

@@ -13,7 +13,7 @@ Vars    x_hkij in {0,1} circuit from i to j in a configuration, where D_ij > 0, 
 min T      s.t.
     ports_out[h,k,i]      sum_j x_hkij <= z_hk
     ports_in[h,k,j]       sum_i x_hkij <= z_hk
-    lit[h,k,i,j]          w_hkij <= D_ij x_hkij
+    lit[h,k,i,j]          w_hkij <= D_ij x_hkij                         D_ij > 0
     sending[h,k,i]        sum_j w_hkij <= t_hk
     receiving[h,k,j]      sum_i w_hkij <= t_hk
     served[i,j]           sum_hk w_hkij >= D_ij                         D_ij > 0

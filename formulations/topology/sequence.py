@@ -2,18 +2,19 @@ r"""Circuits that change during a collective: K configurations in turn, at least
 
 Source  ours. The question: *To Reconfigure or Not to Reconfigure*, arXiv 2602.10468; *When Light Bends to the
         Collective Will*, arXiv 2510.08072. Bounds: :mod:`opticoll.formulations.topology.sequence_bounds`
-Sets    i, j, u in V nodes (n); s in V sources that send; k = 0..K-1 configurations; m = 0..M-1 parallel circuits;
-        p = 0..P-1 phases: the configurations and, with ``overlap``, the K-1 changes between them (P = 2K-1, else K)
+Sets    u in V nodes (n); (i,j), i != j, ordered pairs of nodes; s in V sources that send; k = 0..K-1 configurations;
+        m = 0..M-1 parallel circuits; p = 0..P-1 phases: the configurations and, with ``overlap``, the K-1 changes
+        between them (P = 2K-1, else K)
 Data    d ports: circuits out of and into a node, each of capacity 1; M parallel circuits at most; D_sv >= 0 demand
         [shards], (n,n); delay >= 0 of a change, startup >= 0 of a configuration [shards / link bandwidth]; optional:
         x^0 the circuits at the start; racks R_r of consecutive nodes, all of one size but the last, at most
         c circuits from one rack to another, at most U uplinks of a rack;
         L no less than the length of a configuration in some optimum [shards / link bandwidth]
 Vars    x_kijm in {0,1} circuit m from i to j, (K,n,n,M); t_k >= 0 length of a configuration, at most L, (K,);
-        w_kijm >= 0 shards that a circuit can carry, (K,n,n,M); g_psij >= 0 flow of source s in a phase, none into s,
-        (P,n,n,n); b_psu >= 0 shards of s held by u != s after a phase, (P,n,n); with ``overlap``: e_kij >= 0 circuits
-        kept in change k, (K-1,n,n); with ``charge=changed``: z_k in {0,1} whether change k sets a circuit, (K-1,);
-        with ``startup`` > 0: y_k in {0,1} whether configuration k is used, (K,)
+        w_kijm >= 0 shards that a circuit can carry, (K,n,n,M); g_psij >= 0 flow of source s in a phase [shards], none
+        into s, (P,n,n,n); b_psu >= 0 shards of s held by u != s after a phase, (P,n,n); with ``overlap``: e_kij >= 0
+        circuits kept in change k, (K-1,n,n); with ``charge=changed``: z_k in {0,1} whether change k sets a circuit,
+        (K-1,); with ``startup`` > 0: y_k in {0,1} whether configuration k is used, (K,)
 
 min sum_k t_k + delay (K-1) + startup sum_k y_k      or, with ``charge=changed``, delay sum_k z_k in place of
                                                      delay (K-1)      s.t.
@@ -35,7 +36,7 @@ min sum_k t_k + delay (K-1) + startup sum_k y_k      or, with ``charge=changed``
     waiting[k,i,j]       e_kij <= M z_k                                         (``overlap`` and ``charge=changed``)
     setting[k,i,j,m]     x_k+1,ijm - x_kijm <= z_k                              (``charge=changed``)
     stock[p,s,u]         b_psu = b_p-1,su + inflow_u(g_ps) - outflow_u(g_ps)    u != s, b_-1 = 0
-    held[p,s,u]          outflow_u(g_ps) <= b_p-1,su                            u != s          (``relays=step``)
+    held[p,s,u]          outflow_u(g_ps) <= b_p-1,su                            u != s      (``relays=step``, n > 2)
     served[s,u]          b_P-1,su >= D_su                                       D_su > 0
 
 Time. Within a configuration data flow as a fluid, as in ``topology.design``, which is K = 1 with M = 1 and

@@ -26,11 +26,7 @@ from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import routing_solution
-from opticoll.formulations.topoopt.circuit_design import (
-    CircuitDesign,
-    ports_left,
-    server_pool,
-)
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign, ports_left, server_pool
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.variables import Axis, incident_arcs, vertex_axis
 from opticoll.instances.servers import ServerPool

@@ -5,10 +5,10 @@ Source  TopoOpt, section 4 (the problem that TopologyFinder solves heuristically
 Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pair; k in K commodities: a server's
         traffic (``flows=source``), or a pair's (``flows=pair``: larger and tighter); r in R cyclic orders of the
         all-reduce groups, or pairs of trees (``rings=free``; one per group with ``rings=default``)
-Data    d ports; D_uk >= 0 demand of commodity k at u, s_k its server, B_k = sum_u D_uk with all rings; S_ra bytes of
-        hop a of ring r; U the maximum load of circuits from every server to its next d servers, in closed form: the
-        unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
-        traffic alone (:func:`opticoll.formulations.topoopt.circuit_design.lower_bounds`,
+Data    d ports; D_uk >= 0 demand of commodity k at u [U], s_k its server, B_k = sum_u D_uk with all rings; S_ra bytes
+        of hop a of ring r [U]; U the maximum load of circuits from every server to its next d servers, in closed form:
+        the unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
+        traffic alone (:func:`opticoll.formulations.topoopt.circuit_design_bounds.lower_bounds`,
         :mod:`opticoll.formulations.topoopt.forwarding`)
 Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij in 0..B_k flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a
         circuit [U], (n,n,p); t in L..1 the maximum load [U]; share_r in 0..1 of the group's all-reduce, (R,)
@@ -16,10 +16,10 @@ Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij in 0..B_k flow [U], none into s_k
 min U t                         (``objective=max-load``)  or  min U sum f / total demand  (``bandwidth-tax``)  s.t.
     ports_out[i]     sum_jc y_ijc <= d
     ports_in[j]      sum_ic y_ijc <= d
-    order[i,j,c]     y_ij(c+1) <= y_ijc
+    order[i,j,c]     y_ij(c+1) <= y_ijc                                             c < p - 1
     balance[u,k]     inflow_u(f_k) - outflow_u(f_k) - sum_{hops a of r from s_k to u} S_ra share_r = D_uk   u != s_k
     split[g]         sum_{r of g} share_r = 1                                       (rings=free, where there are groups)
-    open[k,i,j]      f_kij <= B_k y_ij0
+    open[k,i,j]      f_kij <= B_k y_ij0                                             j != s_k
     pair_load[i,j]   sum_k f_kij <= sum_c w_ijc                                     (max-load, up to total_load)
     load_open[i,j,c]    w_ijc <= y_ijc
     load_level[i,j,c]   w_ijc <= t - L (1 - y_ijc)
@@ -58,7 +58,14 @@ from opticoll.formulations.model import (
     PyomoModel,
     changed_from_defaults,
 )
-from opticoll.formulations.topoopt import circuit_design, topoopt_sizes, wiring_bounds, wiring_demand, wiring_solution
+from opticoll.formulations.topoopt import (
+    circuit_design,
+    circuit_design_solution,
+    topoopt_sizes,
+    wiring_bounds,
+    wiring_demand,
+    wiring_solution,
+)
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, server_pool
 from opticoll.formulations.variables import entries
 from opticoll.instances.servers import ServerPool
@@ -336,12 +343,13 @@ class Wiring(Formulation):
         return b.minimize(self.unit * t)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
-        """Worst violation of every block of :func:`.circuit_design.residuals`, and of the parameters.
+        """Worst violation of every block of :func:`.circuit_design_solution.residuals`, and of the parameters.
 
         ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for any other than the
         default rings; ``rings`` also for trees in place of rings, or the reverse.
         """
-        result, read = circuit_design.residuals(self.pool, values), circuit_design.read_design(self.pool, values)
+        result = circuit_design_solution.residuals(self.pool, values)
+        read = circuit_design_solution.read_design(self.pool, values)
         if read is None:
             return {**result, "parallel": np.inf, "default_rings": np.inf}
         _, number = np.unique(read.circuits, axis=0, return_counts=True)
@@ -355,7 +363,7 @@ class Wiring(Formulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Maximum load [bytes] or bandwidth tax of the routes; infinite if they are malformed."""
-        read = circuit_design.read_design(self.pool, values)
+        read = circuit_design_solution.read_design(self.pool, values)
         return np.inf if read is None else self.value_of(read)
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
-from opticoll.formulations.topoopt import circuit_design
+from opticoll.formulations.topoopt import circuit_design_bounds
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.instances.servers import ServerPool
 
@@ -40,7 +40,8 @@ def load_of_next_servers(data: Wiring) -> float:
 def least_byte_hops(data: Wiring) -> float:
     """Minimum byte-hops of any design [bytes], rounded down."""
     within = travelled(data.fixed, data.degree) + (data.pool.all_reduce_bytes if data.free_rings else 0.0)
-    by_depth = circuit_design.lower_bounds(data.bounded_pool, trees=data.trees)["bandwidth-tax"].value * data.total
+    least_tax = circuit_design_bounds.lower_bounds(data.bounded_pool, trees=data.trees)["bandwidth-tax"]
+    by_depth = least_tax.value * data.total
     return float(rounding.down(max(within, by_depth), data.n**2 + len(data.pool.groups) + 3))
 
 
@@ -78,7 +79,7 @@ def wiring_lower_bounds(data: Wiring) -> list[Bound]:
     bytes_ = float(rounding.up(data.total, n * n + len(data.pool.groups)))
     value = rounding.quotient_down(hops, n * d if data.goal == "max-load" else bytes_)
     return [
-        circuit_design.lower_bounds(data.bounded_pool, trees=data.trees)[data.goal],
+        circuit_design_bounds.lower_bounds(data.bounded_pool, trees=data.trees)[data.goal],
         Bound("transport", value, reason, "topoopt"),
     ]
 
@@ -93,7 +94,7 @@ def exact_wiring_numbers(data: Wiring) -> list[Fraction]:
     """Demands in units of U, and U over the total demand; U, L and H are decimals."""
     pairs = np.argwhere(data.most > 0) if data.by_pair else None
     free = data.free_rings and not data.trees
-    result, total = circuit_design.demand_fractions(data.pool, data.fixed, pairs, free_rings=free)
+    result, total = circuit_design_bounds.demand_fractions(data.pool, data.fixed, pairs, free_rings=free)
     if data.free_rings and data.trees:
         hops = {float(data.pool.groups[r.group].transfer * p) for r in data.candidates for p in r.hops[2].tolist()}
         numbers = {*hops, *data.most[data.most > 0].tolist(), *data.most_sent.tolist()}

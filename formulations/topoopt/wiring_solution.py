@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import circuit_design
+from opticoll.formulations.topoopt import circuit_design, circuit_design_solution
 from opticoll.formulations.topoopt.circuit_design import Ring
 from opticoll.formulations.topoopt.routing_solution import routed_by_flow
 from opticoll.formulations.variables import Array, Axis
@@ -30,7 +30,7 @@ def with_design(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
 
 def wiring_arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
     """Shapes of a design, and of the program's variables if given."""
-    result = circuit_design.arrays(data.pool, lambda values: decode(data, values))
+    result = circuit_design_solution.arrays(data.pool, lambda values: decode(data, values))
     if {"y", "f", "w", "t", "share"}.isdisjoint(names):
         return result
     pair = Axis("src", data.n), Axis("dst", data.n)
@@ -49,14 +49,14 @@ def wiring_arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
 
 def described_wiring(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
     """Summary of a verified design."""
-    read = circuit_design.read_design(data.pool, values)
+    read = circuit_design_solution.read_design(data.pool, values)
     assert read is not None
-    return circuit_design.describe(read)
+    return circuit_design_solution.describe(read)
 
 
 def wiring_links(data: Wiring, values: Mapping[str, F64]) -> Links:
     """Load of every link."""
-    return circuit_design.links(decode(data, values))
+    return circuit_design_solution.links(decode(data, values))
 
 
 def design_of_program(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign | None:
@@ -109,7 +109,7 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
     NotApplicable
         If the values are malformed.
     """
-    read = circuit_design.read_design(data.pool, values)
+    read = circuit_design_solution.read_design(data.pool, values)
     if read is None:
         msg = f"{data.name}: the values are not a design; give circuits, rings and routes"
         raise NotApplicable(msg)

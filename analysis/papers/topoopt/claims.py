@@ -11,7 +11,7 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
 from opticoll.formulations.topoopt import binary_trees
-from opticoll.formulations.topoopt.circuit_design import lower_bounds
+from opticoll.formulations.topoopt.circuit_design_bounds import lower_bounds
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt import coin_routing, ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder

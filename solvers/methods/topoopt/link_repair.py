@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topoopt.circuit_design import residuals, sorted_circuits
+from opticoll.formulations.topoopt.circuit_design import sorted_circuits
+from opticoll.formulations.topoopt.circuit_design_solution import residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.design_search import Oracle, Routed

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import circuit_design, iteration_loads, topology
-from opticoll.formulations.topoopt.circuit_design import Ring, build_design, lower_bounds, read_design, residuals
+from opticoll.formulations.topoopt import circuit_design, circuit_design_solution, iteration_loads, topology
+from opticoll.formulations.topoopt.circuit_design import Ring, build_design
+from opticoll.formulations.topoopt.circuit_design_bounds import lower_bounds
+from opticoll.formulations.topoopt.circuit_design_solution import read_design, residuals
 from opticoll.instances import ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
@@ -62,7 +64,7 @@ def test_constructions_pass_the_checker_and_obey_the_bounds(spec):
         assert result.bandwidth_tax >= least["bandwidth-tax"].value * (1 - 1e-12)
         assert worst(pool, read_design(pool, result.values())) < 1e-12
         assert result.length @ result.route_bytes == pytest.approx(result.loads.sum())
-        assert circuit_design.describe(result)["max_load"] == result.max_load
+        assert circuit_design_solution.describe(result)["max_load"] == result.max_load
 
 
 @each("degree", [4, 8])

@@ -11,7 +11,8 @@ from reference import optimum
 from opticoll.formulations import formulation
 from opticoll.formulations.model import NotApplicable, build_model, read_parameters
 from opticoll.formulations.topoopt import routing, routing_solution
-from opticoll.formulations.topoopt.circuit_design import CircuitDesign, residuals
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign
+from opticoll.formulations.topoopt.circuit_design_solution import residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve

@@ -15,7 +15,7 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt import strategy
-from opticoll.formulations.topoopt.circuit_design import residuals as design_residuals
+from opticoll.formulations.topoopt.circuit_design_solution import residuals as design_residuals
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training.training_jobs import JOBS, SPLIT_TABLE, traffic_of, training_job

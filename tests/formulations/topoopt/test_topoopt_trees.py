@@ -12,7 +12,9 @@ from scipy.optimize import linprog
 import opticoll as oc
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import topology
-from opticoll.formulations.topoopt.circuit_design import Ring, lower_bounds, read_design, residuals, ring_demand
+from opticoll.formulations.topoopt.circuit_design import Ring, ring_demand
+from opticoll.formulations.topoopt.circuit_design_bounds import lower_bounds
+from opticoll.formulations.topoopt.circuit_design_solution import read_design, residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool

@@ -1,0 +1,216 @@
+"""Designs of :mod:`opticoll.formulations.topoopt.circuit_design` as named arrays: shapes, reading, checker, figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.rounds.segments import splits
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, sorted_circuits
+from opticoll.formulations.variables import Array, Axis, Links, Names, SolutionSize, arc_names, members, pair_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import ArrayLike
+
+    from opticoll.instances.servers import ServerPool
+    from opticoll.instances.topology import F64, I64
+
+#: Blocks of :func:`residuals`.
+BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
+#: Number of server visits that :func:`chains` checks at a time.
+CHECK_ENTRIES = 4_000_000
+#: Integer arrays of a design, with their number of dimensions.
+_WHOLE = {"circuits": 2, "ring_start": 1, "ring_order": 1, "ring_group": 1, "route_start": 1, "route_circuits": 1}
+_REAL = ("ring_share", "route_bytes", "loads")
+
+
+def arrays(pool: ServerPool, decode: Callable[[Mapping[str, F64]], CircuitDesign]) -> dict[str, Array]:
+    """Shapes and ranges of the named arrays of a design; ``decode`` reads a verified design."""
+
+    def boundary(count: str, part: str, parts: str) -> Array:
+        return members(Axis("boundary", SolutionSize(count, plus=1)), of=Axis(part, SolutionSize(parts, plus=1)))
+
+    def circuits(values: Mapping[str, F64]) -> Names:
+        return arc_names(decode(values).topology)
+
+    def routes(values: Mapping[str, F64]) -> Names:
+        design = decode(values)
+        return {"route": range(design.routes), "commodity": pair_labels(design.topology, *design.ends)}
+
+    n = pool.n
+    circuit = Axis("circuit", SolutionSize("circuits"), circuits)
+    ring, route = Axis("ring", SolutionSize("rings")), Axis("route", SolutionSize("routes"), routes)
+    member, hop = Axis("member", SolutionSize("members")), Axis("hop", SolutionSize("hops"))
+    ends = Axis("src", n), Axis("dst", n)
+    return {
+        "circuits": Array((circuit, Axis("end", 2)), low=0, high=n, entries=ends),
+        "ring_start": boundary("rings", "member", "members"),
+        "ring_order": members(member, of=Axis("server", n)),
+        "ring_group": members(ring, of=Axis("group", len(pool.groups))),
+        "ring_share": Array((ring,)),
+        "ring_trees": Array((ring,), low=0, high=2, required=False),
+        "route_start": boundary("routes", "hop", "hops"),
+        "route_circuits": members(hop, of=circuit),
+        "route_bytes": Array((route,), unit="bytes"),
+        "loads": Array((circuit,), unit="bytes"),
+        "max_load": Array(required=False, unit="bytes"),
+        "bandwidth_tax": Array(required=False),
+    }
+
+
+def links(design: CircuitDesign) -> Links:
+    """Bytes over every circuit, relative to the busiest one."""
+    topology = design.topology
+    return Links(topology, design.loads, topology.capacity, design.max_load, "bytes", "circuits")
+
+
+def read_design(pool: ServerPool, values: Mapping[str, F64]) -> CircuitDesign | None:
+    """Read the design of named arrays, valid or not; None if they are malformed."""
+    result = _whole_arrays(values)
+    real = {name: np.asarray(values.get(name, np.nan), dtype=float) for name in _REAL}
+    if result is None or any(array.ndim != 1 or not np.isfinite(array).all() for array in real.values()):
+        return None
+    circuits, group = result["circuits"], result["ring_group"]
+    fits = (
+        circuits.shape[1] == 2
+        and (circuits < pool.n).all()
+        and (group < len(pool.groups)).all()
+        and group.shape == real["ring_share"].shape
+        and real["loads"].shape == (len(circuits),)
+        and (result["ring_order"] < pool.n).all()
+        and (result["route_circuits"] < len(circuits)).all()
+        and splits(result["ring_start"], group.size, result["ring_order"].size)
+        and splits(result["route_start"], real["route_bytes"].size, result["route_circuits"].size)
+    )
+    if not fits:
+        return None
+    start, order = result["ring_start"], result["ring_order"]
+    kinds = np.asarray(values.get("ring_trees", np.zeros(group.size)), dtype=float)
+    if kinds.shape != group.shape or not np.isin(kinds, (0.0, 1.0)).all():
+        return None
+    if (np.diff(start)[kinds > 0] < 2).any():
+        return None
+    rings = tuple(
+        Ring(
+            int(group[r]), float(real["ring_share"][r]), tuple(order[start[r] : start[r + 1]].tolist()), bool(kinds[r])
+        )
+        for r in range(group.size)
+    )
+    return CircuitDesign(pool, circuits, rings, result["route_start"], result["route_circuits"], real["route_bytes"])
+
+
+def _whole_arrays(values: Mapping[str, F64]) -> dict[str, I64] | None:
+    """The arrays of counts and indices; None if one has other dimensions, or entries that are not 0, 1, 2, ...."""
+    result: dict[str, I64] = {}
+    for name, dimensions in _WHOLE.items():
+        array = np.asarray(values.get(name, np.nan), dtype=float)
+        if name == "circuits" and array.size == 0:
+            array = array.reshape(0, 2)
+        if array.ndim != dimensions or not ((array >= 0) & (array <= 2**53) & (array == np.rint(array))).all():
+            return None
+        result[name] = array.astype(np.int64)
+    return result
+
+
+def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block of a valid design, from numpy alone.
+
+    ``degree`` counts excess circuits (infinite for self-loops or unsorted circuits); ``rings`` is the worst deviation
+    of a group's shares from 1, infinite for an order that is not a ring of its group; ``routes`` is 0 or infinite;
+    ``nonnegative`` and ``demand`` are relative to the largest demand, ``loads`` to the largest load, ``objective`` (a
+    given ``max_load`` or ``bandwidth_tax``) to the computed value.
+    """
+    design = read_design(pool, values)
+    if design is None:
+        return dict.fromkeys(BLOCKS, np.inf)
+    routed = np.zeros((pool.n, pool.n))
+    chained = chains(design)
+    if chained:
+        np.add.at(routed, design.ends, design.route_bytes)
+    demand, load = design.demand, design.loads
+    most = max(float(demand.max(initial=0.0)), np.finfo(float).tiny)
+    heaviest = max(float(load.max(initial=0.0)), np.finfo(float).tiny)
+    shares = np.array([ring.share for ring in design.rings])
+    stated = {"max_load": design.max_load, "bandwidth_tax": design.bandwidth_tax}
+    wrong = [_relative(values[name], true) for name, true in stated.items() if name in values]
+    return {
+        "degree": _degree_excess(pool, design.circuits),
+        "rings": _ring_violation(design, shares),
+        "routes": 0.0 if chained else np.inf,
+        "nonnegative": max(-float(design.route_bytes.min(initial=0.0)) / most, -float(shares.min(initial=0.0)), 0.0),
+        "demand": float(np.abs(routed - demand).max(initial=0.0)) / most,
+        "loads": float(np.abs(np.asarray(values["loads"], dtype=float) - load).max(initial=0.0)) / heaviest,
+        "objective": max(wrong, default=0.0),
+    }
+
+
+def _relative(stated: ArrayLike, true: float) -> float:
+    number = np.asarray(stated, dtype=float)
+    if number.shape != () or not np.isfinite(number):
+        return np.inf
+    return abs(float(number) - true) / max(abs(true), np.finfo(float).tiny)
+
+
+def _degree_excess(pool: ServerPool, circuits: I64) -> float:
+    tail, head = circuits[:, 0], circuits[:, 1]
+    if (tail == head).any() or not np.array_equal(circuits, sorted_circuits(circuits)):
+        return np.inf
+    leaving, entering = np.bincount(tail, minlength=pool.n), np.bincount(head, minlength=pool.n)
+    return float(max(leaving.max(initial=0), entering.max(initial=0), pool.degree) - pool.degree)
+
+
+def _ring_violation(design: CircuitDesign, shares: F64) -> float:
+    groups = design.pool.groups
+    for ring in design.rings:
+        if sorted(ring.order) != sorted(groups[ring.group].members):
+            return np.inf
+    carried = np.bincount([ring.group for ring in design.rings], shares, len(groups)) if design.rings else 0.0
+    return float(np.abs(np.ones(len(groups)) - carried).max(initial=0.0))
+
+
+def chains(design: CircuitDesign) -> bool:
+    """Whether every route is connected and visits no server twice."""
+    tail, head = design.circuits[design.route_circuits].T
+    inner = np.ones(tail.size, dtype=bool)
+    inner[design.route_start[:-1]] = False  # the first circuit of a route has no predecessor
+    places = np.flatnonzero(inner)
+    if (tail[places] != head[places - 1]).any():
+        return False
+    start, n = design.route_start, design.pool.n
+    first = 0
+    while first < design.routes:  # in blocks: all routes may have very many visits
+        last = max(first + 1, int(np.searchsorted(start, start[first] + CHECK_ENTRIES, side="right")) - 1)
+        indices = np.arange(first, last)
+        route = np.repeat(indices - first, design.length[indices])
+        visits = np.concatenate(
+            [route * n + head[start[first] : start[last]], (indices - first) * n + design.ends[0][indices]]
+        )
+        if np.unique(visits).size < visits.size:
+            return False
+        first = last
+    return True
+
+
+def describe(design: CircuitDesign) -> dict[str, float | int | None]:
+    """Summary of a verified design: loads [bytes], tax, hops, numbers of circuits, rings and routes."""
+    hops = design.topology.hops
+    pairs = ~np.eye(design.pool.n, dtype=bool)
+    connected = bool(np.isfinite(hops).all())
+    load = design.loads
+    mean = float(load.mean()) if load.size else 0.0
+    return {
+        "max_load": design.max_load,
+        "min_load": float(load.min()) if load.size else None,
+        "mean_load": mean,
+        "imbalance": design.max_load / mean if mean > 0 else None,
+        "bandwidth_tax": design.bandwidth_tax,
+        "demand_bytes": float(design.demand.sum()),
+        "circuits": len(design.circuits),
+        "rings": len(design.rings),
+        "routes": design.routes,
+        "diameter": int(hops.max()) if connected else None,
+        "mean_hops": float(hops[pairs].mean()) if connected else None,
+    }
