@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph.round_bounds import PAPER
+from opticoll.formulations.lumorph.collective_bounds import PAPER
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, schedule_arrays
 from opticoll.formulations.rounds.segments import select

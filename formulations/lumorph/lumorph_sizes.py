@@ -8,7 +8,7 @@ import numpy as np
 
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import unit_capacities
-from opticoll.formulations.lumorph import round_programs
+from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.model import NotApplicable
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def rounds_size(data: RoundModel) -> dict[str, int]:
     """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
     data.refuse_free()
     if data.version != "corrected":
-        return round_programs.estimate(data.program(data.phases[0], data.rmax or max(data.least[0], 1)))
+        return published_programs.estimate(data.program(data.phases[0], data.rmax or max(data.least[0], 1)))
     variables = constraints = nonzeros = integers = 0
     hops = data.topology.hops
     far = float(hops[np.isfinite(hops)].max(initial=1.0))

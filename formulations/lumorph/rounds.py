@@ -34,17 +34,17 @@ max r R_r equals sum R_r once (9) holds, and is linear. (1) follows from (3). (4
 (7) row by row, so the linear relaxation respects the limits on receptions, sends and cuts.
 
 ``program=printed`` is Algorithm 1 as printed, ``program=coded`` the program in the authors' code; both are given
-below (:mod:`opticoll.formulations.lumorph.round_programs`). Everything else refers to ``program=corrected``, the
+below (:mod:`opticoll.formulations.lumorph.published_programs`). Everything else refers to ``program=corrected``, the
 default.
 
 P_sd with ``routes=algorithm-2`` is one optimum of Algorithm 2, with all pairs of the moves as circuits, as in the
 authors' code (with (16) as in the text, 1; as printed, 0, it bars every route from its destination).
 
 R_min "from a smaller interconnect" is not a bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16). R_min
-here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; an
+here is the best of :func:`opticoll.formulations.lumorph.collective_bounds.round_bounds`, unless ``bounds=false``; an
 ``rmin`` above that is refused, since it is not proven. R_max is ``rmax``, or by default the minimum of the closed forms
-of :mod:`opticoll.formulations.lumorph.round_sets`, which suffice on every instance. Possession of chunks cannot express
-sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
+of :mod:`opticoll.formulations.lumorph.transfer_sets`, which suffice on every instance. Possession of chunks cannot
+express sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
 Composition. This is part of the problem (``composition=phases``, the default): an all-reduce must be a valid
@@ -60,7 +60,7 @@ stated (``paths``, ``routes``) are part of the problem: the check requires them,
 refused.
 
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
-``fixed`` uses :meth:`~opticoll.formulations.lumorph.round_sets.RoundProgram.wave`.
+``fixed`` uses :meth:`~opticoll.formulations.lumorph.transfer_sets.RoundProgram.wave`.
 
 Symmetry (``symmetry=true``) is broken twice. Wavelengths are numbered by the busiest receiver v (the lowest of
 several): C[r,s,v,c,i,w] exists for w <= q only, where c is the q-th chunk, from 0, that v must receive. And
@@ -85,8 +85,14 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import lumorph_sizes, round_programs, rounds_bounds, rounds_limits, rounds_solution
-from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.lumorph import (
+    lumorph_sizes,
+    published_programs,
+    rounds_bounds,
+    rounds_limits,
+    rounds_solution,
+)
+from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
 from opticoll.formulations.rounds.round_schedule import (
@@ -100,11 +106,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.lumorph.round_sets import Version
+    from opticoll.formulations.lumorph.transfer_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
 
-__doc__ = f"{__doc__}\n{round_programs.__doc__}"
+__doc__ = f"{__doc__}\n{published_programs.__doc__}"
 
 NAME = "lumorph.rounds"
 PIECES = Parameter("pieces", int, 1, "chunks per shard")
@@ -182,7 +188,7 @@ class RoundModel(Formulation):
         "waveguide": ("waveguide",),
         "mirror": ("mirror",),
         "order": ("order",),
-        **round_programs.CONSTRAINTS,
+        **published_programs.CONSTRAINTS,
     }
 
     topology: Topology
@@ -302,8 +308,8 @@ class RoundModel(Formulation):
         rounds_limits.refuse_without_effect(NAME, given, wanted)
         if version != "corrected":
             rounds_limits.refuse_published(NAME, version, wanted, fixed=fixed)
-            rmin = rmin or round_programs.CODED_RMIN
-            rmax = rmax or (round_programs.CODED_RMAX if coded else 0)
+            rmin = rmin or published_programs.CODED_RMIN
+            rmax = rmax or (published_programs.CODED_RMAX if coded else 0)
             if rmin > rmax > 0:
                 msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; set a larger rmax"
                 raise NotApplicable(msg)
@@ -312,7 +318,7 @@ class RoundModel(Formulation):
             wanted,
             phases(wanted),
             limits,
-            paths or (round_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
+            paths or (published_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
             routes,
             fixed,
             rmin,
@@ -332,7 +338,7 @@ class RoundModel(Formulation):
     def indices(self) -> dict[str, Index]:
         """Transfers, arcs of transfers, rounds, and the rows of every constraint, in order."""
         if self.version != "corrected":
-            return round_programs.indices(self.programs[0], self.rmin)
+            return published_programs.indices(self.programs[0], self.rmin)
         start = accumulate((program.rounds for program in self.programs), initial=0)
         phases = [
             _listed(p, first, least, program)
@@ -362,13 +368,13 @@ class RoundModel(Formulation):
     def sets(self) -> dict[str, Sequence[Any]]:
         """Transfers, rounds, and the rows of every constraint."""
         if self.version != "corrected":
-            return round_programs.sets(self.programs[0], self.indices)
+            return published_programs.sets(self.programs[0], self.indices)
         return {**self.indices, "round": range(len(self.indices["round"]))}
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo; as printed and coded, that of :mod:`opticoll.formulations.lumorph.round_programs`."""
+        """The model in Pyomo; as printed and coded, that of :mod:`opticoll.formulations.lumorph.published_programs`."""
         if self.version != "corrected":
-            return round_programs.pyomo_build(Pyo(self), self.programs[0], self.rmin)
+            return published_programs.pyomo_build(Pyo(self), self.programs[0], self.rmin)
         from pyomo.core import quicksum
 
         b, programs = Pyo(self), self.programs
@@ -420,9 +426,9 @@ class RoundModel(Formulation):
         return b.minimize(quicksum(R.values()))
 
     def cvxpy(self) -> CvxpyModel:
-        """The model in CVXPY; as printed and coded, that of :mod:`opticoll.formulations.lumorph.round_programs`."""
+        """The model in CVXPY; as printed and coded, that of :mod:`opticoll.formulations.lumorph.published_programs`."""
         if self.version != "corrected":
-            return round_programs.cvxpy_build(Cvx(self), self.programs[0], self.indices)
+            return published_programs.cvxpy_build(Cvx(self), self.programs[0], self.indices)
         import cvxpy as cp
 
         b = Cvx(self)
@@ -447,13 +453,13 @@ class RoundModel(Formulation):
         route, ``phases`` violations of a reduce-scatter and an all-gather, ``rmax`` rounds beyond the R_max of all
         phases.
         If C is given, ``binary`` is its distance from 0 and 1, and ``columns`` is 0 if it encodes the same schedule.
-        As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.round_programs`; ``replay``
-        is the worst violation of the schedule as coded.
+        As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.published_programs`;
+        ``replay`` is the worst violation of the schedule as coded.
         """
         schedule = rounds_solution.schedule_of(self, values)
         if self.version != "corrected":
             C, R = (np.asarray(values[name], dtype=float) for name in ("C", "R"))
-            result = round_programs.residuals(self.programs[0], self.rmin, C, R)
+            result = published_programs.residuals(self.programs[0], self.rmin, C, R)
             if self.version == "coded":
                 result["replay"] = max(violations(self.topology, self.collective, self.limits, schedule).values())
             return result
@@ -475,7 +481,7 @@ class RoundModel(Formulation):
     def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
         """Rounds of the schedule, infinite if the values contain none; as printed and coded, max r R[r]."""
         if self.version != "corrected":
-            return round_programs.objective(self.programs[0], self.rmin, np.asarray(values["R"], dtype=float))
+            return published_programs.objective(self.programs[0], self.rmin, np.asarray(values["R"], dtype=float))
         schedule = rounds_solution.schedule_of(self, values)
         return np.inf if schedule is None else float(schedule.rounds)
 

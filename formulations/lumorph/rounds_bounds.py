@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph import round_programs
-from opticoll.formulations.lumorph.round_bounds import PAPER, round_bounds, sum_bounds
+from opticoll.formulations.lumorph import published_programs
+from opticoll.formulations.lumorph.collective_bounds import PAPER, round_bounds, sum_bounds
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def bounds_in_use(data: RoundModel) -> list[Bound]:
     """Analytic bounds for any routes; none with ``bounds=false``."""
     if not data.use_bounds or data.version == "corrected":
         return data.any_bounds if data.use_bounds else []
-    return round_programs.bounds(data.version, data.rmin, data.any_bounds)
+    return published_programs.bounds(data.version, data.rmin, data.any_bounds)
 
 
 def too_few_rounds(data: RoundModel) -> Bound | None:
@@ -54,7 +54,7 @@ def too_few_rounds(data: RoundModel) -> Bound | None:
     As printed, no instance has a schedule; ``bounds=false`` leaves that proof to the solver.
     """
     if data.version != "corrected":
-        reason = round_programs.contradiction(data.version, data.collective)
+        reason = published_programs.contradiction(data.version, data.collective)
         if reason is not None and (data.use_bounds or data.version == "coded"):
             return Bound(f"program={data.version}", np.inf, reason, "lumorph")
         if not data.use_bounds:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph import round_programs
+from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import phases
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances.photonics import LightpathMesh, WdmFibres
 
 if TYPE_CHECKING:
-    from opticoll.formulations.lumorph.round_sets import Version
+    from opticoll.formulations.lumorph.transfer_sets import Version
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.instances import Topology
     from opticoll.types import Settings
@@ -51,7 +51,7 @@ def limits_of(where: str, instance: Topology, lasers: int, waveguides: int, vers
         )
         raise NotApplicable(msg)
     own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
-    own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if version == "coded" else own
+    own = (published_programs.CODED_LASERS, published_programs.CODED_WAVEGUIDES) if version == "coded" else own
     lasers, waveguides = lasers or own[0], waveguides or own[1]
     if not lasers or not waveguides:
         msg = f"{where}: {instance.spec} has no lasers; use lightpath:..., or lasers= and waveguides="

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph import round_programs
+from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.rounds.round_schedule import (
     chained,
     direct,
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.lumorph.round_sets import RoundProgram
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.lumorph.transfer_sets import RoundProgram
     from opticoll.formulations.lumorph.unphased_rounds import Unphased
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.variables import Links
@@ -101,7 +101,7 @@ def rounded_transfers(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> d
         return None
     R = np.rint(np.asarray(values["R"], dtype=float))
     if data.version != "corrected":
-        z = round_programs.objective(data.programs[0], data.rmin, R)
+        z = published_programs.objective(data.programs[0], data.rmin, R)
         return data.unfold({"C": C, "R": R, "z": np.array(z)})
     return data.unfold({"C": C, "H": made_by(data, C), "R": R})
 

@@ -40,13 +40,13 @@ vertex of Post[c] has the sum, all others of Pre[c] have sent towards it, and al
 receive. A vertex has one partial sum per chunk, which it sends as it was before the round; ``gain`` requires that the
 new sum adds a contribution to the one it replaces.
 
-R_min is the best of :func:`opticoll.formulations.lumorph.round_bounds.sum_bounds`, unless ``bounds=false``. By default
-T = R_1 + R_2 of a reduce-scatter and an all-gather (:func:`~opticoll.formulations.lumorph.round_sets.sufficient_rounds`
-of each phase), which is a solution on the candidate routes. The bounds hold for any routes and any composition; the
-program's optimum is over its routes. The check accepts any schedule over any routes, unless these are stated
-(``paths``, ``routes``): then they are part of the problem, and methods that choose their own are refused.
-``composition_bound`` in the metrics bounds only compositions of a reduce-scatter and an all-gather, so the optimum may
-be less.
+R_min is the best of :func:`opticoll.formulations.lumorph.collective_bounds.sum_bounds`, unless ``bounds=false``. By
+default T = R_1 + R_2 of a reduce-scatter and an all-gather
+(:func:`~opticoll.formulations.lumorph.transfer_sets.sufficient_rounds` of each phase), which is a solution on the
+candidate routes. The bounds hold for any routes and any composition; the program's optimum is over its routes. The
+check accepts any schedule over any routes, unless these are stated (``paths``, ``routes``): then they are part of the
+problem, and methods that choose their own are refused. ``composition_bound`` in the metrics bounds only compositions of
+a reduce-scatter and an all-gather, so the optimum may be less.
 
 Divide and conquer (section 3.2) takes the optimum on a 2x2 square from Algorithm 1 and exchanges whole reduced buffers
 between squares; the method ``squares`` solves this program on the square.
@@ -64,7 +64,7 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import lumorph_sizes, rounds_solution, sum_solution, unphased_rounds
-from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph import unphased_rounds
-from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
+from opticoll.formulations.lumorph.collective_bounds import round_bounds, sum_bounds
 from opticoll.formulations.rounds.round_schedule import direct, schedule_arrays
 from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.variables import Array, Axis

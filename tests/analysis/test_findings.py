@@ -18,7 +18,7 @@ import numpy as np
 from case_families import each
 
 from opticoll.analysis.papers.lumorph.drawn_points import points
-from opticoll.formulations.lumorph.round_bounds import receptions
+from opticoll.formulations.lumorph.collective_bounds import receptions
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, walks
 from opticoll.formulations.rounds.collectives import collective

@@ -18,9 +18,9 @@ from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import length_bound_and_load
+from opticoll.formulations.lumorph.collective_bounds import rounded_up
 from opticoll.formulations.lumorph.mesh_cuts import length_bound as overlap_bound
 from opticoll.formulations.lumorph.min_overlap import unit_data
-from opticoll.formulations.lumorph.round_bounds import rounded_up
 from opticoll.formulations.sipml.ocs_circuits import OcsCircuits
 from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.formulations.topoopt.forwarding import travelled

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from opticoll.formulations.lumorph import round_bounds
+from opticoll.formulations.lumorph import collective_bounds
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, length_bound
 from opticoll.formulations.lumorph.min_overlap import Overlap
 from opticoll.formulations.rounds.collectives import collective
@@ -156,9 +156,9 @@ def test_copies_inside_sets_are_counted_alike_by_dense_and_sparse_tables(monkeyp
     gathered = collective("all-gather", 12)
     inside = random.random((300, 12)) < 0.4
     chunks = np.sort(random.permutation(gathered.chunks)[:9])
-    dense = round_bounds._copies_inside(gathered, chunks, inside)
-    monkeypatch.setattr(round_bounds, "FEW_ENTRIES", 0)
-    np.testing.assert_array_equal(round_bounds._copies_inside(gathered, chunks, inside), dense)
+    dense = collective_bounds._copies_inside(gathered, chunks, inside)
+    monkeypatch.setattr(collective_bounds, "FEW_ENTRIES", 0)
+    np.testing.assert_array_equal(collective_bounds._copies_inside(gathered, chunks, inside), dense)
     # All-gather: chunk c starts at vertex c and is wanted by all; a set without c lacks it.
     np.testing.assert_array_equal(dense, [(~row[chunks]).sum() if row.any() else 0 for row in inside])
 

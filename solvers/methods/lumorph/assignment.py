@@ -9,7 +9,7 @@ of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` c
    (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
 3. Bound: arc prices by multiplicative weights on the fluid routing problem. Prices grow with the load that shortest
    paths put on the arcs (Plotkin, Shmoys & Tardos, Mathematics of Operations Research 20, 1995). The bound is rigorous
-   for any prices (:func:`opticoll.formulations.lumorph.round_bounds.priced_bound`).
+   for any prices (:func:`opticoll.formulations.lumorph.collective_bounds.priced_bound`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph.round_bounds import priced_bound, shared_room, single_demand
+from opticoll.formulations.lumorph.collective_bounds import priced_bound, shared_room, single_demand
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import offsets, select

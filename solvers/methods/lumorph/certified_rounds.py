@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph import rounds
-from opticoll.formulations.lumorph.round_bounds import sum_bounds
+from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
@@ -39,8 +39,8 @@ def run_certified_rounds(context: Context) -> Answer:
 
     Stops as soon as every phase meets its bound:
 
-    1. Bounds of the formulation (:mod:`opticoll.formulations.lumorph.round_bounds`) for every phase of the collective;
-       where these leave a gap for direct sends, arc prices by multiplicative weights
+    1. Bounds of the formulation (:mod:`opticoll.formulations.lumorph.collective_bounds`) for every phase; where
+       these leave a gap for direct sends, arc prices by multiplicative weights
        (:mod:`opticoll.solvers.methods.lumorph.assignment`).
     2. Constructions: balanced permutations of the mesh, the ring, first fit
        (:mod:`opticoll.solvers.methods.lumorph.round_search`).

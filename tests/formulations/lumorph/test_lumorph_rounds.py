@@ -17,9 +17,9 @@ from reference import assert_one_matrix, optimum
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph import rounds
-from opticoll.formulations.lumorph.round_bounds import sum_bounds
-from opticoll.formulations.lumorph.round_sets import delivery_symmetries, sufficient_rounds
+from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
+from opticoll.formulations.lumorph.transfer_sets import delivery_symmetries, sufficient_rounds
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.formulations.rounds.collectives import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct

@@ -8,7 +8,7 @@ from itertools import combinations, islice
 import numpy as np
 import pytest
 
-from opticoll.formulations.lumorph.round_bounds import line_spread
+from opticoll.formulations.lumorph.collective_bounds import line_spread
 from opticoll.formulations.optree.step_counts import lemma_1
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.line_spread import arcs_to_fill

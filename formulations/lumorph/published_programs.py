@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.formulations.builders import Cvx, Pyo
-    from opticoll.formulations.lumorph.round_sets import RoundProgram, Version
+    from opticoll.formulations.lumorph.transfer_sets import RoundProgram, Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.instances.topology import F64, I64, Mask
