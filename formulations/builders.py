@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import ModelError
-from opticoll.formulations.declared_axes import axis_of
+from opticoll.formulations.declared_axes import axis_of, topology_of
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
-from opticoll.formulations.variables import incident_arcs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -294,10 +293,15 @@ class Pyo(_Builder):
         """Members of axes, by their names: the indices of the model."""
         return [self.axis(name).members for name in names]
 
-    def incident(self) -> tuple[dict[Hashable, list[str]], dict[Hashable, list[str]]]:
+    def incident(self) -> tuple[dict[Hashable, list[Any]], dict[Hashable, list[Any]]]:
         """The arcs into every vertex, and those out of it, by the labels of vertices and arcs."""
-        topology: Any = getattr(self.problem, "topology", None)
-        return incident_arcs(self.problem.instance if topology is None else topology)
+        V, A, topology = self.axis("vertex").members, self.axis("arc").members, topology_of(self.problem)
+        into: dict[Hashable, list[Any]] = {u: [] for u in V}
+        out_of: dict[Hashable, list[Any]] = {u: [] for u in V}
+        for name, tail, head in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True):
+            into[V[head]].append(name)
+            out_of[V[tail]].append(name)
+        return into, out_of
 
     def by_label(self, values: ArrayLike, *axes: str) -> Mapping[Hashable, float]:
         """The entries of an array along axes, by the labels of their members."""

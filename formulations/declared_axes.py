@@ -84,12 +84,12 @@ def axis_of(problem: Any, name: str, sets: Mapping[str, Sequence[Hashable] | Axi
     if isinstance(stated, Axis):
         return stated
     if stated is None:
-        return _axis(name, _instance(problem))
+        return _axis(name, topology_of(problem))
     numbers = isinstance(stated, range) and stated == range(len(stated))
     return Axis(name, len(stated), None if numbers else stated, None if numbers else stated)
 
 
-def _instance(problem: Any) -> Any:
+def topology_of(problem: Any) -> Any:
     """The topology of a problem, or its instance."""
     for name in ("topology", "instance"):
         if (found := getattr(problem, name, None)) is not None:
@@ -100,7 +100,7 @@ def _instance(problem: Any) -> Any:
 
 def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
     """Shapes of the declared variables; None where the instance is no topology, or there are other variables."""
-    if not isinstance(_instance(problem), Topology):
+    if not isinstance(topology_of(problem), Topology):
         return None
     if not set(names) <= set(problem.variables):
         unknown = next((name for name in problem.variables if name not in names), None)
@@ -192,7 +192,7 @@ def links(problem: Any, values: Values) -> Links:
     BadInput
         If a flow in link bandwidths is more than a link carries, so that it must be something else.
     """
-    topology, name = _instance(problem), flow_of(problem)
+    topology, name = topology_of(problem), flow_of(problem)
     assert name is not None
     flow, along = np.asarray(values[name], dtype=float), problem.variables[name]
     if problem.concurrent in problem.variables and len(along) == 2 and {*along} - {ARC} <= {*RANKS, "pair"}:
@@ -273,13 +273,13 @@ def stated_traffic(problem: Any) -> F64 | None:
     if stated is None and any(one.name == "demand" for one in problem.parameters):
         msg = f"{problem.name}: the object keeps no demand; make it by prepare(), or set self.demand in __init__"
         raise ModelError(msg)
-    return traffic_of({"demand": UNIFORM if stated is None else stated}, _instance(problem))
+    return traffic_of({"demand": UNIFORM if stated is None else stated}, topology_of(problem))
 
 
 def traffic(problem: Any) -> F64:
     """What every rank sends to every other [shards], ``(N, N)``."""
     stated = stated_traffic(problem)
-    return uniform(_instance(problem).num_ranks) if stated is None else stated
+    return uniform(topology_of(problem).num_ranks) if stated is None else stated
 
 
 def has_routes(problem: Any) -> bool:
@@ -297,7 +297,7 @@ def source_flow(problem: Any, values: Values) -> F64 | None:
     if not has_routes(problem):
         return None
     name = str(flow_of(problem))
-    along, topology = tuple(problem.variables[name]), _instance(problem)
+    along, topology = tuple(problem.variables[name]), topology_of(problem)
     flow = np.asarray(values[name], dtype=float)
     kept = (along.index(ARC), along.index("source" if "source" in along else "pair"))
     summed = np.moveaxis(flow, kept, (0, 1)).reshape(flow.shape[kept[0]], flow.shape[kept[1]], -1).sum(axis=2)

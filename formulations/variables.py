@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -353,26 +352,6 @@ def arc_names(topology: Topology) -> list[str]:
         name = f"{vertices[ends[0]]}->{vertices[ends[1]]}"
         names.append(name if copies[ends] == 1 else f"{name}#{copies[ends]}")
     return names
-
-
-def incident_arcs(topology: Topology) -> tuple[dict[Hashable, list[str]], dict[Hashable, list[str]]]:
-    """Indices in Pyomo of the arcs into and out of every vertex, by the index of the vertex."""
-    V = vertex_names(topology)
-    into: dict[Hashable, list[str]] = {u: [] for u in V}
-    out_of: dict[Hashable, list[str]] = {u: [] for u in V}
-    for name, tail, head in zip(arc_names(topology), topology.tail.tolist(), topology.head.tolist(), strict=True):
-        into[V[head]].append(name)
-        out_of[V[tail]].append(name)
-    return into, out_of
-
-
-def entries(array: NDArray[Any], *axes: Sequence[Hashable]) -> dict[tuple[Any, ...], float]:
-    """The entries of an array by their indices in Pyomo, in C order; an index that is a tuple is spread.
-
-    An index set that the data have as a mask is ``[index for index, holds in entries(mask, V, K).items() if holds]``.
-    """
-    spread = [[name if isinstance(name, tuple) else (name,) for name in axis] for axis in axes]
-    return {sum(names, ()): value for names, value in zip(product(*spread), array.ravel().tolist(), strict=True)}
 
 
 def pair_names(topology: Topology, sources: I64, targets: I64) -> list[tuple[Hashable, ...]]:

@@ -45,7 +45,7 @@ from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import Axis, entries, incident_arcs, vertex_axis
+from opticoll.formulations.variables import Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -119,17 +119,17 @@ class AllGather(Formulation):
         """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
-        A, V = b.sets("arc", "vertex")
-        c, supply = entries(self.topology.capacity, A), entries(self.supply, V)
+        b = Pyo(self)
+        into, out_of = b.incident()
+        c, supply = b.by_label(self.topology.capacity, "arc"), b.by_label(self.supply, "vertex")
         h = b.var("h", upper=self.most, where=lambda a, v: a not in out_of[v])
         T = b.var("T", upper=self.most / min(c.values()))
 
         def balance(u: Hashable, v: Hashable) -> Any:
-            return quicksum(h[a, v] for a in out_of[u]) - quicksum(h[a, v] for a in into[u]) == supply[u,]
+            return quicksum(h[a, v] for a in out_of[u]) - quicksum(h[a, v] for a in into[u]) == supply[u]
 
         b.row("balance", balance, where=lambda u, v: u != v)
-        b.row("capacity", lambda a, v: h[a, v] <= c[a,] * T, where=lambda a, v: a not in out_of[v])
+        b.row("capacity", lambda a, v: h[a, v] <= c[a] * T, where=lambda a, v: a not in out_of[v])
         return b.minimize(T)
 
     def residuals(self, values: Values) -> dict[str, float]:

@@ -51,7 +51,7 @@ from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.flows.shared_flows import outflow
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links, entries, incident_arcs
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Values
@@ -140,9 +140,10 @@ class AllReduction(Formulation):
         """The model in Pyomo, variables and constraints as in the module docstring."""
         from pyomo.core import quicksum
 
-        b, (entering, leaving) = Pyo(self), incident_arcs(self.topology)
-        A, R = b.sets("arc", "rank")
-        c, N = entries(self.topology.capacity, A), len(R)
+        b = Pyo(self)
+        entering, leaving = b.incident()
+        (R,) = b.sets("rank")
+        c, N = b.by_label(self.topology.capacity, "arc"), len(R)
 
         def out_of(flow: Any, w: Any, *v: Any) -> Any:
             return quicksum(flow[(a, *v)] if v else flow[a] for a in leaving[w])
@@ -162,7 +163,7 @@ class AllReduction(Formulation):
         b.row("sums", lambda w, v: into(g, w, v) - out_of(g, w, v) == share(w), where=lambda w, v: w != v)
         b.row("copied", lambda a, v: f[a, v] <= y[a], where=lambda a, v: a not in leaving[v])
         b.row("summed", lambda a, v: g[a, v] <= z[a], where=lambda a, v: a not in entering[v])
-        b.row("capacity", lambda a: y[a] + z[a] <= c[a,] * T)
+        b.row("capacity", lambda a: y[a] + z[a] <= c[a] * T)
         b.row("forwards", lambda w: out_of(y, w) <= into(y, w), where=lambda w: w not in R)
         b.row("gathers", lambda w: into(z, w) <= out_of(z, w), where=lambda w: w not in R)
         return b.minimize(T)

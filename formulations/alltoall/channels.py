@@ -46,7 +46,7 @@ from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.variables import TIME, Axis, entries, path_names
+from opticoll.formulations.variables import TIME, Axis, path_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -197,13 +197,10 @@ class RoutedChannels(Formulation):
         """The model in Pyomo: ``y[s,t,i,l]`` for the i-th path of (s,t)."""
         from pyomo.core import quicksum
 
-        b, (K, of, over) = Pyo(self), named_paths(self.paths)
+        b, (_, of, over) = Pyo(self), named_paths(self.paths)
         A, P, L = b.sets("arc", "path", "layer")
-        c, amount, m = (
-            entries(self.topology.capacity, A),
-            dict(zip(K, self.routing.amount.tolist(), strict=True)),
-            len(A),
-        )
+        c, amount = b.by_label(self.topology.capacity, "arc"), b.by_label(self.routing.amount, "commodity")
+        m = len(A)
         carriers: dict[tuple[Any, ...], list[Any]] = {}  # the paths of (s,t) that use b right after a, by (s,t,a,b)
         for number, p in enumerate(P):
             for both in pairwise([A[a] for a in self.paths.path(number)]):
@@ -232,11 +229,11 @@ class RoutedChannels(Formulation):
         if self.chosen == "load":
             whole = set(c.values()) == {1.0} and all(value.is_integer() for value in amount.values())
             Lambda = b.var("Lambda", upper=sum(amount.values()) / min(c.values()), integer=whole)
-            b.row("congestion", lambda a: load(a) <= c[a,] * Lambda, over=over)
+            b.row("congestion", lambda a: load(a) <= c[a] * Lambda, over=over)
             return b.minimize(Lambda)
         z = b.var("z", upper=1, integer=True)
         if self.limit:
-            b.row("congestion", lambda a: load(a) <= c[a,] * self.limit, over=over)
+            b.row("congestion", lambda a: load(a) <= c[a] * self.limit, over=over)
         b.row("use", lambda *kl: taken(of[kl[:-1]], kl[-1:]) <= z[kl[-1]])
         b.row("symmetry", lambda i: z[i] >= z[i + 1])
         return b.minimize(quicksum(z[i] for i in L))

@@ -39,7 +39,7 @@ from opticoll.formulations.flows.concurrent_flow import (
     numbered_source,
 )
 from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Axis, incident_arcs, vertex_axis
+from opticoll.formulations.variables import BANDWIDTHS, Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -134,7 +134,8 @@ class Child(Formulation):
         """The model in Pyomo: ``f[a,t]``, ``F``, ``balance[u,t]``, ``capacity[a]``."""
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        b = Pyo(self)
+        into, out_of = b.incident()
         V, R = b.sets("vertex", "destination")
         s = V[self.flow.sources[0]]
         c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)

@@ -42,7 +42,7 @@ from opticoll.formulations.flows.concurrent_flow import (
     pairs_of,
 )
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Axis, entries, incident_arcs, pair_axis
+from opticoll.formulations.variables import BANDWIDTHS, Axis, pair_axis
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
@@ -150,8 +150,9 @@ class LinkFlow(Formulation):
         """The model in Pyomo: ``f[a,s,t]``, ``F``, ``balance[u,s,t]``, ``capacity[a]``."""
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
-        A, K = b.sets("arc", "commodity")
+        b = Pyo(self)
+        into, out_of = b.incident()
+        (K,) = b.sets("commodity")
         F = b.var("F")
 
         def net(u: Hashable, s: Hashable, t: Hashable) -> Any:
@@ -166,7 +167,8 @@ class LinkFlow(Formulation):
                 where=lambda u, s, t: u != s,
             )
         else:
-            c, d, f = dict(zip(A, self.flow.capacity.tolist(), strict=True)), entries(self.amount, K), b.var("f")
+            c, d = b.by_label(self.flow.capacity, "arc"), b.by_label(self.amount, "commodity")
+            f = b.var("f")
             b.row("conservation", lambda u, s, t: net(u, s, t) >= 0, where=lambda u, s, t: u not in (s, t))
             b.row("delivery", lambda s, t: quicksum(f[a, s, t] for a in into[t]) >= d[s, t] * F)
         b.row("capacity", lambda a: quicksum(f[a, s, t] for s, t in K) <= c[a])

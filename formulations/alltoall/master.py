@@ -33,7 +33,7 @@ from opticoll.formulations.flows.concurrent_flow import (
     equal_demands,
 )
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Axis, incident_arcs, vertex_axis
+from opticoll.formulations.variables import BANDWIDTHS, Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -104,7 +104,8 @@ class Master(Formulation):
         """The model in Pyomo: ``g[a,s]``, ``F``, ``balance[u,s]``, ``capacity[a]``."""
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        b = Pyo(self)
+        into, out_of = b.incident()
         (S,) = b.sets("source")
         c, D = b.data("c"), b.data("D")
         g, F = b.var("g", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")

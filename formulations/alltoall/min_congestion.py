@@ -10,8 +10,8 @@ Vars    x_p in {0,1} path taken, (|P|,); Lambda in 0 .. kappa sum_k D_k / min_a 
         that each carry 1/kappa of their demand, integer where all capacities are 1 and all demands integers
 
 min Lambda / kappa  s.t.
-    congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0       (30), for a on some path
-    choose[k]       (B x)_k = kappa                            (31)
+    congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0       a on some path       (30)
+    choose[k]       (B x)_k = kappa                                                 (31)
 
 In the metrics, ``paths_per_pair`` is kappa and ``paths`` is |P|.
 
@@ -46,7 +46,6 @@ from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import entries
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Values
@@ -130,15 +129,14 @@ class ChosenPaths(Formulation):
         from pyomo.core import quicksum
 
         b, (K, of, over) = Pyo(self), named_paths(self.routing.paths)
-        (A,) = b.sets("arc")
-        c, amount = entries(self.topology.capacity, A), dict(zip(K, self.routing.amount.tolist(), strict=True))
+        c, amount = b.by_label(self.topology.capacity, "arc"), b.by_label(self.routing.amount, "commodity")
         D = {p: amount[k] for k in K for p in of[k]}
         whole = all(number.is_integer() for number in amount.values()) and all(room == 1 for room in c.values())
         x = b.var("x", upper=1, integer=True)
         Lambda = b.var("Lambda", upper=self.routing.kappa * sum(amount.values()) / min(c.values()), integer=whole)
         b.row(
             "congestion",
-            lambda a: quicksum(D[p] * x[p] for p in over[a]) <= c[a,] * Lambda,
+            lambda a: quicksum(D[p] * x[p] for p in over[a]) <= c[a] * Lambda,
             where=lambda a: a in over,
         )
         b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == self.routing.kappa)

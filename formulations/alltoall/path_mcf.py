@@ -8,8 +8,8 @@ Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|)
 Vars    f_p >= 0 flow along path p [link bandwidths], (|P|,); F >= 0 concurrent flow [link bandwidths / shard]
 
 max F  s.t.
-    serve[k]       (B f)_k >= F D_k             (23)
-    capacity[a]    (A f)_a <= c_a               (22), for a on some path
+    serve[k]       (B f)_k >= F D_k                        (23)
+    capacity[a]    (A f)_a <= c_a      a on some path      (22)
 
 The path set (:mod:`opticoll.formulations.flows.path_sets`) is ``paths`` = disjoint (the paper's tractable choice),
 shortest, k, or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that,

@@ -49,7 +49,7 @@ from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, all_to_all_topology, pairs_of
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, entries, incident_arcs, pair_labels, vertex_names
+from opticoll.formulations.variables import Axis, pair_labels, vertex_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,17 +185,18 @@ class ChunkSteps(Formulation):
             return self.flow.pyomo(whole=True)
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
-        A, V, K, T = b.sets("arc", "vertex", "chunk", "step")
+        b = Pyo(self)
+        into, out_of = b.incident()
+        V, K, T = b.sets("vertex", "chunk", "step")
         tail, head = ({a: u for u in V for a in ends[u]} for ends in (out_of, into))
-        c = entries(self.topology.capacity, A)
+        c = b.by_label(self.topology.capacity, "arc")
         f = b.var("f", upper=1, integer=True, over=Index.of_mask("arc chunk step", self.flow.upper > 0))
         U = b.var("U", upper=math.ceil(len(K) / min(c.values())), integer=True)
 
         def arrived(u: Any, k: Sequence[Any], steps: Sequence[int]) -> Any:
             return quicksum(f[(a, *k, t)] for a in into[u] for t in steps)
 
-        b.row("capacity", lambda a, t: quicksum(f[(a, *k, t)] for k in K) <= c[a,] * U[t])
+        b.row("capacity", lambda a, t: quicksum(f[(a, *k, t)] for k in K) <= c[a] * U[t])
         b.row(
             "once",
             lambda u, *k: arrived(u, k, T) <= 1,

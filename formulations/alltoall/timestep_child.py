@@ -35,7 +35,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, numbered_source
 from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, incident_arcs, vertex_axis
+from opticoll.formulations.variables import Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -151,7 +151,8 @@ class StepChild(Formulation):
         """The model in Pyomo: ``f[a,k]``, ``F``, ``balance[u,k]``, ``capacity[a]``."""
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        b = Pyo(self)
+        into, out_of = b.incident()
         V, R = b.sets("vertex", "destination")
         s = V[self.flow.sources[0]]
         c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)

@@ -71,8 +71,6 @@ from opticoll.formulations.variables import (
     SHARDS,
     TIME,
     Axis,
-    entries,
-    incident_arcs,
     pair_axis,
     vertex_axis,
 )
@@ -255,9 +253,10 @@ class StepFlow(Formulation):
         """The model in Pyomo: ``f[a,k,t]``, ``U[t]``; k is s or (s,t), t = 1..L."""
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
-        A, V, K, T = b.sets("arc", "vertex", "group", "step")
-        c, D = entries(self.topology.capacity, A), entries(self.groups.demand, V, K)
+        b = Pyo(self)
+        into, out_of = b.incident()
+        V, T = b.sets("vertex", "step")
+        c, D = b.by_label(self.topology.capacity, "arc"), b.by_label(self.groups.demand, "vertex", "group")
         H = {u for u, holds in zip(V, self.holds.tolist(), strict=True) if holds}
         f = b.var("f", upper=self.upper, over=Index.of_mask("arc group step", self.upper > 0), integer=whole)
         U = b.var("U", upper=math.ceil(self.longest) if whole else self.longest, integer=whole)
@@ -275,7 +274,7 @@ class StepFlow(Formulation):
             over[a, t].append(flow)
         late = ((tail[a], *k, t) for a, *k, first in f for t in range(max(first - 1, 1), len(T)))
         ends = [(u, *k, t) for a, *k, t in f for u in (tail[a], head[a])]
-        b.row("capacity", lambda a, t: quicksum(over[a, t]) <= c[a,] * U[t])
+        b.row("capacity", lambda a, t: quicksum(over[a, t]) <= c[a] * U[t])
         b.row("causality", causality, over={(u, *k) for u, *k in late if u in H and u != k[0]})
         b.row(
             "passing",

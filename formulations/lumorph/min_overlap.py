@@ -82,8 +82,6 @@ from opticoll.formulations.model import (
 )
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import (
-    entries,
-    incident_arcs,
     pair_names,
 )
 from opticoll.instances.photonics import LightpathMesh
@@ -213,14 +211,15 @@ class Overlap(Formulation):
         """The chosen form in Pyomo: ``x[a,k]`` or ``x[s,d,i]``, ``Lambda``; k is (s_k, d_k)."""
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
-        A, V, L = b.sets("arc", "vertex", "circuit")
-        c = entries(self.topology.capacity, A)
+        b = Pyo(self)
+        into, out_of = b.incident()
+        V, L = b.sets("vertex", "circuit")
+        c = b.by_label(self.topology.capacity, "arc")
         Lambda = b.var("Lambda", upper=len(L), integer=set(c.values()) == {1.0})
         x = b.var("x", upper=1, integer=True)
         if self.model == "path":
             _, of, over = named_paths(self.routing.paths)
-            b.row("congestion", lambda a: quicksum(x[p] for p in over[a]) <= c[a,] * Lambda, where=lambda a: a in over)
+            b.row("congestion", lambda a: quicksum(x[p] for p in over[a]) <= c[a] * Lambda, where=lambda a: a in over)
             b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == 1)
             return b.minimize(Lambda)
         lumorph_sizes.refuse_large_overlap(self)
@@ -232,7 +231,7 @@ class Overlap(Formulation):
         def inner(v: Any, k: tuple[Any, ...]) -> bool:
             return v not in (s[k], d[k])
 
-        b.row("congestion", lambda a: quicksum(x[(a, *k)] for k in L) <= c[a,] * Lambda)
+        b.row("congestion", lambda a: quicksum(x[(a, *k)] for k in L) <= c[a] * Lambda)
         b.row(
             "balance",
             lambda v, *k: on(into[v], k) - on(out_of[v], k) == 0,

@@ -48,7 +48,6 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.sipml import placement_bounds, placement_solution, sipml_sizes, transfers
 from opticoll.formulations.sipml.transfers import chains
-from opticoll.formulations.variables import entries
 from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
@@ -272,7 +271,7 @@ class Placement(Formulation):
         sipml_sizes.refuse_large_placement(self)
         b, k, Delta, H = Pyo(self), self.devices, self.delta, self.horizon
         V, G, E, U = b.sets("op", "gpu", "dependency", "pair")
-        p, wait = (self.graph.duration / H).tolist(), entries(self.delay / H, E)
+        p, wait = (self.graph.duration / H).tolist(), b.by_label(self.delay / H, "dependency")
         a, S, C = b.var("a", upper=1, integer=True), b.var("S", upper=1 - self.graph.duration / H), b.var("C", upper=1)
         a[0, 0].setlb(1)
         for g in G[1:]:

@@ -43,7 +43,6 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
 from opticoll.formulations.topology import steps_solution, timed_steps, topology_sizes
 from opticoll.formulations.topology.timed_steps import USUAL
-from opticoll.formulations.variables import entries
 from opticoll.instances.collective_steps import COLLECTIVES, FORMS
 
 if TYPE_CHECKING:
@@ -146,8 +145,8 @@ class TopologySteps(Formulation):
         from pyomo.core import quicksum
 
         b = Pyo(self)
-        S, Q = b.sets("step", "topology")
-        allowed, time = entries(self.allowed, S, Q), self.time.tolist()
+        (Q,) = b.sets("topology")
+        allowed, time = b.by_label(self.allowed, "step", "topology"), self.time.tolist()
         y = b.var("y", upper=1, integer=True, where=lambda *iq: allowed[iq])
         v = b.var("v", where=lambda *iq: allowed[iq])
 

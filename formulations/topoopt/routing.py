@@ -28,7 +28,7 @@ from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, 
 from opticoll.formulations.topoopt import routing_solution
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, ports_left, server_pool
 from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.formulations.variables import Axis, incident_arcs, vertex_axis
+from opticoll.formulations.variables import Axis, vertex_axis
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -139,7 +139,8 @@ class FixedCircuits(Formulation):
         """The model in Pyomo: ``f[a,s]``, ``F``, ``balance[u,s]``, ``capacity[a]``."""
         from pyomo.core import quicksum
 
-        b, (into, out_of) = Pyo(self), incident_arcs(self.topology)
+        b = Pyo(self)
+        into, out_of = b.incident()
         (S,) = b.sets("source")
         c, D = b.data("c"), b.data("D")
         f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")

@@ -45,7 +45,6 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import strategy_solution, strategy_traffic, topoopt_sizes
 from opticoll.formulations.topoopt.circuit_design import server_pool
-from opticoll.formulations.variables import entries
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training.training_jobs import JOBS, TrainingJob, measured_kinds, training_job
 
@@ -202,9 +201,9 @@ class Plane(Formulation):
         from pyomo.core import quicksum
 
         b, n, M = Pyo(self), self.pool.n, self.memory
-        K, C = b.sets("kind", "way")
+        (C,) = b.sets("way")
         allowed, t, R, A, W = (
-            entries(array, K, C) for array in (self.allowed, self.work, self.reduced, self.hops, self.held)
+            b.by_label(array, "kind", "way") for array in (self.allowed, self.work, self.reduced, self.hops, self.held)
         )
         m, rate = self.count.tolist(), n * self.pool.degree * self.bandwidth
         most = np.broadcast_to(self.count[:, None], self.allowed.shape)

@@ -67,7 +67,6 @@ from opticoll.formulations.topoopt import (
     wiring_solution,
 )
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, server_pool
-from opticoll.formulations.variables import entries
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -297,8 +296,9 @@ class Wiring(Formulation):
         b, n, d, L = Pyo(self), self.n, self.degree, self.floor
         V, copies, K, R = b.sets("server", "copy", "commodity", "ring")
         _, demand, most = self.commodities
-        D, B = entries(demand, V, K), entries(most, K)
+        D = b.by_label(demand, "server", "commodity")
         upper = np.broadcast_to(most[:, None, None], (len(K), n, n))
+        B = b.by_label(upper, "commodity", "src", "dst")
         brings: dict[tuple[int, ...], list[tuple[RingIndex, float]]] = {}  # the rings that bring data to (u, k)
         for r, ring in zip(R, self.orders, strict=True):
             for i, j, size in zip(*(part.tolist() for part in ring.hops), strict=True):
@@ -322,7 +322,7 @@ class Wiring(Formulation):
             b.row("split", lambda g: quicksum(share[r] for r in R if r[0] == g) == 1, over={g for g, _ in R})
         b.row(
             "open",
-            lambda *kij: f[kij] <= B[kij[:-2]] * y[kij[-2], kij[-1], 0],
+            lambda *kij: f[kij] <= B[kij] * y[kij[-2], kij[-1], 0],
             where=lambda *kij: kij[-2] != kij[-1] != kij[0],
         )
         b.row("total_hops", lambda: flow >= self.hops)

@@ -10,6 +10,7 @@ from reference import optimum
 
 from opticoll.formulations.alltoall import virtual_channels_solution as model
 from opticoll.formulations.alltoall.dependencies import acyclic
+from opticoll.formulations.alltoall.virtual_channels import LayeredRoutes
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, path_set_of, subset
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
@@ -32,7 +33,7 @@ def first_shortest(spec, layers=4):
     paths = build_path_set(parse(spec), PathRule("shortest"), "test")
     keep = np.zeros(paths.paths, dtype=bool)
     keep[paths.first[:-1]] = True
-    return model.LayeredRoutes(paths.topology, subset(paths, keep), layers)
+    return LayeredRoutes(paths.topology, subset(paths, keep), layers)
 
 
 def has_cycle(data, layer):
@@ -122,16 +123,16 @@ def test_too_few_layers_say_how_many():
     with pytest.raises(NotApplicable, match="layers=3"):
         model.values_of(data, breaking_cycles(data))
     with pytest.raises(NotApplicable, match="layers=0"):
-        model.LayeredRoutes.prepare(parse("ring:5"), {"layers": 0})
+        LayeredRoutes.prepare(parse("ring:5"), {"layers": 0})
     with pytest.raises(NotApplicable, match="min-congestion"):
-        _ = model.LayeredRoutes.prepare(parse("ring:5"), {}).known_routes
+        _ = LayeredRoutes.prepare(parse("ring:5"), {}).known_routes
 
 
 def test_every_route_on_its_own_dependency_cycle_needs_two():
     """A directed triangle: three routes of two arcs each make one cycle of three dependencies."""
     triangle = Topology(3, [0, 1, 2], [1, 2, 0])
     routes = path_set_of(triangle, [[0], [0, 1], [1, 2], [1], [2], [2, 0]], range(6))
-    data = model.LayeredRoutes(routes.topology, routes, 3)
+    data = LayeredRoutes(routes.topology, routes, 3)
     for assign in HEURISTICS.values():
         assert assign(data).max() == 1
 
