@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import build_model, read_parameters
-from opticoll.formulations.program_writer import written
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.instances import MatrixProgram, as_instance
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.plan import instance_of, make_plan
 from opticoll.solvers.process.budget import Budget
+from opticoll.solvers.program_writer import written
 from opticoll.solvers.solve import solve_needed
 from opticoll.solvers.task import Task
 
@@ -49,7 +49,7 @@ def export(
 ) -> tuple[str, ...]:
     """Write the matrix of a formulation on an instance as MPS or LP, with the names in its docstring or its own file.
 
-    Other tools read the file as the same program (:mod:`opticoll.formulations.program_writer`). It is a minimization:
+    Other tools read the file as the same program (:mod:`opticoll.solvers.program_writer`). It is a minimization:
     the objective of a maximization is negated. Names that not all tools read are replaced; a table of these,
     ``FILE.names.csv``, is then written beside.
 

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.program_writer import WrittenProgram
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.readers.solver_solutions import SolFile
+    from opticoll.solvers.program_writer import WrittenProgram
     from opticoll.solvers.run import Run
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
     from opticoll.solvers.task import CheckRecord
@@ -433,7 +433,7 @@ def _sol_bound(
 
 def _file_of(form: StandardForm, duals: Mapping[str, float], program: MatrixProgram | None) -> WrittenProgram:
     """The file of a program, in the format that has as many rows as there are duals, else MPS."""
-    from opticoll.formulations.program_writer import WrittenProgram, written
+    from opticoll.solvers.program_writer import WrittenProgram, written
 
     if program is not None:
         names = list(program.column_names), list(program.row_names)

@@ -30,8 +30,8 @@ import numpy as np
 from opticoll.analysis.benchmark.benchmark_set import SIZES, SOLUTIONS, best_known, problems
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.program_writer import NEGATED, written
 from opticoll.instances import parse
+from opticoll.solvers.program_writer import NEGATED, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

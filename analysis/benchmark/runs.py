@@ -34,13 +34,13 @@ from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_kno
 from opticoll.errors import BadFile, OpticollError, SolverUnavailable
 from opticoll.formulations import formulation
 from opticoll.formulations.model import states
-from opticoll.formulations.program_writer import plain_names
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.shared_files import rewrite
 from opticoll.solvers import verify
 from opticoll.solvers.adapters import adapter, adapters
 from opticoll.solvers.adapters.command_line import CommandLine
 from opticoll.solvers.process.isolation import probe, solve_isolated
+from opticoll.solvers.program_writer import plain_names
 from opticoll.solvers.task import SolveRequest, Task, Termination
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.training.circuit_replay import CircuitIteration, residuals
+from opticoll.analysis.training.network_iteration import ServerNetwork, bounds, flows_of
 from opticoll.analysis.training.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.errors import NoSolution
-from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_of
-from opticoll.formulations.lumorph.circuit_replay import CircuitIteration, residuals
 from opticoll.formulations.lumorph.iteration import NAME, StagedCalls
 from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.instances.families.machines import ideal_switch
@@ -29,8 +29,8 @@ from opticoll.solvers.solve import solve
 from opticoll.solvers.task import PROVEN, Fields, Task
 
 if TYPE_CHECKING:
+    from opticoll.analysis.training.circuit_replay import Communication
     from opticoll.analysis.training.timed_rounds import AllReduce, TimedRounds
-    from opticoll.formulations.lumorph.circuit_replay import Communication
     from opticoll.instances.photonics import LightpathMesh
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.training.iteration_stages import IterationStages

@@ -11,11 +11,11 @@ import numpy as np
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
 from opticoll.analysis.training.cluster_queue import simulate_cluster
+from opticoll.analysis.training.cluster_schedule import ClusterSchedule, residuals
 from opticoll.analysis.training.iteration import iteration
+from opticoll.analysis.training.rack_uplinks import fair_rates
 from opticoll.arguments import check_mapping, number, whole_number
 from opticoll.errors import BadInput
-from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule, residuals
-from opticoll.formulations.topoopt.rack_uplinks import fair_rates
 from opticoll.instances.topology import parse_rate
 from opticoll.instances.training.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.solvers.task import Fields

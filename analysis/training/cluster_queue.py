@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.training.cluster_schedule import ClusterSchedule
 from opticoll.errors import BadInput
-from opticoll.formulations.topoopt.cluster_schedule import ClusterSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.training.network_iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.compiled import compiled
 from opticoll.errors import BadInput, NoSolution
-from opticoll.formulations.flows.iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.topology import Topology
 from opticoll.instances.training.task_graph import COMPUTING, TRANSFER
@@ -37,7 +37,7 @@ from opticoll.solvers.methods.topoopt.topology_finder import connected, topology
 from opticoll.solvers.methods.topoopt.utility_circuits import geometric, greedy_circuits
 
 if TYPE_CHECKING:
-    from opticoll.formulations.flows.iteration import Routing
+    from opticoll.analysis.training.network_iteration import Routing
     from opticoll.instances.families.machines import CircuitNetwork
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.training.task_graph import TaskGraph
@@ -427,7 +427,7 @@ def simulate(
     resolution
         See the module [s].
     record
-        Keep the rates, for :func:`opticoll.formulations.flows.iteration.residuals`.
+        Keep the rates, for :func:`opticoll.analysis.training.network_iteration.residuals`.
 
     Raises
     ------

@@ -17,9 +17,9 @@ from opticoll.analysis.training.circuit_iteration import (
     milliseconds,
 )
 from opticoll.analysis.training.flow_simulator import designed_network, simulate, simulate_circuits
+from opticoll.analysis.training.network_iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
 from opticoll.arguments import number, refused, whole_number
 from opticoll.errors import BadInput
-from opticoll.formulations.flows.iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import LightpathMesh, Topology, parse
 from opticoll.instances.duration import Duration
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
@@ -144,8 +144,8 @@ def iteration(
     section, batch, overlap
         As for :func:`opticoll.instances.training.task_graph.training_iteration`.
     routing, paths
-        ``single``, ``even`` or ``k`` (:class:`opticoll.formulations.flows.iteration.ServerNetwork`), with ``paths`` (4)
-        for ``k``; ``auto``: even over switches, single where servers forward. Not for rounds.
+        ``single``, ``even`` or ``k`` (:class:`opticoll.analysis.training.network_iteration.ServerNetwork`), with
+        ``paths`` (4) for ``k``; ``auto``: even over switches, single where servers forward. Not for rounds.
     latency
         Latency of a hop, 1e-6 s by default, or of a round, 0.7e-6 s.
     resolution

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from opticoll.analysis.training.circuit_replay import Communication
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph.circuit_replay import Communication
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained

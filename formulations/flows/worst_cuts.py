@@ -1,7 +1,7 @@
 """Minimum time of a collective that copies: the exact worst cut, by max-flows in whole numbers.
 
 The minimum time T* = max of w(S) / c(S -> V - S) over S without some rank is found by Newton's method on
-max-flows (:mod:`opticoll.formulations.flows.tree_packing` attains it by trees).
+max-flows; packings of trees attain it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
 from opticoll.file_contents import read_bytes
-from opticoll.formulations.program_writer import written
 from opticoll.instances.readers.reading import decode
 from opticoll.instances.readers.solver_solutions import SolFile, positions, read_sol
 from opticoll.nearest_names import nearest
@@ -38,6 +37,7 @@ from opticoll.solvers.adapters.interface import (
 )
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.processes import processor_s_of_children, tie_to_parent
+from opticoll.solvers.program_writer import written
 from opticoll.solvers.task import Outcome, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import NoReturn
 
-    from opticoll.formulations.program_writer import WrittenProgram
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
+    from opticoll.solvers.program_writer import WrittenProgram
     from opticoll.solvers.task import SolveRequest
 
 _log = logging.getLogger("opticoll")

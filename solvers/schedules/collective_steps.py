@@ -37,8 +37,8 @@ from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.formulations.flows.tree_packing import PackedTree, TreePacking
     from opticoll.instances.topology import Topology
+    from opticoll.solvers.schedules.tree_packing import PackedTree, TreePacking
 
 
 #: Formulations with such schedules, and the name of their collective in files.
@@ -246,8 +246,8 @@ def _packings(
     collective: str, topology: Topology, root: int | None, most: int, exact: int | None, trees: int | None
 ) -> tuple[TreePacking | None, TreePacking | None]:
     """Trees for the copies, and trees of the reversed topology for the sums; both with the same number of chunks."""
-    from opticoll.formulations.flows.tree_packing import pack, pack_dividing, pack_into
     from opticoll.formulations.flows.worst_cuts import reversed_arcs
+    from opticoll.solvers.schedules.tree_packing import pack, pack_dividing, pack_into
 
     weight = None if root is None else tuple(int(v == root) for v in topology.terminals.tolist())
     back = reversed_arcs(topology)

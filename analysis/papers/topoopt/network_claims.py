@@ -19,7 +19,7 @@ from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.topoopt.demand_claims import dlrm_weights
-from opticoll.formulations.topoopt.iteration_loads import point_to_point_loads, slowdown
+from opticoll.analysis.papers.topoopt.iteration_loads import point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training.training_jobs import NUMBER_BYTES
 from opticoll.solvers.methods.topoopt import ring_permutations

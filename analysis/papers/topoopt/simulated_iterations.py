@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from opticoll.formulations.topoopt.iteration_loads import iteration_time
+from opticoll.analysis.papers.topoopt.iteration_loads import iteration_time
 from opticoll.instances import parse
 from opticoll.instances.training.task_graph import training_iteration
 from opticoll.instances.training.training_jobs import MEASURED_SERVERS, training_job
@@ -21,7 +21,7 @@ from opticoll.shared_files import rewrite
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opticoll.formulations.flows.iteration import Flows
+    from opticoll.analysis.training.network_iteration import Flows
     from opticoll.instances.training.task_graph import TaskGraph
 
 
@@ -61,7 +61,7 @@ def graph_of(model: str, section: str, batch: int, overlap: str) -> TaskGraph:
 def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
     """The flows over a network whose circuits do not change, for links of 1 byte/s."""
     from opticoll.analysis.training.flow_simulator import designed_network
-    from opticoll.formulations.flows.iteration import ServerNetwork, flows_of
+    from opticoll.analysis.training.network_iteration import ServerNetwork, flows_of
     from opticoll.instances.topology import Topology
 
     place = parse(spec)

@@ -18,6 +18,7 @@ from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published
+from opticoll.analysis.papers.topoopt.iteration_loads import iteration_time, slowdown
 from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
 from opticoll.analysis.papers.topoopt.price_claims import NIC_RULES, equal_cost_bandwidth
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
@@ -28,7 +29,6 @@ from opticoll.analysis.papers.topoopt.simulated_iterations import (
     table,
     tabulated,
 )
-from opticoll.formulations.topoopt.iteration_loads import iteration_time, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training.training_jobs import NUMBER_BYTES, compute_time, dense_weights
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder

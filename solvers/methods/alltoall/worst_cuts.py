@@ -12,9 +12,9 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from opticoll.formulations.flows.tree_packing import TreePacking
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.schedules.tree_packing import TreePacking
 
 
 def run_worst_cut(context: Context) -> Answer:
@@ -101,12 +101,12 @@ def _opposite(topology: Topology, other: Topology) -> I64:
 def run_tree_packing(context: Context) -> Answer:
     """Collectives by trees from every root to all ranks, which take exactly the time of the worst cut.
 
-    The trees are those of :mod:`opticoll.formulations.flows.tree_packing`. The flow towards a rank follows the trees; a
+    The trees are those of :mod:`opticoll.solvers.schedules.tree_packing`. The flow towards a rank follows the trees; a
     reduce-scatter is the all-gather of the reversed topology, backwards. An all-reduce is both at the same time, with
     equal shares summed at all ranks; the formulation's bounds state its distance from the optimum.
     """
-    from opticoll.formulations.flows.tree_packing import pack
     from opticoll.formulations.flows.worst_cuts import reversed_arcs
+    from opticoll.solvers.schedules.tree_packing import pack
 
     context.remaining()
     topology, name = context.instance, context.formulation.name

@@ -11,9 +11,9 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.training.circuit_iteration import circuit_iteration
+from opticoll.analysis.training.circuit_replay import BLOCKS, residuals
 from opticoll.analysis.training.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph.circuit_replay import BLOCKS, residuals
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, formula
 from opticoll.instances import parse
 from opticoll.instances.topology import parse_rate

@@ -17,8 +17,8 @@ from opticoll.analysis.training.flow_simulator import (
     simulate_circuits,
     simulate_flows,
 )
+from opticoll.analysis.training.network_iteration import ServerNetwork, bounds, flows_of, residuals
 from opticoll.errors import BadInput, NoSolution
-from opticoll.formulations.flows.iteration import ServerNetwork, bounds, flows_of, residuals
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.machines import fat_tree, ideal_switch
 from opticoll.instances.topology import both_ways

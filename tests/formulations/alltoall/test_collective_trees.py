@@ -17,7 +17,6 @@ from programs import naive_outcome, ring
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.all_reduce_bounds import partition_bound
-from opticoll.formulations.flows.tree_packing import PackedTree, evenly, pack, violations
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
@@ -26,6 +25,7 @@ from opticoll.solvers.schedules.lowering import XmlOptions, collective_text, low
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import collective_document, read_schedule
 from opticoll.solvers.schedules.static_checks import channels_of
+from opticoll.solvers.schedules.tree_packing import PackedTree, evenly, pack, violations
 from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.solvers.task import Task
 

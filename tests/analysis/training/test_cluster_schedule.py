@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from opticoll.analysis.training.cluster_queue import simulate_cluster
+from opticoll.analysis.training.cluster_schedule import residuals
+from opticoll.analysis.training.rack_uplinks import crossings, fair_rates
 from opticoll.errors import BadInput
-from opticoll.formulations.topoopt.cluster_schedule import residuals
-from opticoll.formulations.topoopt.rack_uplinks import crossings, fair_rates
 from opticoll.instances.training.cluster_jobs import MIX, ClusterJob, draw_jobs
 
 

@@ -34,15 +34,15 @@ from program_writers import (
 
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
-from opticoll.formulations.program_writer import LONGEST, NEGATED, Suffix, plain_names, written
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances.readers.program_files import read_program
 from opticoll.solvers.export import export
+from opticoll.solvers.program_writer import LONGEST, NEGATED, Suffix, plain_names, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opticoll.formulations.program_writer import WrittenProgram
+    from opticoll.solvers.program_writer import WrittenProgram
 
 INF = np.inf
 #: Tools that read files, and the module or command that each needs.
