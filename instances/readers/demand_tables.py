@@ -4,29 +4,28 @@ A demand is an N×N matrix in rank order, or a list of (source, target, amount) 
 Names that are not labels are read as rank numbers 0 .. N-1 if all of them are, and no label is a number. Pairs that are
 not listed have demand 0.
 
-Text files (any suffix but ``.json``): either N rows of N numbers, separated by commas or spaces; or a heading of labels
-(its first field empty) and one row per label, as ``DataFrame.to_csv`` writes it; or a heading ``src,dst,bytes`` and one
-pair per line. In the latter two, amounts may have units of size, ``64MB`` or ``64MiB``: all of a table or none; amounts
-are then in bytes. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``. ``#`` starts a
-comment. SNDlib networks (native or XML) contain demands, and DIMACS ``p max`` a source and a sink.
+Text files (any suffix but ``.json``): a matrix with or without labels (:mod:`opticoll.instances.readers.tables`), or a
+heading ``src,dst,bytes`` and one pair per line. Amounts may have units of size, ``64MB`` or ``64MiB``: all of a table
+or none; amounts are then in bytes. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``.
+SNDlib networks (native or XML) contain demands, and DIMACS ``p max`` a source and a sink.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
-from opticoll.instances.readers.reading import parse_json, parse_xml, parses_as_float
+from opticoll.instances.readers.reading import as_struct, parse_json, parse_xml, parses_as_float
+from opticoll.instances.readers.tables import Row, check_labels, has_labels, rows_of, square
 from opticoll.instances.readers.topology_builder import end_columns
 from opticoll.instances.topology import parse_size
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 #: Headings of the amounts of a list of pairs, in lower case.
 AMOUNTS = ("bytes", "amount", "demand", "shards", "traffic", "volume", "weight", "value", "size")
-#: Maximum number of rows in a list of pairs.
-MAX_PAIRS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,18 +186,7 @@ def _framed(frame: Any) -> DemandTable:
 
 def _labelled(rows: list[str], columns: list[str], entries: object, what: str) -> DemandTable:
     """Convert a square matrix with labels to a list of pairs."""
-    for side in (rows, columns):
-        twice = next((name for name in side if side.count(name) > 1), None) if len(set(side)) < len(side) else None
-        if twice is not None:
-            msg = f"{what}: label {twice[:60]!r} occurs twice; use each label once"
-            raise BadInput(msg)
-    odd = sorted(set(rows) ^ set(columns))
-    if odd:
-        msg = (
-            f"{what}: {odd[0][:60]!r} labels only a row or only a column; label both with the ranks, or give the "
-            "columns src, dst and an amount"
-        )
-        raise BadInput(msg)
+    check_labels(rows, columns, what)
     matrix = _numbers(entries, what)
     keep = matrix != 0  # NaN is kept and refused later
     ends = [(rows[i], columns[j]) for i, j in np.argwhere(keep).tolist()]
@@ -293,38 +279,28 @@ def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> De
     BadFile
         If the text is malformed, or a matrix whose size is not the number of ranks.
     """
-    ranks, unit = topology.num_ranks, f"rank of {topology.spec}"
     stated = demands_of_network(text, what)
     if stated is not None:
         return _listed(list(stated), list(stated.values()), what)
     if is_json:
-        return DemandTable(_json_matrix(text, ranks, what))
-    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-    numbered = [(i, line) for i, line in enumerate(lines, start=1) if line]
-    if not numbered:
+        return _json_matrix(text, what)
+    rows = rows_of(text, what)
+    if not rows:
         msg = f"{what} is empty; write one row of a matrix per line, or the heading src,dst,bytes and one pair per line"
         raise BadFile(msg)
-    if ";" in numbered[0][1]:
-        msg = f"{what}, line {numbered[0][0]}: columns are separated by ';'; use commas or spaces"
-        raise BadFile(msg)
-    heading = _fields(numbered[0][1])
+    number, heading = rows[0]
     columns = _pair_columns(heading, what)
     if columns is not None:
-        return _pairs_of_lines(numbered[1:], columns, len(heading), what)
-    if len(heading) > 1 and "," in numbered[0][1] and (not heading[0] or _above_rows(heading, numbered[1:])):
-        return _labelled_lines(numbered[1:], heading[1:], what)
-    if len(heading) == 3 and not any(map(parses_as_float, heading)):
+        return _pairs_of_rows(rows[1:], columns, len(heading), what)
+    if len(heading) == 3 and None in map(_amount, heading) and not has_labels([cells for _, cells in rows]):
         msg = (
-            f"{what}, line {numbered[0][0]}: cannot read the heading {numbered[0][1][:60]!r}; "
-            "write src,dst,bytes for a list of pairs, or only numbers for a matrix"
+            f"{what}, line {number}: {','.join(heading)[:60]!r} is neither a heading nor amounts; write src,dst,bytes "
+            "above a list of pairs, or only numbers for a matrix"
         )
         raise BadFile(msg)
-    return DemandTable(matrix_of(text, ranks, what, unit))
-
-
-def _above_rows(heading: list[str], lines: list[tuple[int, str]]) -> bool:
-    """Whether the first line of a matrix has, behind a word of its own, the labels of the rows."""
-    return not parses_as_float(heading[0]) and sorted(heading[1:]) == sorted(_fields(line)[0] for _, line in lines)
+    matrix = square(rows, what)
+    amounts = _amounts(matrix.cells(), matrix.place).reshape(len(matrix.rows), -1)
+    return DemandTable(amounts) if matrix.labels is None else _labelled(matrix.labels, matrix.labels, amounts, what)
 
 
 def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | None:
@@ -354,10 +330,16 @@ def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | N
     return dict(links.demands)
 
 
-def _fields(line: str) -> list[str]:
-    if "," not in line:
-        return line.split()
-    return [field.strip() for field in next(csv.reader([line]))]
+def _amount(text: str) -> tuple[float, bool] | None:
+    """An amount as written, or in bytes, and whether it has a unit of size; None for any other text."""
+    if parses_as_float(text):
+        return float(text), False
+    if _NOTHING.fullmatch(text):
+        return 0.0, True
+    try:
+        return parse_size(text), True
+    except BadInput:
+        return None
 
 
 def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
@@ -370,18 +352,15 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
     """
     values, plain, sized = np.empty(len(texts)), -1, -1
     for i, text in enumerate(texts):
-        if parses_as_float(text):
-            values[i] = float(text)
-            plain = i if values[i] and plain < 0 else plain
-            continue
-        if _NOTHING.fullmatch(text):
-            values[i], sized = 0.0, i
-            continue
-        try:
-            values[i], sized = parse_size(text), i
-        except BadInput:
+        read = _amount(text)
+        if read is None:
             msg = f"{place(i)}: amount {text[:60]!r} is unknown; write numbers, or sizes such as 64MB or 64MiB"
-            raise BadFile(msg) from None
+            raise BadFile(msg)
+        values[i] = read[0]
+        if read[1]:
+            sized = i
+        elif values[i] and plain < 0:
+            plain = i
     if plain >= 0 and sized >= 0:
         msg = (
             f"{place(plain)}: amount {texts[plain]} has no unit, but {texts[sized][:60]} has one; write a unit with "
@@ -391,60 +370,33 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
     return values
 
 
-def _pairs_of_lines(lines: list[tuple[int, str]], columns: tuple[int, int, int], width: int, what: str) -> DemandTable:
-    if len(lines) > MAX_PAIRS:
-        msg = f"{what}: {len(lines)} pairs exceed the limit of {MAX_PAIRS}; write a matrix"
-        raise BadFile(msg)
+def _pairs_of_rows(rows: list[Row], columns: tuple[int, int, int], width: int, what: str) -> DemandTable:
     ends, amounts = [], []
-    for number, line in lines:
-        parts = _fields(line)
-        if len(parts) != width or not parts[columns[0]] or not parts[columns[1]]:
-            msg = f"{what}, line {number}: {line[:60]!r} does not match the heading; write one value per column"
+    for number, cells in rows:
+        if len(cells) != width or not cells[columns[0]] or not cells[columns[1]]:
+            given = ",".join(cells)[:60]
+            msg = f"{what}, line {number}: {given!r} does not match the heading; write one value per column"
             raise BadFile(msg)
-        ends.append((parts[columns[0]], parts[columns[1]]))
-        amounts.append(parts[columns[2]])
-    return _listed(ends, _amounts(amounts, lambda i: f"{what}, line {lines[i][0]}"), what)
+        ends.append((cells[columns[0]], cells[columns[1]]))
+        amounts.append(cells[columns[2]])
+    return _listed(ends, _amounts(amounts, lambda i: f"{what}, line {rows[i][0]}"), what)
 
 
-def _labelled_lines(lines: list[tuple[int, str]], labels: list[str], what: str) -> DemandTable:
-    names: list[str] = []
-    entries: list[str] = []
-    for number, line in lines:
-        name, *cells = _fields(line)
-        if len(cells) != len(labels):
-            msg = f"{what}, line {number}: {len(cells)} numbers for {len(labels)} labels; give one per label"
-            raise BadFile(msg)
-        names.append(name)
-        entries += cells
-    amounts = _amounts(entries, lambda i: f"{what}, line {lines[i // len(labels)][0]}")
-    return _labelled(names, labels, amounts.reshape(len(names), len(labels)), what)
+class _Matrix(msgspec.Struct, forbid_unknown_fields=True):
+    demand: list[list[float]]
 
 
-def _json_matrix(text: str, ranks: int, what: str) -> F64:
-    document = parse_json(text, what, f"write a list of {ranks} rows")
-    rows = document.get("demand") if isinstance(document, dict) else document
+def _json_matrix(text: str, what: str) -> DemandTable:
+    document = parse_json(text, what, "write a list of rows")
     if isinstance(document, dict) and isinstance(document.get("graph"), dict) and "demands" in document["graph"]:
         msg = (
             f"{what}: demands within a network are not read from JSON (topohub states some pairs one way only, though "
             "it counts both); write src,dst,amount and one line per pair and direction"
         )
         raise BadFile(msg)
-    unknown = sorted(document.keys() - {"demand"}) if isinstance(document, dict) and "format" not in document else []
-    if rows is not None and unknown:
-        msg = f"{what}: unknown key {unknown[0][:60]!r}; write the rows alone, or under the key 'demand'"
-        raise BadFile(msg)
-    if not isinstance(rows, list) or len(rows) != ranks:
-        count = f"{len(rows)} rows" if isinstance(rows, list) else "no list of rows"
-        msg = f"{what}: {count} in a matrix of {ranks}; give one row per rank, as a list or under the key 'demand'"
-        raise BadFile(msg)
-    matrix = np.empty((ranks, ranks))
+    rows = as_struct(document if isinstance(document, dict) else {"demand": document}, _Matrix, what).demand
     for s, row in enumerate(rows):
-        if not isinstance(row, list) or len(row) != ranks or any(type(cell) not in (int, float) for cell in row):
-            msg = f"{what}, row {s + 1}: must be a list of {ranks} numbers, one per rank"
+        if len(row) != len(rows):
+            msg = f"{what}, row {s + 1}: {len(row)} entries in a matrix of {len(rows)} rows; give one per row"
             raise BadFile(msg)
-        try:
-            matrix[s] = row
-        except OverflowError:
-            msg = f"{what}, row {s + 1}: a number is too large; use a larger unit"
-            raise BadFile(msg) from None
-    return matrix
+    return DemandTable(np.array(rows).reshape(len(rows), len(rows)))

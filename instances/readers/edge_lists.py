@@ -21,15 +21,14 @@ capacity is 1.
 from __future__ import annotations
 
 import ast
-import csv
 import io
 import json
-import re
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import CAPACITY_NAMES, ListedGraph
 from opticoll.instances.readers.reading import parses_as_float
+from opticoll.instances.readers.tables import cells_of
 from opticoll.instances.readers.topology_builder import ReadOptions, default_labels, end_columns, is_number
 from opticoll.instances.topology import split_rate
 
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import Topology
 
 _MAX_LINE = 10_000
-#: Words separated by blanks of which the last is a number with a decimal comma.
-_DECIMAL_COMMA = re.compile(r"^[^\S\n]*[^\s,]+[^\S\n]+[^\s,]+[^\S\n]+[0-9]+,[0-9]+[^\S\n]*$", re.MULTILINE)
 
 
 def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> Topology:
@@ -146,7 +143,7 @@ class _Lines:
         self.declared.add(key)
 
     def _read_plain(self, line: str, number: int, where: str) -> None:
-        cells = _fields(line, where)
+        cells = cells_of(line, where)
         if not self.plain and self.heading is None and self._read_heading(cells, where):
             return
         if self.heading is None and "," not in line and len(cells) == 4 and split_rate(" ".join(cells[2:])) is not None:
@@ -184,7 +181,7 @@ class _Lines:
 
     def _read_networkx(self, line: str, number: int, where: str) -> None:
         ends, _, rest = line.partition("{")
-        cells = _fields(ends.rstrip().rstrip(","), where)
+        cells = cells_of(ends.rstrip().rstrip(","), where)
         try:
             attributes = ast.literal_eval("{" + rest)
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
@@ -243,21 +240,6 @@ def _are_neighbours(graph: ListedGraph) -> bool:
     return len({tail for tail, *_ in rows}) == len(rows) == graph.order and all(
         is_number(str(tail)) and third not in (tail, head) and graph.has_vertex(third) for tail, head, third in rows
     )
-
-
-def _fields(line: str, where: str) -> list[str]:
-    if ";" in line:
-        msg = f"{where}: columns are separated by ';'; use commas or spaces"
-        raise BadFile(msg)
-    if line.startswith(("%", "//")):
-        msg = f"{where}: {line[:60]!r} begins like a comment; comments begin with #"
-        raise BadFile(msg)
-    if "," not in line:
-        return line.split()
-    if "\t" in line or _DECIMAL_COMMA.search(line):
-        msg = f"{where}: {line[:60]!r} has blanks between its columns and a comma inside one; write 2.5 for 2,5"
-        raise BadFile(msg)
-    return [field.strip() for field in (next(csv.reader([line])) if '"' in line else line.split(","))]
 
 
 def _labels(text: str, where: str) -> list[str]:

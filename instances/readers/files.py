@@ -37,6 +37,7 @@ from opticoll.instances.readers.graph_formats import (
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float
+from opticoll.instances.readers.tables import has_labels, rows_of, split, square
 from opticoll.instances.readers.topology_builder import ReadOptions, end_columns
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import refuse_text
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import Topology
 
-#: Size limit of a file [bytes].
-MAX_FILE_BYTES = 64 * 2**20
+#: Size limit of a file, and how much of it tells a matrix from an edge list [bytes].
+MAX_FILE_BYTES, _START = 64 * 2**20, 2**20
 
 
 def _text(data: bytes, where: str) -> str:
@@ -250,32 +251,24 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     if suffix == ".gml":
         return "gml"
     refuse_text(start.decode("utf-8", "replace"), what, suffix)
-    return "matrix" if _is_matrix(data, what) else "edges"
+    return "matrix" if _is_matrix(data[:_START].decode("utf-8", "replace"), what) else "edges"
 
 
-def _is_matrix(data: bytes, what: str) -> bool:
+def _is_matrix(text: str, what: str) -> bool:
     """Whether a text is a matrix rather than an edge list: labelled, or at least 4 rows of as many numbers.
 
     Three rows of three numbers are one if the diagonal is 0, since no arc has capacity 0.
     """
-    rows = [line for raw in data[: 1 << 20].splitlines() if (line := raw.partition(b"#")[0].strip())]
+    rows = [split(line) for raw in text.splitlines() if (line := raw.partition("#")[0].strip())]
     if not rows:
         return False
-    cells = _cells(rows[0])
-    if len(cells) > 2 and not parses_as_float(cells[0]):
-        if cells[1:] == [_cells(row)[0] for row in rows[1 : len(cells) + 1]]:
-            return True
-        if not cells[0] and end_columns(cells, what) is None:
-            return True
-    whole = len(data) > 1 << 20 or len(rows) == len(cells)
-    if not (len(cells) > 2 and whole and all(map(parses_as_float, cells))):
+    first = rows[0]
+    if len(first) > 2 and has_labels(rows):
+        return bool(first[0]) or end_columns(first, what) is None
+    whole = len(text) >= _START or len(rows) == len(first)
+    if not (len(first) > 2 and whole and all(map(parses_as_float, first))):
         return False
-    return len(cells) > 3 or all(_cells(row)[i : i + 1] in (["0"], ["0.0"]) for i, row in enumerate(rows))
-
-
-def _cells(line: bytes) -> list[str]:
-    text = line.decode("utf-8", "replace")
-    return [cell.strip(' "\t') for cell in (text.split(",") if "," in text else text.split())]
+    return len(first) > 3 or all(row[i : i + 1] in (["0"], ["0.0"]) for i, row in enumerate(rows))
 
 
 def save_topology(topology: Topology, path: str | Path) -> None:
@@ -324,7 +317,7 @@ def save_topology(topology: Topology, path: str | Path) -> None:
 
 
 def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
-    """Read an n×n matrix of numbers: text, one row per line (commas or spaces; ``#`` starts a comment), or NumPy.
+    """Read an n×n matrix of numbers: text (:mod:`opticoll.instances.readers.tables`), or NumPy.
 
     Raises
     ------
@@ -332,42 +325,14 @@ def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
         If the file cannot be read, has the wrong number of rows or columns, or contains anything but numbers.
     """
     what, data = f"file {str(path)!r}", _read(path)
-    if not data.startswith(NUMPY):
-        return matrix_of(_text(data, what), n, what, "server")
-    matrix = numpy_matrix(data, what)
+    if data.startswith(NUMPY):
+        matrix = numpy_matrix(data, what)
+    else:
+        matrix = square(rows_of(_text(data, what), what), what).numbers()
     if len(matrix) != n:
         msg = f"{what}: a matrix of {len(matrix)} rows and columns; give {n}, one per server"
         raise BadFile(msg)
     return matrix
-
-
-def matrix_of(text: str, n: int, what: str, unit: str) -> NDArray[np.float64]:
-    """Parse the n×n matrix in ``text``, in the format of :func:`read_matrix`, with one row and column per ``unit``.
-
-    Raises
-    ------
-    BadFile
-        If it has the wrong number of rows or columns, or contains anything but numbers.
-    """
-    rows: list[NDArray[np.float64]] = []
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.partition("#")[0].strip()
-        if not line:
-            continue
-        parts = line.split(",") if "," in line else line.split()
-        if len(parts) != n or len(rows) == n:
-            count = f"{len(parts)} numbers" if len(parts) != n else f"row {n + 1}"
-            msg = f"{what}, line {number}: {count} in a matrix of {n} rows and columns; give one per {unit}"
-            raise BadFile(msg)
-        odd = next((part for part in parts if not parses_as_float(part)), None)
-        if odd is not None:
-            msg = f"{what}, line {number}: {odd.strip()[:40]!r} is not a number; write numbers"
-            raise BadFile(msg)
-        rows.append(np.array([float(part) for part in parts]))
-    if len(rows) != n:
-        msg = f"{what}: {len(rows)} rows in a matrix of {n}; give one row per {unit}"
-        raise BadFile(msg)
-    return np.stack(rows)
 
 
 def _read(path: str | Path) -> bytes:

@@ -15,7 +15,6 @@ are routing unit times value; several demands of a pair are added.
 
 from __future__ import annotations
 
-import csv
 import html
 import io
 import re
@@ -27,6 +26,7 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.reading import XmlElement, parse_xml, parses_as_float
+from opticoll.instances.readers.tables import rows_of, square
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, is_number
 
 if TYPE_CHECKING:
@@ -522,8 +522,7 @@ def read_sndlib(result: ListedGraph, what: str, options: ReadOptions) -> Topolog
 def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a square matrix of capacities, row i column j for the arc i -> j, 0 for no arc.
 
-    Rows of numbers separated by commas or spaces; or, as ``DataFrame.to_csv`` writes it, a first row of labels and a
-    label before each row. ``directed=false`` completes a triangle.
+    The format is that of :mod:`opticoll.instances.readers.tables`. ``directed=false`` completes a triangle.
 
     Raises
     ------
@@ -531,36 +530,21 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
         If it is not square, contains anything but nonnegative numbers or rates, or has a nonzero diagonal.
     """
     options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
-    rows = [
-        (line, [cell.strip() for cell in (next(csv.reader([words])) if "," in words else words.split())])
-        for line, raw in enumerate(io.StringIO(text, newline=None), start=1)
-        if (words := raw.partition("#")[0].strip())
-    ]
-    labels: list[str] | None = None
-    if len(rows) > 1 and len(rows[0][1]) == len(rows) and not parses_as_float(rows[0][1][0]):
-        labels = rows.pop(0)[1][1:]
-        names = [cells.pop(0) for _, cells in rows]
-        if names != labels or len(set(labels)) < len(labels):
-            msg = f"{what}: rows and columns must have the same distinct labels in the same order"
-            raise BadFile(msg)
-    for line, cells in rows:
-        if len(cells) != len(rows):
-            msg = f"{what}, line {line}: {len(cells)} entries in a matrix of {len(rows)} rows; give one per row"
-            raise BadFile(msg)
+    matrix = square(rows_of(text, what), what)
+    n, cells = len(matrix.rows), matrix.cells()
     entries = [
-        (i, j, cell, f"line {line}, column {j + 1}")
-        for i, (line, cells) in enumerate(rows)
-        for j, cell in enumerate(cells)
+        (*divmod(k, n), cell, matrix.place(k))
+        for k, cell in enumerate(cells)
         if not (parses_as_float(cell) and float(cell) == 0)
     ]
-    return _of_entries(labels or range(len(rows)), entries, what, options)
+    return _of_entries(matrix.labels or range(n), entries, what, options)
 
 
 def read_numpy_topology(matrix: NDArray[np.float64], what: str, options: ReadOptions) -> Topology:
     """Read capacities from an array ``(n, n)``, otherwise as :func:`read_matrix_topology`."""
     options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
     ends = zip(*(side.tolist() for side in np.nonzero(matrix)), strict=True)
-    entries = [(i, j, float(matrix[i, j]), f"row {i + 1}, column {j + 1}") for i, j in ends]
+    entries = [(i, j, float(matrix[i, j]), f"{what}, row {i + 1}, column {j + 1}") for i, j in ends]
     return _of_entries(range(len(matrix)), entries, what, options)
 
 
@@ -573,6 +557,6 @@ def _of_entries(
     for name in vertices:
         builder.add_vertex(name)
     for i, j, value, place in entries:
-        capacity = builder.capacity(value, f"{what}, {place}")
+        capacity = builder.capacity(value, place)
         builder.add_link(vertices[i], vertices[j], capacity, i * len(vertices) + j + 1, directed=True)
     return builder.build()

@@ -311,9 +311,10 @@ def test_labels_that_xml_cannot_hold(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0,1\n", "2 rows|1 rows"),
+        ("0,1\n", "line 1: 2 entries in a matrix of 1 rows"),
+        ("0,1,0\n1,0,0\n0,0,0\n", "a matrix of 3 rows and columns; give 2, one per server"),
         ("0,1\n1\n", "line 2"),
-        ("0 1\n1 0\n0 1\n", "row 3"),
+        ("0 1\n1 0\n0 1\n", "line 1: 2 entries in a matrix of 3 rows"),
         ("0,a\n1,0\n", "line 1"),
         ("", "empty"),
     ],

@@ -314,6 +314,7 @@ READ = [
         None,
         id="matrix-labels",
     ),
+    pytest.param(",a,b\nb,2,0\na,0,1\n", "csv", "", {("a", "b"): 1, ("b", "a"): 2}, 2, None, id="matrix-other-order"),
     pytest.param("node,a,b\na,0,1\nb,2,0\n", "csv", "", {("a", "b"): 1, ("b", "a"): 2}, 2, None, id="matrix-corner"),
     pytest.param(
         "0 1 0 1\n1 0 1 0\n0 1 0 1\n1 0 1 0\n",
@@ -579,7 +580,7 @@ REFUSED = [
     ("0 1 0\n0 0 2\n3 0\n", "txt", ",format=matrix", "line 3: 2 entries"),
     ("0 1\n-1 0\n", "txt", ",format=matrix", "line 2, column 1"),
     ("1 1\n1 0\n", "txt", ",format=matrix", "loop"),
-    (",a,b\nb,0,1\na,1,0\n", "csv", "", "same order"),
+    (",a,b\nb,0,1\nc,1,0\n", "csv", "", "'a' labels only a row or only a column"),
     ("graph [\n node [ id 0 ]\n node [ id 0 ]\n]", "gml", "", "line 3: node id 0 is used twice"),
     ("graph [\n edge [ source 0 ]\n]", "gml", "", "line 2: edge without source and target"),
     ("graph [ node [ id 0 ]\n edge [ source 0 target 7 ]\n]", "gml", "", "line 2: vertex '7' is not declared"),

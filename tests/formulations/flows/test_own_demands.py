@@ -373,6 +373,7 @@ def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
         "Source,Target,Amount\n0,1,6e6\n0,2,1e6\n1,0,2e6\n",
         ",a,b,c\na,0,6e6,1e6\nc,0,0,0\nb,2e6,0,0\n",
         "0,6e6,1e6\n2e6,0,0\n0,0,0\n",
+        "0 6MB 1MB\n2MB 0 0\n0 0 0\n",
         "src,dst,bytes\na,b,6MB\na,c,1000kB\nb,a,16 Mb\n",
         ",a,b,c\na,0,6MB,1MB\nc,0,0,0\nb,2MB,0,0\n",
         "rank,a,b,c\na,0,6MB,1MB\nc,0,0,0\nb,2MB,0,0\n",
@@ -442,17 +443,18 @@ def test_invalid_demand_data_are_refused_in_one_line(demand, word):
         ("src,dst,bytes\na,q,1\n", "'q' is not a rank"),
         ("src,dst,bytes\na,b,-1\n", "nonnegative"),
         ("src,dst,bytes\na,b,nan\n", "finite"),
-        ("a,b,6e6\n", "not a number"),
-        ("0 1_0 2\n3 0 4\n5 6 0\n", "line 1: '1_0' is not a number"),
+        ("a,b,6e6\n", "line 1: 'a,b,6e6' is neither a heading nor amounts; write src,dst,bytes above"),
+        ("0 1_0 2\n3 0 4\n5 6 0\n", "line 1: '0,1_0,2' is neither a heading nor amounts"),
         ("src,source,dst,bytes\nx,a,b,1\n", "'src' and 'source' may all name the source"),
         ("src,dst,bytes,bytes\na,b,1,2\n", "heads several columns"),
         ("one,two,three\na,b,1\n", "heading"),
         (",a,b\na,0\n", "line 2"),
         ("src,dst,bytes\n", "no rank"),
         ("src;dst;bytes\na;b;1\n", "use commas"),
+        ('src,dst,bytes\n"' + "x" * 200_000 + ",b,1\n", "is not a rank"),
         ("src,dst,bytes\na,b,1GiB\na,c,3\n", "line 3: amount 3 has no unit"),
         ("src,dst,bytes\na,b,4GB/s\n", "line 2"),
-        (",a,b\na,0,1MB\nb,2,0\n", "line 3: amount 2 has no unit"),
+        (",a,b\na,0,1MB\nb,2,0\n", "line 3, column 1: amount 2 has no unit"),
     ],
 )
 def test_bad_lists_of_pairs_are_refused_in_one_line(tmp_path, text, word):
@@ -466,7 +468,7 @@ def test_bad_lists_of_pairs_are_refused_in_one_line(tmp_path, text, word):
 def test_a_json_demand_with_other_keys_is_refused(tmp_path):
     path = tmp_path / "traffic.json"
     path.write_text('{"demand": [[0, 1, 2], [1, 0, 2], [1, 1, 0]], "unit": "MB"}')
-    with pytest.raises(BadInput, match="unknown key 'unit'"):
+    with pytest.raises(BadInput, match="unknown field 'unit'"):
         read_demand(f"file:{path}", network(), "test")
 
 

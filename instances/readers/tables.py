@@ -1,0 +1,149 @@
+"""Text tables: cells separated by commas or blanks, and square matrices of them, with or without labels.
+
+``#`` starts a comment. A labelled matrix has a first row of labels, behind a cell of its own (empty as
+``DataFrame.to_csv`` writes it), and a label before every other row; rows and columns have the same labels, in whatever
+order.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadFile
+from opticoll.instances.readers.reading import parses_as_float
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+#: Words separated by blanks of which the last is a number with a decimal comma.
+_DECIMAL_COMMA = re.compile(r"^[^\S\n]*[^\s,]+[^\S\n]+[^\s,]+[^\S\n]+[0-9]+,[0-9]+[^\S\n]*$", re.MULTILINE)
+#: Number of a line, and its cells.
+Row = tuple[int, list[str]]
+
+
+def split(line: str) -> list[str]:
+    """Cells of a line, at commas if there are any, else at blanks."""
+    if "," not in line:
+        return line.split()
+    try:
+        cells = next(csv.reader([line])) if '"' in line else line.split(",")
+    except csv.Error:  # a cell in quotes of more than 128 KiB
+        cells = line.split(",")
+    return [cell.strip() for cell in cells]
+
+
+def cells_of(line: str, where: str) -> list[str]:
+    """Cells of a line of a table.
+
+    Raises
+    ------
+    BadFile
+        For other separators, other comments, and decimal commas.
+    """
+    if ";" in line:
+        msg = f"{where}: columns are separated by ';'; use commas or spaces"
+        raise BadFile(msg)
+    if line.startswith(("%", "//")):
+        msg = f"{where}: {line[:60]!r} begins like a comment; comments begin with #"
+        raise BadFile(msg)
+    if "," in line and ("\t" in line or _DECIMAL_COMMA.search(line)):
+        msg = f"{where}: {line[:60]!r} has blanks between its columns and a comma inside one; write 2.5 for 2,5"
+        raise BadFile(msg)
+    return split(line)
+
+
+def rows_of(text: str, what: str) -> list[Row]:
+    """The lines of a table that are neither empty nor comments; errors as :func:`cells_of`."""
+    lines = enumerate(io.StringIO(text, newline=None), start=1)
+    words = ((number, line.partition("#")[0].strip()) for number, line in lines)
+    return [(number, cells_of(line, f"{what}, line {number}")) for number, line in words if line]
+
+
+@dataclass(frozen=True)
+class Square:
+    """A square matrix of cells: its labels, if it has any, and its rows in their order."""
+
+    what: str
+    labels: list[str] | None
+    rows: list[Row]
+
+    def place(self, i: int) -> str:
+        """Where the i-th cell stands, row by row."""
+        return f"{self.what}, line {self.rows[i // len(self.rows)][0]}, column {i % len(self.rows) + 1}"
+
+    def cells(self) -> list[str]:
+        """All cells, row by row."""
+        return [cell for _, cells in self.rows for cell in cells]
+
+    def numbers(self) -> NDArray[np.float64]:
+        """The matrix as numbers.
+
+        Raises
+        ------
+        BadFile
+            If a cell is no number.
+        """
+        for i, cell in enumerate(self.cells()):
+            if not parses_as_float(cell):
+                msg = f"{self.place(i)}: {cell[:40]!r} is not a number; write numbers"
+                raise BadFile(msg)
+        return np.array(self.cells(), dtype=float).reshape(len(self.rows), len(self.rows))
+
+
+def has_labels(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row of labels stands above rows that begin with them, or behind an empty cell."""
+    if len(rows) < 2 or len(rows[0]) < 2 or parses_as_float(rows[0][0]):
+        return False
+    return not rows[0][0] or sorted(rows[0][1:]) == sorted(row[0] for row in rows[1:])
+
+
+def check_labels(rows: Sequence[str], columns: Sequence[str], what: str) -> None:
+    """Refuse labels of rows and columns that are not the same, or not distinct.
+
+    Raises
+    ------
+    BadFile
+        With such a label.
+    """
+    for side in (rows, columns):
+        if len(set(side)) < len(side):
+            twice = next(name for name in side if side.count(name) > 1)
+            msg = f"{what}: label {twice[:60]!r} occurs twice; use each label once"
+            raise BadFile(msg)
+    odd = sorted(set(rows) ^ set(columns))
+    if odd:
+        msg = f"{what}: {odd[0][:60]!r} labels only a row or only a column; give both the same labels"
+        raise BadFile(msg)
+
+
+def square(rows: Sequence[Row], what: str) -> Square:
+    """The square matrix in the rows of a table.
+
+    Raises
+    ------
+    BadFile
+        If it is not square, or rows and columns have different labels.
+    """
+    labels: list[str] | None = None
+    if has_labels([cells for _, cells in rows]):
+        labels = rows[0][1][1:]
+        for number, cells in rows[1:]:
+            if len(cells) != len(labels) + 1:
+                msg = f"{what}, line {number}: {len(cells) - 1} entries for {len(labels)} labels; give one per label"
+                raise BadFile(msg)
+        check_labels([cells[0] for _, cells in rows[1:]], labels, what)
+        place = {name: i for i, name in enumerate(labels)}
+        rows = [(number, cells[1:]) for number, cells in sorted(rows[1:], key=lambda row: place[row[1][0]])]
+    for number, cells in rows:
+        if len(cells) != len(rows):
+            msg = f"{what}, line {number}: {len(cells)} entries in a matrix of {len(rows)} rows; give one per row"
+            raise BadFile(msg)
+    return Square(what, labels, list(rows))
