@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, states_bytes, table_of, table_of_text
-from opticoll.instances.readers.reading import NUMPY, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
+from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, table_of, table_of_text
+from opticoll.instances.readers.reading import NUMPY, PIN, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -104,10 +104,9 @@ def counts_bytes(demand: str) -> bool:
     if not demand.startswith(PREFIX):
         return False
     try:
-        _, content = read_pinned_bytes(demand, MAX_BYTES, "demand file", "name a file with a demand")
+        return _table_in(demand, "demand").in_bytes
     except BadFile:  # what reads the demand reports the fault
         return False
-    return not content.startswith(NUMPY) and states_bytes(content.decode(errors="replace"))
 
 
 def traffic_of(parameters: Mapping[str, object], topology: Topology) -> F64 | None:
@@ -235,16 +234,19 @@ _SEEDED: dict[str, Callable[[int, np.random.Generator], F64]] = {
 # files --------------------------------------------------------------------------------------------------------
 
 
-def _from_file(word: str, topology: Topology, where: str) -> F64:
+def _table_in(word: str, where: str) -> DemandTable:
+    """The demand in the file that ``word`` names."""
     remedy = "name a CSV, JSON or NumPy file with a demand"
     path, data = read_pinned_bytes(word, MAX_BYTES, f"{where}: demand file", remedy)
     what = f"{where}: {path}"
     if data.startswith(NUMPY):
-        table = DemandTable(numpy_matrix(data, what))
-    else:
-        text = decode(data, what, remedy)
-        table = table_of_text(text, path.suffix.lower() == ".json", topology, what)
-    return checked(rank_matrix(table, topology, what), topology, what)
+        return DemandTable(numpy_matrix(data, what))
+    return table_of_text(decode(data, what, remedy), path.suffix.lower() == ".json", what)
+
+
+def _from_file(word: str, topology: Topology, where: str) -> F64:
+    what = f"{where}: {word.removeprefix(PREFIX).partition(PIN)[0]}"
+    return checked(rank_matrix(_table_in(word, where), topology, what), topology, what)
 
 
 def checked(matrix: F64, topology: Topology, what: str) -> F64:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -66,39 +66,11 @@ class DemandTable:
         return result.hexdigest()[:16]
 
 
-#: A heading ``bytes``, or an amount with a unit of size.
-_BYTES = re.compile(r"(?im)(^|[,;\s\"'])bytes([,;\s\"']|$)|\d\s*[kKMGT]?i?B\b")
-
-
 #: A size of nothing, which :func:`parse_size` refuses.
 _NOTHING = re.compile(r"\s*0+(\.0*)?\s*[kMGT]?i?[Bb]\s*")
 
 
-def states_bytes(text: str) -> bool:
-    """Whether the text of a table of demands counts bytes: a column ``bytes``, or amounts with units of size."""
-    return _BYTES.search(text) is not None
-
-
-def _in_bytes(value: object) -> bool:
-    """Whether a demand in memory counts bytes, as :func:`states_bytes`."""
-    if isinstance(value, Mapping):
-        entries = list(value.values())
-    elif hasattr(value, "columns") and hasattr(value, "to_numpy"):
-        if any(str(name).lower() == "bytes" for name in value.columns):
-            return True
-        entries = list(value.to_numpy(dtype=object).ravel())
-    else:
-        array = np.asarray(value)
-        entries = list(array.ravel()) if array.dtype.kind in "OU" else []
-    return any(isinstance(one, str) and states_bytes(one) for one in entries)
-
-
 def table_of(value: object) -> DemandTable:
-    """Read a demand, and note whether it counts bytes; see :func:`_table_of`."""
-    return replace(_table_of(value), in_bytes=_in_bytes(value))
-
-
-def _table_of(value: object) -> DemandTable:
     """Read a demand from an array, a DataFrame or a dict of pairs.
 
     Raises
@@ -107,16 +79,15 @@ def _table_of(value: object) -> DemandTable:
         For anything else, and for amounts that are not numbers.
     """
     if isinstance(value, Mapping):
-        ends = [_pair(key) for key in value]
-        return _listed(ends, list(value.values()), "demand")
+        return _listed([_pair(key) for key in value], *_numbers(list(value.values()), "demand"), "demand")
     if hasattr(value, "columns") and hasattr(value, "index"):
         return _framed(value)
     if isinstance(value, np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str)):
-        matrix = _numbers(value, "demand")
+        matrix, sized = _numbers(value, "demand")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             msg = f"demand: an array of shape {matrix.shape} is not a square matrix; give one row and column per rank"
             raise BadInput(msg)
-        return DemandTable(matrix)
+        return DemandTable(matrix, in_bytes=sized)
     msg = (
         f"demand: cannot be read from type {type(value).__name__}; give a string, an N×N array, a DataFrame, or a dict "
         "{(source, target): amount}"
@@ -124,17 +95,19 @@ def _table_of(value: object) -> DemandTable:
     raise BadInput(msg)
 
 
-def _numbers(value: object, what: str) -> F64:
+def _numbers(value: object, what: str) -> tuple[F64, bool]:
+    """Amounts as an array of their shape, and whether they have units of size."""
     if hasattr(value, "todense"):
         value = value.todense()
     refuse_masked(value, what)
     try:
         array = np.asarray(value)
         if array.dtype.kind in "UO" and any(isinstance(one, str) for one in array.flat):
-            return _amounts([str(one) for one in array.flat], lambda i: f"{what}, amount {i + 1}").reshape(array.shape)
+            amounts, sized = _amounts([str(one) for one in array.flat], lambda i: f"{what}, amount {i + 1}")
+            return amounts.reshape(array.shape), sized
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size):
             raise TypeError
-        return np.array(array, dtype=np.float64)
+        return np.array(array, dtype=np.float64), False
     except BadInput:
         raise
     except (TypeError, ValueError, OverflowError):
@@ -149,9 +122,8 @@ def _pair(key: object) -> tuple[str, str]:
     return str(key[0]), str(key[1])
 
 
-def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTable:
+def _listed(ends: list[tuple[str, str]], amount: F64, in_bytes: bool, what: str) -> DemandTable:
     """Build a table from a list of pairs, each at most once."""
-    amount = _numbers(amounts, what)
     seen: set[tuple[str, str]] = set()
     for (s, t), one in zip(ends, amount.tolist(), strict=True):
         if (s, t) in seen:
@@ -164,7 +136,7 @@ def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTa
         if s == t and one:
             msg = f"{what}: {s} sends {one:g} to itself; omit it, since it uses no link"
             raise BadFile(msg)
-    return DemandTable(amount, tuple(ends))
+    return DemandTable(amount, tuple(ends), in_bytes)
 
 
 def _framed(frame: Any) -> DemandTable:
@@ -172,8 +144,10 @@ def _framed(frame: Any) -> DemandTable:
     names = [str(name) for name in frame.columns]
     result = _pair_columns(names, "demand")
     if result is not None:
-        source, target, amount = (frame.iloc[:, i].tolist() for i in result)
-        return _listed([(str(s), str(t)) for s, t in zip(source, target, strict=True)], amount, "demand")
+        source, target, column = (frame.iloc[:, i].tolist() for i in result)
+        amount, sized = _numbers(column, "demand")
+        ends = [(str(s), str(t)) for s, t in zip(source, target, strict=True)]
+        return _listed(ends, amount, sized or _counts_bytes(names[result[2]]), "demand")
     index = [str(name) for name in frame.index]
     if not set(index) & set(names):
         msg = (
@@ -181,16 +155,19 @@ def _framed(frame: Any) -> DemandTable:
             "amount; name them src, dst and demand, or label rows and columns with the ranks"
         )
         raise BadInput(msg)
-    return _labelled(index, names, frame.to_numpy(), "demand")
+    check_labels(index, names, "demand")
+    return _labelled(index, names, *_numbers(frame.to_numpy(), "demand"), "demand")
 
 
-def _labelled(rows: list[str], columns: list[str], entries: object, what: str) -> DemandTable:
+def _counts_bytes(heading: str) -> bool:
+    return heading.strip().lower() == "bytes"
+
+
+def _labelled(rows: list[str], columns: list[str], matrix: F64, in_bytes: bool, what: str) -> DemandTable:
     """Convert a square matrix with labels to a list of pairs."""
-    check_labels(rows, columns, what)
-    matrix = _numbers(entries, what)
     keep = matrix != 0  # NaN is kept and refused later
     ends = [(rows[i], columns[j]) for i, j in np.argwhere(keep).tolist()]
-    return _listed(ends, matrix[keep], what)
+    return _listed(ends, matrix[keep], in_bytes, what)
 
 
 def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
@@ -271,17 +248,17 @@ def _below(name: str, ranks: int) -> bool:
     return name.isascii() and name.isdigit() and len(name) < 10 and int(name) < ranks
 
 
-def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> DemandTable:
+def table_of_text(text: str, is_json: bool, what: str) -> DemandTable:
     """Read the demand in the text of a file.
 
     Raises
     ------
     BadFile
-        If the text is malformed, or a matrix whose size is not the number of ranks.
+        If the text is malformed.
     """
     stated = demands_of_network(text, what)
     if stated is not None:
-        return _listed(list(stated), list(stated.values()), what)
+        return _listed(list(stated), np.array(list(stated.values())), False, what)
     if is_json:
         return _json_matrix(text, what)
     rows = rows_of(text, what)
@@ -291,7 +268,7 @@ def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> De
     number, heading = rows[0]
     columns = _pair_columns(heading, what)
     if columns is not None:
-        return _pairs_of_rows(rows[1:], columns, len(heading), what)
+        return _pairs_of_rows(rows[1:], columns, heading, what)
     if len(heading) == 3 and None in map(_amount, heading) and not has_labels([cells for _, cells in rows]):
         msg = (
             f"{what}, line {number}: {','.join(heading)[:60]!r} is neither a heading nor amounts; write src,dst,bytes "
@@ -299,8 +276,11 @@ def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> De
         )
         raise BadFile(msg)
     matrix = square(rows, what)
-    amounts = _amounts(matrix.cells(), matrix.place).reshape(len(matrix.rows), -1)
-    return DemandTable(amounts) if matrix.labels is None else _labelled(matrix.labels, matrix.labels, amounts, what)
+    cells, sized = _amounts(matrix.cells(), matrix.place)
+    amounts = cells.reshape(len(matrix.rows), -1)
+    if matrix.labels is None:
+        return DemandTable(amounts, in_bytes=sized)
+    return _labelled(matrix.labels, matrix.labels, amounts, sized, what)
 
 
 def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | None:
@@ -342,8 +322,8 @@ def _amount(text: str) -> tuple[float, bool] | None:
         return None
 
 
-def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
-    """Convert amounts to numbers: as written, or in bytes if they have units of size (0 needs no unit).
+def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> tuple[F64, bool]:
+    """Convert amounts to numbers, as written or in bytes, and tell whether they have units of size (0 needs none).
 
     Raises
     ------
@@ -367,19 +347,20 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
             "every amount, or with none"
         )
         raise BadFile(msg)
-    return values
+    return values, sized >= 0
 
 
-def _pairs_of_rows(rows: list[Row], columns: tuple[int, int, int], width: int, what: str) -> DemandTable:
+def _pairs_of_rows(rows: list[Row], columns: tuple[int, int, int], heading: list[str], what: str) -> DemandTable:
     ends, amounts = [], []
     for number, cells in rows:
-        if len(cells) != width or not cells[columns[0]] or not cells[columns[1]]:
+        if len(cells) != len(heading) or not cells[columns[0]] or not cells[columns[1]]:
             given = ",".join(cells)[:60]
             msg = f"{what}, line {number}: {given!r} does not match the heading; write one value per column"
             raise BadFile(msg)
         ends.append((cells[columns[0]], cells[columns[1]]))
         amounts.append(cells[columns[2]])
-    return _listed(ends, _amounts(amounts, lambda i: f"{what}, line {rows[i][0]}"), what)
+    amount, sized = _amounts(amounts, lambda i: f"{what}, line {rows[i][0]}")
+    return _listed(ends, amount, sized or _counts_bytes(heading[columns[2]]), what)
 
 
 class _Matrix(msgspec.Struct, forbid_unknown_fields=True):

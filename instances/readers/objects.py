@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,25 +205,18 @@ def _topology(
     edges, builder.directed = _edges(obj, builder, capacity, directed)
     if directed is False:
         builder.options = replace(builder.options, directed=False)  # no link both ways
-    _check_ends(edges)
     for k, (u, v, attributes) in enumerate(edges):
         if u == v and loops == "drop":
             continue
-        builder.add_vertex(u)
-        builder.add_vertex(v)
+        try:
+            builder.add_vertex(u)
+            builder.add_vertex(v)
+        except TypeError:
+            msg = f"{WHAT}, edge {k}: {str((u, v))[:60]}: name vertices by strings, numbers or tuples"
+            raise BadInput(msg) from None
         builder.list_link(u, v, attributes, k)
-    built = builder.build()
-    return Topology(
-        built.n,
-        built.tail,
-        built.head,
-        built.capacity,
-        terminals=built.terminals,
-        labels=built.labels,
-        capacity_unit=built.capacity_unit,
-        places=built.places,
-        notes=built.notes,
-    )
+    builder.spec = None
+    return builder.build()
 
 
 def _check_options(unit: object, loops: object) -> None:
@@ -258,15 +250,6 @@ def _edges(
         msg = f"{WHAT}: the graph or matrix is {kind}; omit directed=, or convert it"
         raise BadInput(msg)
     return edges, (own if directed is None else directed) in (None, True)
-
-
-def _check_ends(edges: list[Edge]) -> None:
-    """Check the names of the ends; one by one only where something is wrong."""
-    try:
-        frozenset(chain.from_iterable(edge[:2] for edge in edges))
-    except TypeError:
-        for k, (u, v, _) in enumerate(edges):
-            _check_names((u, v), f"{WHAT}, edge {k}")
 
 
 def from_networkx(graph: nx.Graph[Any], *, capacity: str | float | None = None, loops: str = "refuse") -> Topology:
@@ -381,22 +364,6 @@ def _pairs(mapping: Mapping[Any, object]) -> list[tuple[Any, ...]]:
             )
             raise BadInput(msg)
     return [(*pair, value) for pair, value in mapping.items()]
-
-
-def _check_names(names: Iterable[object], where: str) -> None:
-    """Check that the names of vertices can be told apart.
-
-    Raises
-    ------
-    BadInput
-        If one is a list, a dict, or something else that changes.
-    """
-    for name in names:
-        try:
-            hash(name)
-        except TypeError:
-            msg = f"{where}: {str(name)[:60]} cannot name a vertex; name vertices by strings, numbers or tuples"
-            raise BadInput(msg) from None
 
 
 def _table(obj: object) -> list[Edge]:

@@ -171,6 +171,8 @@ class TopologyBuilder:
 
     Attributes
     ----------
+    spec
+        Spec of the topology; None for one that is named after its contents.
     keep_loops
         Whether self-loops are accepted.
     terminals
@@ -193,6 +195,7 @@ class TopologyBuilder:
 
     def __init__(self, what: str, place: str, options: ReadOptions | None = None) -> None:
         self.what = what
+        self.spec: str | None = what
         self.place = place
         self.options = options or ReadOptions()
         self.kinds: dict[Hashable, str] = {}
@@ -408,7 +411,7 @@ class TopologyBuilder:
                 tail,
                 head,
                 np.array(self._capacity),
-                spec=self.what,
+                spec=self.spec,
                 terminals=terminals,
                 labels=tuple(labels),
                 capacity_unit=self.unit,

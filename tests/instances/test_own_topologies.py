@@ -170,7 +170,7 @@ def mixed(attributes):
         ({"a": {"b": 2.0}, "b": {"a": 1.0}}, {}, "'a' is no pair; a dict maps .u, v. to capacities"),
         ({(0, 1, 0): 2.0}, {}, "is no pair"),
         ({(0, 1): 2.0, (1, 0): None}, {}, "every edge a capacity"),
-        ([(0, {}), (1, 0)], {}, "edge 0: {} cannot name a vertex"),
+        ([(0, {}), (1, 0)], {}, r"edge 0: \(0, {}\): name vertices by"),
         ([(0, 1), (1, 0)], {"ranks": [[0]]}, r"ranks: '\[0\]' is not a vertex"),
         ([(0, 1), (1, 0)], {"directed": "no"}, "directed: must be True or False, not 'no'"),
         ([(0, 1), (1, 0)], {"directed": False}, "edge 0: the link between 0 and 1 is listed in both directions"),

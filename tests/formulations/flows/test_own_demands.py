@@ -681,8 +681,10 @@ def test_a_demand_in_bytes_has_shards_of_one_byte(tmp_path):
     net = oc.topology([("a", "b"), ("b", "a")], unit="8Gb/s")
     file = tmp_path / "d.csv"
     file.write_text("src,dst,bytes\na,b,2e9\n", encoding="utf-8")
+    square = tmp_path / "m.txt"
+    square.write_text("0 2GB\n0 0\n", encoding="utf-8")
     frame = pd.DataFrame({"src": ["a"], "dst": ["b"], "bytes": [2e9]})
-    for demand in ({("a", "b"): "2GB"}, frame, f"file:{file}"):
+    for demand in ({("a", "b"): "2GB"}, frame, f"file:{file}", f"file:{square}"):
         assert oc.solve("alltoall.master", net, demand=demand).metrics["T_s"] == pytest.approx(2.0)
         assert oc.solve("alltoall.master", net, demand=demand, shard="1B").metrics["T_s"] == pytest.approx(2.0)
         with pytest.raises(oc.BadInput, match="the demand is in bytes, so that a shard is one byte, not 1MB"):
