@@ -1,7 +1,7 @@
 """Graph files: GraphML, GML, DIMACS, SNDlib and matrices of capacities; and topologies as networkx graphs.
 
 Attributes of GraphML and GML: ``capacity`` of edges [link bandwidths] (or another known name, or a rate as text, see
-:class:`opticoll.instances.readers.listed_graph.Capacities`), ``label`` or ``name`` and ``terminal`` of nodes, and
+:class:`opticoll.instances.readers.listed_graph.ListedGraph`), ``label`` or ``name`` and ``terminal`` of nodes, and
 ``loops`` of the graph (``keep`` accepts self-loops). The drawings of yEd give names and labels. An undirected edge is
 an arc each way. Other attributes are ignored.
 

@@ -7,8 +7,8 @@ whether a graph comes from GraphML, GML, JSON, SNDlib, DIMACS, networkx or a tab
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, short
@@ -43,129 +43,6 @@ _DIRECTED = {"directed": True, "undirected": False, "mutual": False}
 _YES_NO = {"true": True, "false": False, "1": True, "0": False}
 
 
-def stated_direction(name: str, value: object) -> bool | None:
-    """Whether an attribute says that a link is directed; None if it says nothing about that."""
-    word = str(value).strip().lower()
-    return _DIRECTED.get(word, _YES_NO.get(word) if name.lower() == "directed" else None)
-
-
-class Capacities:
-    """Reader of edge capacities from the right attribute.
-
-    Parameters
-    ----------
-    chosen
-        Name of the attribute, or the capacity of every edge; None to look for :data:`CAPACITY_NAMES`.
-    what
-        Name of the graph in messages.
-    remedy
-        How to choose, with ``{name}`` for the attribute.
-
-    Attributes
-    ----------
-    unit
-        Unit implied by the name of the attribute.
-    absent
-        Whether no edge states a capacity.
-    """
-
-    def __init__(self, chosen: str | float | None, what: str, remedy: str) -> None:
-        self.chosen, self.what, self.remedy = chosen, what, remedy
-        self.unit: str | None = None
-        self.absent = False
-
-    def of(
-        self,
-        edges: Sequence[Mapping[str, object]],
-        place: Callable[[int], str],
-        ends: Sequence[tuple[object, object]],
-    ) -> list[object]:
-        """The capacity of every edge as given; 1 for all if no edge has a number or a rate.
-
-        Parameters
-        ----------
-        edges, ends
-            Attributes and ends of every edge.
-        place
-            Where an edge is listed, by its position among ``edges``.
-
-        Raises
-        ------
-        BadFile
-            For numbers or rates under an unknown name, several known names, or edges without a capacity when others
-            have one.
-        """
-        if self.chosen is not None and (not isinstance(self.chosen, str) or split_rate(self.chosen) is not None):
-            return [self.chosen] * len(edges)
-        name = self._name(edges)
-        if name is None:
-            self.absent = bool(edges)
-            return [1.0] * len(edges)
-        for k, attributes in enumerate(edges):
-            if attributes.get(name) is None:
-                others = "" if any(name in one for one in edges) else f" (attributes: {_listed(edges)})"
-                tail, head = ends[k]
-                missing = sum(one.get(name) is None for one in edges)
-                where = f"{place(k)}: the edge {short(tail)}->{short(head)}"
-                msg = f"{where} has no attribute {name!r}{others}; give every edge a capacity (missing at {missing} of "
-                raise BadFile(msg + f"{len(edges)}), or take capacity=1 for equal links")
-        return [attributes[name] for attributes in edges]
-
-    def _name(self, edges: Sequence[Mapping[str, object]]) -> str | None:
-        if self.chosen is not None:
-            return str(self.chosen)
-        present = dict.fromkeys(key for attributes in edges for key in attributes)
-        known = [key for key in present if key.lower() in CAPACITY_NAMES]
-        if len(known) == 1:
-            return known[0]
-        if known:
-            msg = f"{self.what}: edges have {' and '.join(map(repr, known[:4]))}; {self.remedy.format(name=known[0])}"
-            raise BadFile(msg)
-        other = [key for key in present if key.lower() in OTHER_NAMES]
-        if len(other) == 1:
-            self.unit = OTHER_NAMES[other[0].lower()]
-            return other[0]
-        asked = [key for key in present if key.lower() not in NEUTRAL]
-        numbers = [key for key in asked if all(_numeric(one[key]) for one in edges if one.get(key) is not None)]
-        if numbers:
-            msg = (
-                f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, but no capacity; "
-                f"{self.remedy.format(name=numbers[0])}"
-            )
-            raise BadFile(msg)
-        return self._rates(edges, [key for key in asked if any(resembles_rate(one.get(key)) for one in edges)])
-
-    def _rates(self, edges: Sequence[Mapping[str, object]], names: Sequence[str]) -> str | None:
-        """The attribute in which every edge states one rate as text, such as ``45 Mbps DS-3``."""
-        if not names:
-            return None
-        rates = {name: [rate_in(one.get(name)) for one in edges] for name in names}
-        first = names[0]
-        if all(name.lower() in _LABELS and None not in rates[name] == rates[first] for name in names):
-            return first
-        complete = next((name for name in names if None not in rates[name]), None)
-        if complete is not None:
-            msg = f"{self.what}: edges have rates under {', '.join(map(repr, names[:4]))}, but no capacity; "
-            raise BadFile(msg + self.remedy.format(name=complete))
-        odd = next((one[first] for one in edges if resembles_rate(one.get(first)) and not rate_in(one[first])), None)
-        example = "" if odd is None else f" (not {short(odd)})"
-        msg = (
-            f"{self.what}: {len(edges) - rates[first].count(None)} of {len(edges)} edges state one rate as text under "
-            f"{first!r}{example}; give each a rate, such as 155 Mbps, or take {self.remedy.rpartition(', or ')[2]}"
-        )
-        raise BadFile(msg)
-
-
-def file_capacities(chosen: str | float | None, what: str) -> Capacities:
-    """Reader of the capacities of a graph file; its message tells how to choose an attribute in the spec."""
-    return Capacities(chosen, what, "write file:PATH,capacity={name}, or file:PATH,capacity=1 for equal links")
-
-
-def _listed(edges: Sequence[Mapping[str, object]]) -> str:
-    names = dict.fromkeys(key for attributes in edges for key in attributes)
-    return ", ".join(list(names)[:8]) or "none"
-
-
 def _numeric(value: object) -> bool:
     """Whether an attribute is a number or a string that contains one."""
     if isinstance(value, bool):
@@ -177,8 +54,23 @@ def _numeric(value: object) -> bool:
     return True
 
 
+class Link(NamedTuple):
+    """A link with its ends, attributes and place; ``directed`` if the format itself states it."""
+
+    tail: Hashable | None
+    head: Hashable | None
+    attributes: Mapping[str, object]
+    number: int
+    directed: bool | None
+
+
 class ListedGraph(TopologyBuilder):
     """A builder whose links have attributes: its capacities are found once all links are known.
+
+    The option ``capacity`` names their attribute, or is the capacity of every link. Otherwise it is the one attribute
+    of :data:`CAPACITY_NAMES`, else of :data:`OTHER_NAMES`, else a text that states one rate for every link; a link
+    without it is refused if another has it, and so are numbers and rates under other names. If there are none, all
+    are 1.
 
     Attributes
     ----------
@@ -187,15 +79,17 @@ class ListedGraph(TopologyBuilder):
     demands
         Amounts by pair that the file states beside the network.
     links
-        Tail, head, attributes, place and own direction (None: that of the graph) of every link.
+        All links, in reading order.
+    ask_capacity
+        How to choose the attribute, with ``{name}`` for it, for messages.
     """
 
     def __init__(self, what: str, place: str, options: ReadOptions | None = None, *, directed: bool = True) -> None:
         super().__init__(what, place, options)
         self.directed = directed
-        self.capacities = file_capacities(self.options.capacity, what)
+        self.ask_capacity = "write file:PATH,capacity={name}, or file:PATH,capacity=1 for equal links"
         self.demands: dict[tuple[str, str], float] = defaultdict(float)
-        self.links: list[tuple[Hashable | None, Hashable | None, Mapping[str, object], int, bool | None]] = []
+        self.links: list[Link] = []
 
     def list_link(
         self,
@@ -206,7 +100,7 @@ class ListedGraph(TopologyBuilder):
         directed: bool | None = None,
     ) -> None:
         """List a link; ``directed`` if the format itself states it."""
-        self.links.append((tail, head, attributes, number, directed))
+        self.links.append(Link(tail, head, attributes, number, directed))
 
     def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
         """Add a node, see :meth:`TopologyBuilder.add_node`; a traffic among its attributes is noted."""
@@ -226,21 +120,87 @@ class ListedGraph(TopologyBuilder):
                 )
 
     def build(self) -> Topology:
-        """Build the topology, with capacities taken from the attributes of the links; errors as :class:`Capacities`."""
-        values = self.capacities.of(
-            [link[2] for link in self.links],
-            lambda k: self.where(self.links[k][3]),
-            [link[:2] for link in self.links],
-        )
-        self.unit = self.unit or self.capacities.unit
-        for (tail, head, attributes, number, directed), value in zip(self.links, values, strict=True):
+        """Build the topology, with capacities taken from the attributes of the links.
+
+        Raises
+        ------
+        BadFile
+            As :meth:`TopologyBuilder.build`, and for numbers or rates under an unknown name, several known names, or
+            links without a capacity when others have one.
+        """
+        chosen, name = self.options.capacity, None
+        if chosen is None:
+            name = self._capacity_name([link.attributes for link in self.links])
+            chosen = 1.0
+        elif isinstance(chosen, str) and split_rate(chosen) is None:
+            name = chosen
+        for link in self.links:
+            tail, head, attributes, number, directed = link
+            value = chosen if name is None else attributes.get(name)
+            if value is None:
+                self._refuse_missing(link, str(name))
             self.add_edge(tail, head, value, number, directed=self.direction(attributes, number, directed))
-        if self.capacities.absent:
+        if name is None and self.options.capacity is None:
             self.note_equal()
         if self.demands:
             self.note(f"the file also states demands ({len(self.demands)} amounts); demand=file:PATH takes them")
         self.links = []
         return super().build()
+
+    def _refuse_missing(self, link: Link, name: str) -> NoReturn:
+        missing = sum(one.attributes.get(name) is None for one in self.links)
+        present = dict.fromkeys(key for one in self.links for key in one.attributes)
+        others = "" if name in present else f" (attributes: {', '.join(list(present)[:8]) or 'none'})"
+        msg = (
+            f"{self.where(link.number)}: the edge {short(link.tail)}->{short(link.head)} has no attribute "
+            f"{name!r}{others}; give every edge a capacity (missing at {missing} of {len(self.links)}), or take "
+            "capacity=1 for equal links"
+        )
+        raise BadFile(msg)
+
+    def _capacity_name(self, edges: Sequence[Mapping[str, object]]) -> str | None:
+        """The attribute with the capacity; None if no link has a number or a rate."""
+        present = dict.fromkeys(key for attributes in edges for key in attributes)
+        known = [key for key in present if key.lower() in CAPACITY_NAMES]
+        if len(known) == 1:
+            return known[0]
+        if known:
+            msg = f"{self.what}: edges have {' and '.join(map(repr, known[:4]))}; {self._ask(known[0])}"
+            raise BadFile(msg)
+        other = [key for key in present if key.lower() in OTHER_NAMES]
+        if len(other) == 1:
+            self.unit = self.unit or OTHER_NAMES[other[0].lower()]
+            return other[0]
+        asked = [key for key in present if key.lower() not in NEUTRAL]
+        numbers = [key for key in asked if all(_numeric(one[key]) for one in edges if one.get(key) is not None)]
+        if numbers:
+            msg = f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, but no capacity; "
+            raise BadFile(msg + self._ask(numbers[0]))
+        return self._rate_name(edges, [key for key in asked if any(resembles_rate(one.get(key)) for one in edges)])
+
+    def _rate_name(self, edges: Sequence[Mapping[str, object]], names: Sequence[str]) -> str | None:
+        """The attribute in which every edge states one rate as text, such as ``45 Mbps DS-3``."""
+        if not names:
+            return None
+        rates = {name: [rate_in(one.get(name)) for one in edges] for name in names}
+        first = names[0]
+        if all(name.lower() in _LABELS and None not in rates[name] == rates[first] for name in names):
+            return first
+        complete = next((name for name in names if None not in rates[name]), None)
+        if complete is not None:
+            msg = f"{self.what}: edges have rates under {', '.join(map(repr, names[:4]))}, but no capacity; "
+            raise BadFile(msg + self._ask(complete))
+        odd = next((one[first] for one in edges if resembles_rate(one.get(first)) and not rate_in(one[first])), None)
+        example = "" if odd is None else f" (not {short(odd)})"
+        equal = self.ask_capacity.rpartition(", or ")[2]
+        msg = (
+            f"{self.what}: {len(edges) - rates[first].count(None)} of {len(edges)} edges state one rate as text under "
+            f"{first!r}{example}; give each a rate, such as 155 Mbps, or take {equal}"
+        )
+        raise BadFile(msg)
+
+    def _ask(self, name: str) -> str:
+        return self.ask_capacity.format(name=name)
 
     def direction(self, attributes: Mapping[str, object], number: int, own: bool | None = None) -> bool:
         """Whether a link is an arc: as the format (``own``), its attributes, or the graph says.
@@ -253,7 +213,8 @@ class ListedGraph(TopologyBuilder):
         if own is not None:
             return own
         for key in attributes:
-            said = stated_direction(key, attributes[key]) if key.lower() in DIRECTIONS else None
+            word = str(attributes[key]).strip().lower() if key.lower() in DIRECTIONS else ""
+            said = _DIRECTED.get(word, _YES_NO.get(word) if key.lower() == "directed" else None)
             if said is None:
                 continue
             if said and not self.directed and self.options.directed is None:

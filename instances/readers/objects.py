@@ -19,7 +19,7 @@ import numpy as np
 
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadInput
-from opticoll.instances.readers.listed_graph import Capacities, ListedGraph
+from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.ranks import Vertices, chosen
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, end_columns
 from opticoll.instances.topology import Instance, Topology
@@ -200,7 +200,7 @@ def _topology(
     builder.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     builder.ask_direction = "give a directed graph, or omit that attribute"
     builder.keep_loops = loops == "keep"
-    builder.capacities = Capacities(capacity, WHAT, 'give oc.topology capacity="{name}", or capacity=1 for equal links')
+    builder.ask_capacity = 'give oc.topology capacity="{name}", or capacity=1 for equal links'
     builder.unit = unit
     edges, builder.directed = _edges(obj, builder, capacity, directed)
     if directed is False:

@@ -5,7 +5,7 @@ opticoll: ``{"format": "opticoll-topology/1", "n": 3, "arcs": [[0, 1, 2.5], [1, 
 The keys terminals (default: all vertices), labels (the numbers), unit (none) and loops (refused) are optional.
 
 Node-link (networkx, rustworkx): ``nodes`` with ``id`` (and ``label`` or ``name``, ``terminal``), ``edges`` or ``links``
-with ``source``, ``target`` and a capacity (:class:`opticoll.instances.readers.listed_graph.Capacities`), ``directed``
+with ``source``, ``target`` and a capacity (:class:`opticoll.instances.readers.listed_graph.ListedGraph`), ``directed``
 (false if absent) and, in ``graph``, optionally ``"loops": "keep"`` and ``unit``. Attributes may stand under ``data``,
 as rustworkx writes them. Other attributes are ignored.
 
