@@ -71,7 +71,6 @@ class Child(Formulation):
     arrays = checks.flow_arrays
     derived = checks.demands
     estimate = checks.flow_estimate
-    matrix = checks.rows_alone
     repair = checks.repaired
 
     flow: ConcurrentFlow
@@ -148,6 +147,8 @@ class Child(Formulation):
         b.row("balance", balance, where=lambda u, t: u != s)
         b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
         return b.maximize(F)
+
+    matrix = checks.rows_alone
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on arcs into s and out of t."""

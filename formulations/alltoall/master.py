@@ -65,7 +65,6 @@ class Master(Formulation):
     arrays = checks.flow_arrays
     derived = checks.demands
     estimate = checks.flow_estimate
-    matrix = checks.rows_alone
     repair = checks.repaired
     links = checks.flow_links
 
@@ -117,6 +116,8 @@ class Master(Formulation):
         b.row("balance", balance, where=lambda u, s: u != s)
         b.row("capacity", lambda a: quicksum(g[a, s] for s in S) <= c[a])
         return b.maximize(F)
+
+    matrix = checks.rows_alone
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, g >= 0 and g = 0 on arcs into s."""

@@ -75,7 +75,6 @@ class StepChild(Formulation):
     certify = checks.length_certificate
     derived = checks.demands
     estimate = checks.flow_estimate
-    matrix = checks.rows_alone
     repair = checks.repaired
 
     flow: ConcurrentFlow
@@ -165,6 +164,8 @@ class StepChild(Formulation):
         b.row("balance", balance, where=lambda u, t: u != s)
         b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
         return b.maximize(F)
+
+    matrix = checks.rows_alone
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and what is fixed at 0."""

@@ -82,7 +82,6 @@ class FixedCircuits(Formulation):
     certify = checks.length_certificate
     arrays = checks.flow_arrays
     estimate = checks.flow_estimate
-    matrix = checks.rows_alone
     repair = checks.repaired
 
     flow: ConcurrentFlow
@@ -152,6 +151,8 @@ class FixedCircuits(Formulation):
         b.row("balance", balance, where=lambda u, s: u != s)
         b.row("capacity", lambda a: quicksum(f[a, s] for s in S) <= c[a])
         return b.maximize(F)
+
+    matrix = checks.rows_alone
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on circuits into s."""
