@@ -145,7 +145,7 @@ def write_paths(path: Path, run: Run) -> dict[str, Json]:
     BadInput
         If the file cannot be written, or its paths are not valid.
     """
-    from opticoll.formulations.flows import weighted_paths
+    from opticoll.solvers.schedules import weighted_paths
 
     assert run.plan is not None
     assert run.values is not None

@@ -341,7 +341,7 @@ def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]
 
 
 def check_paths(model: type[Formulation], instance: Any, path: Path, parameters: Settings) -> CheckRecord:
-    """Verify weighted paths for every commodity (:mod:`opticoll.formulations.flows.weighted_paths`) on a topology.
+    """Verify weighted paths for every commodity (:mod:`opticoll.solvers.schedules.weighted_paths`) on a topology.
 
     Raises
     ------
@@ -350,7 +350,7 @@ def check_paths(model: type[Formulation], instance: Any, path: Path, parameters:
         another formulation than the master.
     """
     from opticoll.formulations.alltoall.master import Master
-    from opticoll.formulations.flows import weighted_paths
+    from opticoll.solvers.schedules import weighted_paths
 
     if model.name != Master.name or not isinstance(instance, Topology):
         msg = f"{path}: weighted paths are checked as a solution of {Master.name} on a topology, not of {model.name}"

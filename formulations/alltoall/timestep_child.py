@@ -175,15 +175,11 @@ class StepChild(Formulation):
         """The given F."""
         return float(np.asarray(values["F"]))
 
-    def by_step(self, values: Values) -> F64:
-        """F / F over the arcs of the topology, ``(m, |R|, L)``: the source's commodities in the schedule."""
-        flow = np.asarray(values["f"], dtype=float) / float(np.asarray(values["F"]))
-        return flow[self.commodities.unrolled.moving].transpose(0, 2, 1)
-
     metrics = timestep_child_bounds.metrics
     links = timestep_child_bounds.links
     bounds = timestep_child_bounds.bounds
     arrays = timestep_child_bounds.arrays
+    by_step = timestep_child_bounds.by_step
 
 
 FORMULATION = StepChild

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.alltoall.timestep_child import StepChild
     from opticoll.formulations.model import Values
+    from opticoll.instances.topology import F64
     from opticoll.types import Json
 
 
@@ -46,3 +47,9 @@ def arrays(problem: StepChild, _names: Collection[str]) -> dict[str, Array]:
     topology, arc = problem.commodities.topology, arc_axis(problem.topology)
     targets = vertex_axis("destination", topology, np.argmax(problem.flow.demand, axis=0) % topology.n)
     return {"f": Array((arc, targets), unit=SHARDS), "F": Array(), "capacity": Array((arc,), dual=True)}
+
+
+def by_step(problem: StepChild, values: Values) -> F64:
+    """F / F over the arcs of the topology, ``(m, |R|, L)``: the source's commodities in the schedule."""
+    flow = np.asarray(values["f"], dtype=float) / float(np.asarray(values["F"]))
+    return flow[problem.commodities.unrolled.moving].transpose(0, 2, 1)

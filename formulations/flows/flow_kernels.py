@@ -2,8 +2,7 @@
 
 Repair and decomposition take one group at a time, for flows that are too large for
 :mod:`opticoll.formulations.flows.single_source`; importing this module compiles or loads the kernels. Results are
-checked by independent code, :func:`opticoll.formulations.flows.flow_checks.flow_residuals` and
-:mod:`opticoll.formulations.flows.weighted_paths`.
+checked by independent code, such as :func:`opticoll.formulations.flows.flow_checks.flow_residuals`.
 
 A depth-first search from one source visits every simple path out of it exactly once, so counting takes time
 proportional to the number of paths. Arcs are sorted by tail.

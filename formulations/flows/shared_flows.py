@@ -9,7 +9,7 @@ The functions take the formulation, ``problem``, and are its methods.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -188,38 +188,6 @@ def capacity_out_of(topology: Topology, inside: Collection[int], *, away: bool =
     held = np.isin(np.arange(topology.n), list(inside))
     starts, ends = (topology.head, topology.tail) if away else (topology.tail, topology.head)
     return rounding.exact_sum(topology.capacity[held[starts] & ~held[ends]])
-
-
-def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
-    """T* of an all-gather, a set that attains it, and for every rank a flow of one unit from each other, ``(m, N)``.
-
-    Raises
-    ------
-    BadInput
-        If some rank cannot be reached from another.
-    """
-    import networkx as nx
-
-    time, inside = least_time(topology, [1] * topology.num_ranks)
-    room = [Fraction(c) * time for c in topology.capacity.tolist()]
-    scale = int(np.lcm.reduce([c.denominator for c in set(room)], dtype=object))
-    whole = [int(c * scale) for c in room]
-    ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
-    joint: dict[tuple[int, int], int] = {}
-    for arc, c in zip(ends, whole, strict=True):
-        joint[arc] = joint.get(arc, 0) + c
-    flows = np.zeros((topology.arcs, topology.num_ranks))
-    source = topology.n
-    for j, v in enumerate(topology.terminals.tolist()):
-        graph: Any = nx.DiGraph()
-        graph.add_nodes_from(range(topology.n))
-        graph.add_edges_from((u, w, {"capacity": c}) for (u, w), c in joint.items() if u != w)
-        graph.add_edges_from((source, s, {"capacity": scale}) for s in topology.terminals.tolist() if s != v)
-        _, sent = nx.maximum_flow(graph, source, v)
-        for a, (u, w) in enumerate(ends):
-            if u not in (v, w):  # parallel arcs in proportion; v keeps what it would send on
-                flows[a, j] = float(Fraction(sent[u][w] * whole[a], joint[u, w] * scale))
-    return time, inside, flows
 
 
 # Figures --------------------------------------------------------------------------------------------------------------

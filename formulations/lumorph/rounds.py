@@ -92,6 +92,7 @@ from opticoll.formulations.lumorph import (
     rounds_limits,
     rounds_solution,
 )
+from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
@@ -485,11 +486,6 @@ class RoundModel(Formulation):
         schedule = rounds_solution.schedule_of(self, values)
         return np.inf if schedule is None else float(schedule.rounds)
 
-    @property
-    def restriction(self) -> str:
-        """The candidate routes, in words that follow "optimal"."""
-        return f"over the candidate routes ({self.paths} {self.routes_kind} per pair)"
-
     composed = rounds_solution.composed
     unfold = rounds_solution.with_schedule
     arrays = rounds_solution.rounds_arrays
@@ -501,6 +497,7 @@ class RoundModel(Formulation):
     estimate = lumorph_sizes.rounds_size
     links = rounds_solution.rounds_links
     replay = rounds_solution.replayed
+    restriction = property(rounds_solution.restriction)
 
 
 def _listed(p: int, start: int, least: int, program: RoundProgram) -> dict[str, dict[str, Any]]:
@@ -542,18 +539,6 @@ def _transfers(program: RoundProgram, start: int) -> list[tuple[int, ...]]:
         for i in range(len(P[s, d]))
         for w in waves(s, d, c, i)
     ]
-
-
-# Solutions --------------------------------------------------------------------------------------------------------
-
-
-def program_only(data: RoundModel) -> str | None:
-    """Reason why special methods do not apply: they solve only the corrected program, and choose their own routes."""
-    if data.version != "corrected":
-        return f"solves program=corrected only, not program={data.version}"
-    if data.routes_stated and not data.fixed:
-        return "chooses its own routes, not among the stated ones (paths, routes)"
-    return None
 
 
 FORMULATION = RoundModel

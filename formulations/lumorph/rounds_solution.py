@@ -231,3 +231,17 @@ def made_by(data: RoundModel, C: F64) -> F64:
             np.add.at(made, (delivery, columns["r"]), own)
             parts.append(np.cumsum(made, axis=1)[:, :-1].ravel())
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def restriction(data: RoundModel) -> str:
+    """The candidate routes, in words that follow "optimal"."""
+    return f"over the candidate routes ({data.paths} {data.routes_kind} per pair)"
+
+
+def program_only(data: RoundModel) -> str | None:
+    """Reason why special methods do not apply: they solve only the corrected program, and choose their own routes."""
+    if data.version != "corrected":
+        return f"solves program=corrected only, not program={data.version}"
+    if data.routes_stated and not data.fixed:
+        return "chooses its own routes, not among the stated ones (paths, routes)"
+    return None

@@ -47,7 +47,6 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.sipml import placement_bounds, placement_solution, sipml_sizes, transfers
-from opticoll.formulations.sipml.transfers import chains
 from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
@@ -137,26 +136,10 @@ class Placement(Formulation):
         """Whether the memory of GPUs is limited, and some sub-operation occupies any."""
         return self.memory > 0 and bool(self.occupied.any())
 
-    @cached_property
-    def forced(self) -> F64:
-        """Delay of dependencies whose ends do not fit together on one GPU [us], 0 for the others, ``(m,)``."""
-        together = self.occupied[self.graph.tail] + self.occupied[self.graph.head]
-        return np.where((self.memory > 0) & (together > self.memory * (1 + 1e-9)), self.delay, 0.0)
-
     @property
     def free(self) -> bool:
         """Whether any GPU may send to any other."""
         return self.delta >= self.devices - 1
-
-    @cached_property
-    def heads(self) -> F64:
-        """Longest chain before every sub-operation [us], ``(n,)``."""
-        return chains(self.graph, self.forced)[0]
-
-    @cached_property
-    def tails(self) -> F64:
-        """Longest chain after every sub-operation [us], ``(n,)``."""
-        return chains(self.graph, self.forced)[1]
 
     @cached_property
     def unordered(self) -> tuple[I64, I64]:
@@ -353,6 +336,9 @@ class Placement(Formulation):
     repair = placement_solution.earliest_placement
     metrics = placement_solution.placement_metrics
     describe = placement_solution.described_placement
+    heads = cached_property(placement_bounds.heads)
+    tails = cached_property(placement_bounds.tails)
+    forced = cached_property(placement_bounds.forced_delays)
 
 
 def _beyond(data: Placement, device: I64) -> int:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from opticoll.formulations import rounding
+from opticoll.formulations.sipml.transfers import chains
 
 if TYPE_CHECKING:
     from opticoll.formulations.sipml.placement import Placement
+    from opticoll.instances.topology import F64
 
 
 def exact_placement_numbers(data: Placement) -> list[Fraction]:
@@ -26,3 +30,19 @@ def exact_placement_numbers(data: Placement) -> list[Fraction]:
     if data.memory:
         results += [rounding.entered(held) / rounding.entered(data.memory) for held in data.occupied.tolist()]
     return results
+
+
+def heads(data: Placement) -> F64:
+    """Longest chain before every sub-operation [us], ``(n,)``."""
+    return chains(data.graph, data.forced)[0]
+
+
+def tails(data: Placement) -> F64:
+    """Longest chain after every sub-operation [us], ``(n,)``."""
+    return chains(data.graph, data.forced)[1]
+
+
+def forced_delays(data: Placement) -> F64:
+    """Delay of dependencies whose ends do not fit together on one GPU [us], 0 for the others, ``(m,)``."""
+    together = data.occupied[data.graph.tail] + data.occupied[data.graph.head]
+    return np.where((data.memory > 0) & (together > data.memory * (1 + 1e-9)), data.delay, 0.0)

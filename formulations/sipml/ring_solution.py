@@ -129,3 +129,15 @@ def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int,
     pair, way, wavelength = read[0].T
     ends = (data.transfers.source[pair], data.transfers.target[pair], way == 0, wavelength)
     return list(zip(*(part.tolist() for part in ends), strict=True))
+
+
+def ring_metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
+    """The slowest transfer and the size of the problem."""
+    moves = data.transfers
+    return {
+        "transfer_s": value,
+        "max_load": None if value is None else value * moves.bandwidth,
+        "wavelengths_available": data.wavelengths,
+        "pairs": moves.pairs,
+        "nodes": data.n,
+    }

@@ -56,7 +56,7 @@ from opticoll.formulations.model import (
     changed_from_defaults,
 )
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
-from opticoll.formulations.sipml import ring_bounds, sipml_sizes
+from opticoll.formulations.sipml import ring_bounds, ring_solution, sipml_sizes
 from opticoll.formulations.sipml.chords import chords
 from opticoll.formulations.sipml.ring_solution import (
     MOST_NODES,
@@ -82,7 +82,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json
 
 NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
@@ -343,17 +342,6 @@ class RingTraffic(Formulation):
             return np.inf
         return self.transfers.slowest(np.bincount(read[0][:, 0], minlength=self.transfers.pairs))
 
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """The slowest transfer and the size of the problem."""
-        moves = self.transfers
-        return {
-            "transfer_s": value,
-            "max_load": None if value is None else value * moves.bandwidth,
-            "wavelengths_available": self.wavelengths,
-            "pairs": moves.pairs,
-            "nodes": self.n,
-        }
-
     priced_time = ring_bounds.priced_time
     refute = ring_bounds.too_many_pairs
     estimate = sipml_sizes.ring_size
@@ -364,6 +352,7 @@ class RingTraffic(Formulation):
     describe = described_ring
     derived = ring_bounds.exact_ring_numbers
     links = loads_of_ring
+    metrics = ring_solution.ring_metrics
 
 
 def _refuse_size(n: int, wavelengths: int) -> None:

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json
 
 
 NAME = "topology.design"
@@ -95,15 +94,6 @@ class Design(Formulation):
     uplinks: int = 0
 
     @property
-    def most_links(self) -> int:
-        """Maximum number of links of a topology, C; a two-way link counts twice."""
-        total = self.n * self.degree
-        if self.rack:
-            sizes = np.bincount(self.rack_of).tolist()
-            total = sum(min(size * self.degree, size * (size - 1) + self.leaving(size)) for size in sizes)
-        return total if self.directed else total // 2 * 2
-
-    @property
     def racks(self) -> int:
         """Number of racks; 1 without racks."""
         return -(-self.n // self.rack) if self.rack else 1
@@ -112,15 +102,6 @@ class Design(Formulation):
     def rack_of(self) -> I64:
         """The rack of every node, ``(n,)``; all 0 without racks."""
         return np.arange(self.n) // (self.rack or self.n)
-
-    def leaving(self, size: int, racks: int = 1) -> int:
-        """Maximum number of links that leave ``racks`` racks with ``size`` nodes in all."""
-        rest, most = self.racks - racks, [size * self.degree, (self.n - size) * self.degree]
-        if self.uplinks:
-            most += [racks * self.uplinks, rest * self.uplinks]
-        if self.cables:
-            most.append(self.cables * racks * rest)
-        return min(most)
 
     @property
     def pairs(self) -> tuple[I64, I64]:
@@ -235,15 +216,14 @@ class Design(Formulation):
         """F."""
         return float(values["F"])
 
-    def metrics(self, value: float | None) -> Mapping[str, Json]:
-        """Figures at a value."""
-        return {} if not value else {"F": value, "T": 1.0 / value}
-
     bounds = design_bounds.design_bounds
     estimate = topology_sizes.design_size
     arrays = design_solution.design_arrays
     describe = design_solution.described_design
     links = design_solution.design_links
+    metrics = design_solution.design_metrics
+    most_links = property(design_bounds.most_links)
+    leaving = design_bounds.leaving
 
 
 def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0) -> Design:
@@ -275,12 +255,6 @@ def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: i
         raise NotApplicable(msg)
     refuse_racks(NAME, n, rack, cables, uplinks)
     return Design(n, degree, directed, rack, cables, uplinks)
-
-
-# bounds ---------------------------------------------------------------------------------------------------------------
-
-
-# solutions ------------------------------------------------------------------------------------------------------------
 
 
 def rack_excess(data: Design, links: F64) -> dict[str, float]:

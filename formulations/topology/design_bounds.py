@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
 
@@ -84,3 +86,22 @@ def moore_diameter(data: Design) -> int:
         if d < 2:
             return 0
     return k if nodes == data.n else 0
+
+
+def most_links(data: Design) -> int:
+    """Maximum number of links of a topology, C; a two-way link counts twice."""
+    total = data.n * data.degree
+    if data.rack:
+        sizes = np.bincount(data.rack_of).tolist()
+        total = sum(min(size * data.degree, size * (size - 1) + data.leaving(size)) for size in sizes)
+    return total if data.directed else total // 2 * 2
+
+
+def leaving(data: Design, size: int, racks: int = 1) -> int:
+    """Maximum number of links that leave ``racks`` racks with ``size`` nodes in all."""
+    rest, most = data.racks - racks, [size * data.degree, (data.n - size) * data.degree]
+    if data.uplinks:
+        most += [racks * data.uplinks, rest * data.uplinks]
+    if data.cables:
+        most.append(data.cables * racks * rest)
+    return min(most)

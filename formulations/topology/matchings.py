@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json
 
 
 NAME = "topology.matchings"
@@ -246,10 +245,6 @@ class TopologyMatchings(Formulation):
         charged = numbers if self.first else np.maximum(numbers - 1, 0)
         return float((t.sum(axis=1) + self.delay * charged).max(initial=0.0))
 
-    def metrics(self, value: float | None) -> Mapping[str, Json]:
-        """Figures at a value."""
-        return {} if value is None else {"T": value, "delay": self.delay}
-
     derived = matching_bounds.exact_demands
     bounds = matching_bounds.bounds
     closed_forms = matching_bounds.without_delay
@@ -261,6 +256,7 @@ class TopologyMatchings(Formulation):
     filled = matchings_solution.schedule_values
     describe = matchings_solution.described_matchings
     links = matchings_solution.matching_links
+    metrics = matchings_solution.matchings_metrics
 
 
 def matchings_data(

@@ -96,3 +96,8 @@ def matching_links(data: TopologyMatchings, values: Mapping[str, F64]) -> Links:
     room = np.einsum("hkij,hk->ij", circuits, t)
     tail, head = data.pairs.T
     return Links(Topology(data.n, tail, head), data.demand[tail, head], room[tail, head], 1.0, SHARDS, SHARDS)
+
+
+def matchings_metrics(data: TopologyMatchings, value: float | None) -> Mapping[str, Json]:
+    """Figures at a value."""
+    return {} if value is None else {"T": value, "delay": data.delay}

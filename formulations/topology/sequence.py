@@ -82,7 +82,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Json
 
 
 NAME = "topology.sequence"
@@ -208,10 +207,6 @@ class TopologySequence(Formulation):
     def racks(self) -> Design:
         """The racks and the limits on their cables, as in a design."""
         return Design(self.n, self.degree, self.directed, self.rack, self.cables, self.uplinks)
-
-    def fits(self, circuits: I64) -> bool:
-        """Whether circuits ``(n, n)`` keep to the limits of the racks."""
-        return not self.rack or max(rack_excess(self.racks, circuits.astype(float)).values()) == 0
 
     @property
     def phases(self) -> int:
@@ -498,10 +493,6 @@ class TopologySequence(Formulation):
         used = np.asarray(values["y"], dtype=float).sum() if self.startup > 0 else 0.0
         return float(np.asarray(values["t"], dtype=float).sum() + self.delay * changes + self.startup * used)
 
-    def metrics(self, value: float | None) -> Mapping[str, Json]:
-        """Figures at a value."""
-        return {} if value is None else {"T": value, "delay": self.delay}
-
     derived = sequence_bounds.exact_numbers
     bounds = sequence_bounds.bounds
     refute = sequence_bounds.unreachable
@@ -510,6 +501,8 @@ class TopologySequence(Formulation):
     repair = sequence_solution.repaired_sequence
     describe = sequence_solution.described_sequence
     links = sequence_solution.sequence_links
+    metrics = sequence_solution.sequence_metrics
+    fits = sequence_solution.fits_racks
 
 
 def sequence_data(

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.instances.topology import F64, Mask
-    from opticoll.types import Json
 
 
 NAME = "topology.steps"
@@ -174,16 +173,13 @@ class TopologySteps(Formulation):
         changes = int((np.diff(chosen, prepend=0) != 0).sum())
         return float(self._cost[np.arange(len(chosen)), chosen].sum() + self.delay * changes)
 
-    def metrics(self, value: float | None) -> Mapping[str, Json]:
-        """Figures at a value."""
-        return {} if value is None else {"T": value, "delay": self.delay}
-
     derived = steps_solution.exact_step_times
     estimate = topology_sizes.steps_size
     arrays = steps_solution.step_arrays
     chosen = steps_solution.chosen_topologies
     bounds = steps_solution.steps_bounds
     describe = steps_solution.described_steps
+    metrics = steps_solution.step_metrics
 
 
 FORMULATION = TopologySteps

@@ -63,3 +63,8 @@ def described_steps(data: TopologySteps, values: Mapping[str, F64]) -> dict[str,
             for name, q, one in zip(data.steps, chosen.tolist(), time, strict=True)
         ],
     }
+
+
+def step_metrics(data: TopologySteps, value: float | None) -> Mapping[str, Json]:
+    """Figures at a value."""
+    return {} if value is None else {"T": value, "delay": data.delay}

@@ -260,8 +260,8 @@ def _by_source(data: ConcurrentFlow, g: F64, F: float) -> Sequence[Route]:
 
 
 def _compiled(data: ConcurrentFlow, g: F64) -> Routes:
-    """The routes of :mod:`opticoll.formulations.flows.weighted_paths`, without noise."""
-    from opticoll.formulations.flows.weighted_paths import from_flow
+    """The routes of :mod:`opticoll.solvers.schedules.weighted_paths`, without noise."""
+    from opticoll.solvers.schedules.weighted_paths import from_flow
 
     result = from_flow(data, g)
     shards = data.demanded()[2]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.flows.path_sets import path_set_of, to_arrays
-from opticoll.formulations.flows.weighted_paths import extract_paths
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import demand_of, refuse_restricted, unsolved
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.schedules.weighted_paths import extract_paths
 from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
+from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
@@ -244,7 +245,7 @@ METHOD = Method(
         Beyond("lumorph.rounds", 6_000, 45_000),
         Beyond("lumorph.rounds", 950, 7_500, where={"collective": "all-to-all"}),
     ),
-    refuse=rounds.program_only,
+    refuse=program_only,
     parameters=(
         Parameter(
             "search_s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opticoll.formulations.lumorph.rounds import program_only
+from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
 from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, own_settings, sub_schedule

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from opticoll.formulations.lumorph.rounds import program_only
-from opticoll.formulations.lumorph.rounds_solution import phase_violations
+from opticoll.formulations.lumorph.rounds_solution import phase_violations, program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import from_values

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph.rounds import program_only
+from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import chained, together

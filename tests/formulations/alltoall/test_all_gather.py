@@ -13,12 +13,13 @@ from reference import SMALL, assert_one_matrix, optimum
 from strategies import topologies
 
 from opticoll.formulations.alltoall import all_gather as model
-from opticoll.formulations.flows.shared_flows import length_bound, optimal_flows
+from opticoll.formulations.flows.shared_flows import length_bound
 from opticoll.formulations.flows.worst_cuts import least_time
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.alltoall.worst_cuts import optimal_flows
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])

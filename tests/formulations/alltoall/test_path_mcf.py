@@ -14,13 +14,13 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.path_mcf_solution import carrying_paths
 from opticoll.formulations.flows import path_bounds
 from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_all
-from opticoll.formulations.flows.weighted_paths import extract_paths, widest_path
 from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.schedules.weighted_paths import extract_paths, widest_path
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Proof, Task, Termination
 

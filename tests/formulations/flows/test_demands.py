@@ -25,7 +25,6 @@ from opticoll.errors import BadFile, BadInput, BadOption
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows import weighted_paths as wp
 from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.formulations.model import NotApplicable, build_model, forms_of
@@ -38,6 +37,7 @@ from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.resume_key import resume_key
+from opticoll.solvers.schedules import weighted_paths as wp
 from opticoll.solvers.task import Task
 
 NAME = "alltoall.master"

@@ -14,9 +14,9 @@ from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows import weighted_paths as wp
 from opticoll.instances import parse
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.schedules import weighted_paths as wp
 
 
 def solved(spec):
