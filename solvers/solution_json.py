@@ -15,7 +15,6 @@ from opticoll.formulations import formulation
 from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Bound, build_model, is_own, read_parameters, states
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
-from opticoll.formulations.variables import finite_number, named_arrays
 from opticoll.instances import MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
@@ -27,6 +26,7 @@ from opticoll.solvers.compile.compilation import (
     declared_duals,
     index_labels,
 )
+from opticoll.solvers.coordinate_arrays import finite_number, named_arrays
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
