@@ -123,8 +123,8 @@ class ArcOrbits:
 
 def arc_orbits(topology: Topology) -> ArcOrbits:
     """The orbits of a topology's arcs and sources, all ranks sending to all others."""
-    from opticoll.formulations.flows import flow_orbits
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+    from opticoll.solvers.methods.flows import flow_orbits
 
     found = flow_orbits.find(ConcurrentFlow.by_source(topology))
     step = (topology.head - topology.tail) % topology.n

@@ -10,9 +10,8 @@ are flows g of all sources s, and every arc of an orbit P of arcs carries the sa
 because the sum of w_r flows per source over G, divided by the order of G, does not change when sigma is applied to it.
 So the flow of 32,768 sources is checked on the flow of one, without storing the other 32,767.
 
-If y_r is equal on the orbits of the stabiliser of r, as after :meth:`Orbits.settle
-<opticoll.formulations.flows.flow_orbits.Orbits.settle>`, the flow of s is that of r under any one sigma. That is how
-the whole array is made when it is asked for.
+If y_r is equal on the orbits of the stabiliser of r, the flow of s is that of r under any one sigma. That is how the
+whole array is made when it is asked for.
 """
 
 from __future__ import annotations

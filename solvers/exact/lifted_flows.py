@@ -1,7 +1,7 @@
 r"""Exact optima and bounds of flow problems, lifted from smaller programs.
 
-A master LP with symmetries is solved on its orbits (:mod:`opticoll.formulations.flows.flow_orbits`). The flow is lifted
-to all sources and the arc lengths to all arcs, with shortest distances as the other multipliers.
+A master LP with symmetries is solved on its orbits (:mod:`opticoll.solvers.methods.flows.flow_orbits`). The flow is
+lifted to all sources and the arc lengths to all arcs, with shortest distances as the other multipliers.
 
 A link MCF has the optimum of its master LP. The flow of a source is divided among its targets path by path, and the
 arc lengths are the same.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.alltoall.link_mcf import LinkFlow
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.types import Json
 
 #: Formulations whose flow is grouped by source, and divided by commodity.
@@ -57,7 +57,7 @@ def answer_of(
     data: Any = formulation
     if len(form.cost) >= LIFTED_COLUMNS:
         if formulation.name == GROUPED:
-            from opticoll.formulations.flows import flow_orbits
+            from opticoll.solvers.methods.flows import flow_orbits
 
             orbits = flow_orbits.find(data.flow)
             if not orbits.trivial:
@@ -72,7 +72,7 @@ def _on_orbits(
     orbits: Orbits, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
 ) -> tuple[ExactAnswer, dict[str, Any]]:
     """The optimum of the reduced master LP, lifted: flows by the orbits, lengths by arcs, distances for the rest."""
-    from opticoll.formulations.flows import flow_orbits
+    from opticoll.solvers.methods.flows import flow_orbits
 
     data, small = orbits.data, compile_model(flow_orbits.model(orbits))
     # Capacity rows have the coefficients w_r |p| / |P|: whole numbers after multiplication by |P|.

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from opticoll.errors import NoSolution
-from opticoll.formulations.flows.flow_orbits import find
 from opticoll.formulations.flows.single_source import unit_flow
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow
 from opticoll.formulations.rounding import decimal
 from opticoll.solvers.exact import orbit_check
 from opticoll.solvers.exact.lifted_flows import distances
 from opticoll.solvers.exact.linear import System
+from opticoll.solvers.methods.flows.flow_orbits import find
 from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 from opticoll.solvers.methods.flows.sharpening import LEAST_FLOW, cycles_of, full_orbits, moves, sharpened
 from opticoll.solvers.task import Termination
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, I64, Mask, Topology
     from opticoll.solvers.exact.exact_form import Whole
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.flows.sharpening import Cycles
 
 #: Reduced costs, in mean lengths, up to which an arc counts as one of a shortest path, tried in turn.

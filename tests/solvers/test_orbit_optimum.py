@@ -11,9 +11,9 @@ from slow_cases import marked
 import opticoll as oc
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.alltoall.master import Master
-from opticoll.formulations.flows import flow_orbits
 from opticoll.instances import Topology, as_instance
 from opticoll.solvers.exact import orbit_check, orbit_optimum, prove
+from opticoll.solvers.methods.flows import flow_orbits
 
 
 @pytest.mark.parametrize(

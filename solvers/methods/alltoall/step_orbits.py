@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Task
 
@@ -35,7 +35,7 @@ def run_step_orbits(context: Context) -> Answer:
         sum_{a in P} sum_r f_art <= |P| c_P U_t.
 
     The flows are averaged over the stabilisers of r, divided by w_r and carried to all sources
-    (:mod:`opticoll.formulations.flows.flow_orbits`); a dual of P, divided by |P|, is the price of each of its arcs.
+    (:mod:`opticoll.solvers.methods.flows.flow_orbits`); a dual of P, divided by |P|, is the price of each of its arcs.
     Flows and bound are checked on the whole problem.
 
     Raises
@@ -43,10 +43,10 @@ def run_step_orbits(context: Context) -> Answer:
     MethodMismatch
         If the model has one flow per pair (``aggregate=commodity``); ``timestep-children`` splits flows by pair.
     """
-    from opticoll.formulations.flows.flow_orbits import find
     from opticoll.solvers.auto import PYOMO_NONZEROS
     from opticoll.solvers.compile.compilation import compile_model
     from opticoll.solvers.compile.scaling import solve_scaled
+    from opticoll.solvers.methods.flows.flow_orbits import find
 
     data: StepFlow = context.data
     if data.aggregate != "source":
@@ -113,7 +113,7 @@ def _lifted(data: StepFlow, few: StepFlow, orbits: Orbits, values: Mapping[str, 
 
 def _symmetric(problem: Formulation, _task: Task, _size: Mapping[str, int]) -> bool:
     """Whether the symmetries that family and numbering suggest leave at most half of the sources."""
-    from opticoll.formulations.flows.flow_orbits import source_orbits
+    from opticoll.solvers.methods.flows.flow_orbits import source_orbits
 
     groups = problem.groups  # type: ignore[attr-defined]
     return bool(2 * source_orbits(groups) <= groups.groups)

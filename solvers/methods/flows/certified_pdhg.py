@@ -15,8 +15,8 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.flows.pdhg_iteration import TimeBounds
     from opticoll.solvers.methods.method import Context
     from opticoll.types import Settings
@@ -51,16 +51,16 @@ def run(context: Context) -> Answer:
     3. *Upper bound*: every source's flow made exactly feasible in double precision (cycles cancelled, demands rerouted
        in proportion to each vertex's incoming flow).
     4. *Feasibility polishing*, once the lower bound has settled.
-    5. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
-       one source per orbit is solved, and its flow stands for those of the others
-       (:mod:`opticoll.formulations.flows.symmetric_flow`).
+    5. *Symmetry*: where verified automorphisms join sources to orbits
+       (:mod:`opticoll.solvers.methods.flows.flow_orbits`), one source per orbit is solved, and its flow
+       stands for those of the others (:mod:`opticoll.formulations.flows.symmetric_flow`).
 
     Both bounds are reported as they improve; the best flow and the best lengths are kept. The runner recomputes both
     with code that is independent of the method (residuals by sparse products, Dijkstra on the lengths).
 
     The first run on a machine compiles the kernels (about 7 s on one core, then cached next to the source).
     """
-    from opticoll.formulations.flows.flow_orbits import find
+    from opticoll.solvers.methods.flows.flow_orbits import find
 
     refuse(context.data.flow, NAME)
     task = context.task
@@ -80,7 +80,7 @@ def run(context: Context) -> Answer:
 
 def share(problem: Master, parameters: Settings) -> float:
     """The share of the sources that are solved: one of each orbit."""
-    from opticoll.formulations.flows.flow_orbits import source_orbits
+    from opticoll.solvers.methods.flows.flow_orbits import source_orbits
 
     return source_orbits(problem.flow, searched=True) / problem.flow.groups if parameters["symmetry"] else 1.0
 

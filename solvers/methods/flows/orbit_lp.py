@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.alltoall.master import Master
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, Mask
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Task
 
@@ -44,12 +44,12 @@ def run_orbit_lp(context: Context) -> Answer:
     network has one source to solve for instead of N, and as many capacity rows as orbits of arcs: the 16x16x16 torus is
     an LP of 720 columns. Every symmetry is verified on the arcs (:mod:`opticoll.instances.symmetry`); symmetries that
     failed links break are not used. Simplex solves small reductions and interior point large ones, followed by simplex
-    if the gap is not closed. The reduction is :mod:`opticoll.formulations.flows.flow_orbits`.
+    if the gap is not closed. The reduction is :mod:`opticoll.solvers.methods.flows.flow_orbits`.
 
     Independent code checks the automorphisms, the flow of one source of each orbit with the loads of all
     (:mod:`opticoll.formulations.flows.symmetric_flow`), and the bound.
     """
-    from opticoll.formulations.flows import flow_orbits as reduction
+    from opticoll.solvers.methods.flows import flow_orbits as reduction
     from opticoll.solvers.methods.flows.sharpening import sharpened
 
     orbits = reduction.find(context.data.flow)
@@ -70,9 +70,9 @@ def solve_reduced(context: Context, orbits: Orbits, keep: Mask | None, solver: s
     TimeoutError
         When no time is left.
     """
-    from opticoll.formulations.flows import flow_orbits as reduction
     from opticoll.solvers.compile.compilation import compile_model
     from opticoll.solvers.compile.scaling import solve_scaled
+    from opticoll.solvers.methods.flows import flow_orbits as reduction
 
     form = compile_model(reduction.model(orbits, keep))
     columns = form.size["variables"]
@@ -122,7 +122,7 @@ def lp_solver(chosen: str, columns: int) -> str:
 
 def _few_orbits(problem: Formulation, _task: Task, size: Mapping[str, int]) -> bool:
     """Whether the symmetries that family and numbering suggest leave few flow variables."""
-    from opticoll.formulations.flows.flow_orbits import few_columns
+    from opticoll.solvers.methods.flows.flow_orbits import few_columns
 
     flow = cast("Master", problem).flow
     return few_columns(flow, *(min(most, size["variables"] // 2) for most in (MOST_VARIABLES, MOST_OF_FEW)))

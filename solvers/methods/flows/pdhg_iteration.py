@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
 
     Array = NDArray[np.floating]
@@ -84,7 +84,7 @@ class Saddle:
     precision
         Of flows and potentials; arc weights, bounds and the repair are double in any case.
     orbits
-        If given, ``data`` is :attr:`~opticoll.formulations.flows.flow_orbits.Orbits.reduced`: every load is averaged
+        If given, ``data`` is :attr:`~opticoll.solvers.methods.flows.flow_orbits.Orbits.reduced`: every load is averaged
         over the orbit of its arc, so weights are equal on orbits, and both bounds are those of the whole problem.
 
     Attributes

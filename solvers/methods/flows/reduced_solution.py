@@ -10,8 +10,8 @@ import numpy as np
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
 
 
 @dataclass

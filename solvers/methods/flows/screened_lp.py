@@ -17,8 +17,8 @@ from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, Mask
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.method import Context
 
 
@@ -47,7 +47,7 @@ def run_screened_lp(context: Context) -> Answer:
 
     Screening affects the time only. Flow and bound are checked on the whole problem by independent code.
     """
-    from opticoll.formulations.flows.flow_orbits import find
+    from opticoll.solvers.methods.flows.flow_orbits import find
 
     refuse(context.data.flow, METHOD.name)
     orbits = find(context.data.flow)

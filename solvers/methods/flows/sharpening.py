@@ -29,8 +29,8 @@ from opticoll.formulations.flows.single_source import unit_flow
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 
 #: Orbits of arcs, at most: the systems are dense.

@@ -28,8 +28,8 @@ from opticoll.solvers.methods.flows.sharpening import Cycles, cycles_of, levelle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, Mask
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
     from opticoll.solvers.task import Outcome
 

@@ -27,8 +27,8 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.instances.topology import F64, I32, I64, Mask, Topology
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.method import Context
 
 #: Sum of distances if some node is not reached.
@@ -342,7 +342,7 @@ def improve(
         When no time is left.
     """
     from opticoll.formulations.alltoall.master import Master
-    from opticoll.formulations.flows import flow_orbits
+    from opticoll.solvers.methods.flows import flow_orbits
     from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
 
     context.remaining()

@@ -26,13 +26,13 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds
-from opticoll.formulations.flows.flow_orbits import find
 from opticoll.formulations.model import NotApplicable, build_model, forms_of
 from opticoll.instances import Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.flows.flow_orbits import find
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.plan import make_plan

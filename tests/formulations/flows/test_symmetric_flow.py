@@ -14,7 +14,6 @@ from opticoll.analysis.store import Store
 from opticoll.errors import NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.formulations.flows.flow_checks import flow_residuals, repaired_flow
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, from_parts, in_parts
 from opticoll.formulations.variables import stored
@@ -22,6 +21,7 @@ from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import diameter
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.flows import flow_orbits as reduction
 from opticoll.solvers.task import Proof, Task
 
 SPECS = (

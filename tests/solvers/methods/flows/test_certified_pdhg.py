@@ -20,12 +20,12 @@ from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import single_source
 from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_checks import flow_residuals
-from opticoll.formulations.flows.flow_orbits import find
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import refuse
+from opticoll.solvers.methods.flows.flow_orbits import find
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.methods.method import Context

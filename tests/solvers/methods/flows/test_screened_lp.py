@@ -10,10 +10,10 @@ import pytest
 from reference import optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.flows import flow_orbits as reduction
 from opticoll.solvers.methods.flows import screened_lp
 from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
 from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution

@@ -11,8 +11,8 @@ from reference import optimum_of
 
 from opticoll.analysis.result.result import solve
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import flow_orbits
 from opticoll.instances import parse
+from opticoll.solvers.methods.flows import flow_orbits
 from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
 from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 from opticoll.solvers.methods.flows.sharpening import sharpened

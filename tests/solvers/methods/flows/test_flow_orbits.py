@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.formulations.flows.flow_bounds import closed_form
 from opticoll.formulations.flows.flow_checks import flow_matrix, flow_residuals
 from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.flows import flow_orbits as reduction
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Proof, Task
 
