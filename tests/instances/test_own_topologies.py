@@ -284,24 +284,6 @@ def test_capacities_of_graph_files_are_used_or_asked_about(tmp_path, suffix):
         parse(f"file:{path}")
 
 
-def test_headings_of_edge_lists_name_the_capacity(tmp_path):
-    path = tmp_path / "net.csv"
-    path.write_text("src,dst,bandwidth\na,b,2\nb,a,3\n")
-    assert parse(f"file:{path}").capacity.tolist() == [2.0, 3.0]
-    path.write_text("src,dst\na,b\nb,a\n")
-    assert parse(f"file:{path}").n == 2
-    path.write_text("src,dst,weight\na,b,2\n")
-    with pytest.raises(BadInput, match=r"numbers under 'weight', but no capacity; .*capacity=weight"):
-        parse(f"file:{path}")
-    path.write_text("#: unit parsecs\n0 1\n1 0\n")
-    with pytest.raises(BadInput, match="rate"):
-        parse(f"file:{path}")
-    path.write_text("a,b,2\nb,a,2\n")
-    assert parse(f"file:{path},capacity=1").capacity.tolist() == [1.0, 1.0]
-    with pytest.raises(BadInput, match=r"line 1: the edge 'a'->'b' has no attribute 'speed' .attributes: capacity"):
-        parse(f"file:{path},capacity=speed")
-
-
 @pytest.mark.parametrize("heading", ["src,capacity", "from,bandwidth", "node1,node2,capacity", "capacity,dst"])
 def test_a_heading_that_does_not_name_both_ends_is_not_an_arc(tmp_path, heading):
     path = tmp_path / "net.csv"

@@ -361,6 +361,7 @@ READ = [
         "GB/s",
         id="units-declared",
     ),
+    pytest.param("src,dst\na,b\nb,a\n", "csv", "", both({("a", "b"): 1.0}), 2, None, id="no-capacity"),
     pytest.param("a,b,7\nb,a,7\n", "csv", ",capacity=100Gb/s", both({("a", "b"): 100.0}), 2, "Gb/s", id="one-rate"),
     pytest.param(
         "id,Source,Target,Weight,color\n1,a,b,4,x\n2,b,a,5,y\n",
@@ -547,6 +548,8 @@ REFUSED = [
         "1 of 3 links, such as B-C, have no pre-installed capacity, unlike the others; take capacity=1",
     ),
     ("src,dst,weight\na,b,2\n", "csv", "", "numbers under 'weight', but no capacity; write file:PATH,capacity=w"),
+    ("#: unit parsecs\n0 1\n1 0\n", "csv", "", "'parsecs' is not a positive rate"),
+    ("a,b,2\nb,a,2\n", "csv", ",capacity=speed", "the edge 'a'->'b' has no attribute 'speed' (attributes: capacity)"),
     ("src,dst,bw,cap\na,b,2,3\n", "csv", "", "edges have 'bw' and 'cap'; write file:PATH,capacity=bw"),
     ("node_a,node_b\n0,1\n1,0\n", "csv", "", "line 1: 'node_a' and 'node_b' are names"),
     ("u v\nv w\nw u\n", "txt", "", "may be a heading or an arc"),

@@ -489,14 +489,6 @@ def test_check_reaches_every_collective(name, tmp_path, capfd):
     assert "yes" not in capfd.readouterr().out.splitlines()[-1]
 
 
-@pytest.mark.parametrize("wrong", [["--chunks", "x"], ["--chunks", "0"], ["--bytes", "1MB"], ["--protocol", "TCP"]])
-def test_wrong_schedule_options_are_one_line(wrong, tmp_path, capfd):
-    path = tmp_path / "x.xml"
-    assert main(["solve", "alltoall.master", "ring:4", "--no-store", "--schedule", str(path), *wrong]) == 2
-    assert capfd.readouterr().err.count("\n") == 1
-    assert not path.exists()
-
-
 def test_the_file_of_the_instance_is_not_overwritten(tmp_path, capfd):
     path = tmp_path / "net.json"
     text = '{"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1}, {"source": 1, "target": 0}]}'
